@@ -12,6 +12,8 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, Queries, State
 
 _POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
+_LOOK_UPS = frozenset({"get", "getenv", "getattr"})
+_DIGITS = 6
 _BRANCHES = {"phi": 1, "bool": 2}
 
 
@@ -124,23 +126,31 @@ class LoaderOptions:
     def _from_keywords(self, module: Module, row: Node, name: str, outer: tuple[int, ...]) -> Argument:
         """What ``**kwargs`` of a constructor hands on of the call that makes the object."""
         for keyword, value in row[3]:
-            if keyword is not None:
-                continue
-            given = module.plain(value)
-            if given[0] != "kwarg":
-                keys = self.ask.mappings.keys_at(module.base | value)
-                if name in keys.entries:
-                    return Argument(State.GIVEN if name in keys.certain else State.MAYBE, tuple(keys.entries[name]))
-                if keys.is_open:
-                    return Argument(State.OPEN)
-                continue
-            changed = self.ask.mappings.keys_at(module.base | value)
-            found = self._keyword_of(outer, name) if name not in module.scopes[given[1]].params else Argument(State.ABSENT)
-            if found.state is State.ABSENT and name in changed.entries:
-                return Argument(State.MAYBE, tuple(changed.entries[name]))
-            if found.state is not State.ABSENT:
-                return found
+            if keyword is None:
+                found = self._from_mapping(module, value, name, outer)
+                if found.state is not State.ABSENT:
+                    return found
         return Argument(State.ABSENT)
+
+    def _from_mapping(self, module: Module, value: int, name: str, outer: tuple[int, ...]) -> Argument:
+        """What ``**mapping`` of a constructor gives: its own keywords are those of the call that makes the object."""
+        mappings = self.ask.mappings
+        atoms = self.program.atoms
+        own = [fields[1] for fields in atoms.kinds(self.program.ask(module.base | value), "d") if self._is_kwarg(fields[1])]
+        if not own:
+            keys = mappings.keys_at(module.base | value)
+            if name in keys.entries:
+                return Argument(State.GIVEN if name in keys.certain else State.MAYBE, tuple(keys.entries[name]))
+            return Argument(State.OPEN if keys.is_open else State.ABSENT)
+        params = module.scopes[module.nodes[own[0] & MASK][1]].params
+        found = self._keyword_of(outer, name) if name not in params else Argument(State.ABSENT)
+        put = mappings.put_into(own[0]).entries.get(name)
+        if found.state is State.ABSENT and put:
+            return Argument(State.MAYBE, tuple(put))
+        return found
+
+    def _is_kwarg(self, place: int) -> bool:
+        return self.program.module_of(place).nodes[place & MASK][0] == "kwarg"
 
     def _keyword_of(self, outer: tuple[int, ...], name: str) -> Argument:
         call = outer[-1]
@@ -190,7 +200,22 @@ class LoaderOptions:
             return self._ways(module.base | row[1], default, seen)
         if kind == "param":
             return self._ways_of_parameter(module, row, default, seen)
+        if kind == "call":
+            return self._ways_of_look_up(module, row, seen) or self._ways_of_value(key, default)
         return self._ways_of_value(key, default)
+
+    def _ways_of_look_up(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
+        """``int(…)`` of a number, and the default of ``cfg.get(name, default)``, ``os.environ.get(…)`` and ``getattr(cfg, name, default)``."""
+        name, args = module.last_name(row[1]), row[2]
+        if name == "int" and len(args) == 1:
+            return self._ways(module.base | args[0], "", seen)
+        wanted = 3 if name == "getattr" else 2
+        if name not in _LOOK_UPS or len(args) != wanted:
+            return []
+        asked, given = module.nodes[args[-2]], module.nodes[args[-1]]
+        if asked[0] != "const" or given[0] != "const" or not str(given[1]).isdecimal():
+            return []
+        return [Way(int(str(given[1])), str(asked[1]))] if len(str(given[1])) < _DIGITS else []
 
     def _ways_of_parameter(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
         program = self.program
@@ -248,7 +273,14 @@ class LoaderOptions:
         program = self.program
         flags = [call for call in program.calls.get("add_argument", ()) if destination(self.ask.flag(call).name) == row[2]]
         own = [call for call in flags if program.module_of(call) is module]
-        return [self._way_of_flag(call) for call in own or flags]
+        return [self._way_of_flag(call) for call in own or flags] or self._ways_of_fields(row[2])
+
+    def _ways_of_fields(self, name: str) -> list[Way]:
+        """The defaults of the settings of this name in the program's records: a parser fills these."""
+        program = self.program
+        owners = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
+        sources = [source for owner in owners for source in program.field_sources(owner, name)]
+        return [way._replace(default=name) for source in sources for way in self._ways_of_value(source, name)]
 
 
 def destination(flag: str) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.training import Training
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Queries
@@ -239,11 +239,22 @@ class Loaders:
 
     def repeated(self, call: int) -> Pass | None:
         """A pass that runs again and again for the loader that a call makes."""
+        if self._goes_on_by_itself(self._class_of(call)):
+            return None
         made = self._loops_above_making(call)
         passes = self.passes(call)
         if any(self._begins_within(one, two) for one in passes for two in passes):
             return None
         return next((one for one in passes if self._is_repeated(one, call, made)), None)
+
+    def _goes_on_by_itself(self, owner: int) -> bool:
+        """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it goes on with one that it keeps."""
+        for function in self.program.methods(owner, "__iter__") if owner else ():
+            module = self.program.module_of(function)
+            names = {module.last_name(module.nodes[call][1]) for call in module.scopes[function & MASK].calls}
+            if names.isdisjoint({"__iter__", "iter"}):
+                return True
+        return False
 
     def _begins_within(self, one: Pass, two: Pass) -> bool:
         """Whether a pass begins in a function that is called while another goes on: persistent workers serve one pass at a time."""
@@ -347,13 +358,26 @@ class Loaders:
 
     def _may_hold(self, node: int, loader: int) -> bool:
         """Whether a value may be a loader or something with it inside; of what is not known anything may be."""
-        value = self.program.ask(node)
-        atoms = self.program.atoms
-        made = self._objects(node, set())
-        if loader in made:
+        if loader in self._objects(node, set()):
             return True
-        others = [one for one in value if one >= FIRST and atoms.of[one][0] in ("d", "i", "self", "view", "gen", "pair", "c", "m", "prep")]
-        return bool(others) or not made
+        return self._may_be_inside(self.program.ask(node), loader, 0)
+
+    def _may_be_inside(self, value: Value, loader: int, depth: int) -> bool:
+        atoms = self.program.atoms
+        fields = [atoms.of[one] for one in value if one >= FIRST]
+        if any(one[0] == "o" and one[2] == loader for one in fields):
+            return True
+        if depth > 3 or any(one[0] in ("i", "self", "c", "m", "view", "gen", "pair", "prep") and not self._is_loader(one) for one in fields):
+            return True
+        containers = [one[1] for one in fields if one[0] == "d"]
+        if containers:
+            inner = [self.program.ask(("content", place, None)) for place in containers]
+            return any(not each or self._may_be_inside(each, loader, depth + 1) for each in inner)
+        # Another object is no loader of this call; a value without one is not known.
+        return not any(one[0] in ("o", "i", "self") for one in fields) and depth == 0
+
+    def _is_loader(self, fields: tuple[Any, ...]) -> bool:
+        return fields[0] in ("i", "self") and bool(LOADERS & self.program.outside_of(fields[1]))
 
     def _parameter(self, module: Module, number: int, depth: int) -> str:
         """The parameter that what is gone through comes from, directly or inside of it; empty where there is none."""

@@ -347,6 +347,7 @@ class Training:
         """What is reached by nobody known gets arguments that are on the device if they are tensors."""
         program = self.program
         for function in list(self.reached):
+            program.ask(("callers", function))
             if not program.values.get(("edges", function)) and function not in program.hooks:
                 program.hooks[function] = {"*": frozenset([IF_TENSOR])}
                 for name in program.module_of(function).scopes[function & MASK].params:

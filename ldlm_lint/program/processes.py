@@ -38,17 +38,29 @@ def _added(module: Module, call: int, parameter: str, takes_rank: bool) -> int:
     row = module.nodes[call]
     given = {keyword: value for keyword, value in row[3] if keyword}
     function = given.get(parameter, row[2][0] if row[2] and parameter != "target" else 0)
+    if takes_rank and len(row[2]) > 1:
+        given.setdefault("args", row[2][1])
     if not function or not given.keys() & {"args", "kwargs"} or module.nodes[function][0] in ("star", "const", "none"):
         return 0
     args = [0] if takes_rank else []
     if "args" in given:
         packed = module.nodes[given["args"]]
         args += packed[2] if packed[0] == "seq" else [_append(module, ("star", given["args"]), call)]
-    keywords = ((None, given["kwargs"]),) if "kwargs" in given else ()
-    number = _append(module, ("call", function, tuple(args), keywords), call)
+    number = _append(module, ("call", function, tuple(args), _keywords(module, given.get("kwargs", 0))), call)
     site = module.table.sites[number] = module.table.sites[call]
     module.scopes[site.scope].calls.append(number)
     return number
+
+
+def _keywords(module: Module, mapping: int) -> tuple[tuple[str | None, int], ...]:
+    """The keywords that a mapping gives, one by one where it is written out."""
+    row = module.nodes[mapping]
+    if row[0] != "map":
+        return ((None, mapping),) if mapping else ()
+    names = [module.nodes[key] for key in row[1]]
+    if any(name[0] != "const" or name[1].__class__ is not str for name in names):
+        return ((None, mapping),)
+    return tuple((name[1], value) for name, value in zip(names, row[2], strict=True))
 
 
 def _append(module: Module, row: Node, beside: int) -> int:

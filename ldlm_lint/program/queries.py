@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
@@ -17,6 +18,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
+_NAMED = frozenset({"attr", "free", "impf", "param", "item", "phi", "choice"})
 _DEFINITIONS = frozenset({"def", "class", "imp", "impf"})
 _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
@@ -54,11 +56,15 @@ class Meaning(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary."""
+    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary.
+
+    ``flags``: nothing but these options of a command line may give it where it is OPEN.
+    """
 
     state: State
     sources: tuple[int, ...] = ()
     given_by: tuple[int, ...] = ()
+    flags: tuple[int, ...] = ()
 
 
 class Flag(NamedTuple):
@@ -128,7 +134,7 @@ class Queries:
         for call in module.table.sites:
             function = module.nodes[call][1]
             # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
-            if self._is_indirect(module, function) or module.last_name(function) != written.get(call, ""):
+            if self._is_indirect(module, function) or (call in written and module.last_name(function) != written[call]):
                 yield module.base | call
 
     def _is_indirect(self, module: Module, function: int) -> bool:
@@ -136,15 +142,31 @@ class Queries:
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and self._is_value(module, module.nodes[bound[0]])
+            rows = [module.nodes[one] for one in bound or ()]
+            return any(self._is_value(module, one) or (one[0] == "impf" and one[2] != row[2]) for one in rows)
         if kind == "impf":
             return self._is_value(module, row)
         if kind == "attr":
             owner = self.program.class_of_self(module, row[1])
             if owner is None:
-                return self._is_value_of_module(module, row)
+                return row[2] in self._class_valued or self._is_value_of_module(module, row)
             return (owner, row[2]) in self.program.own_writes or self._is_value_in_class(owner, row[2])
         return kind in _INDIRECT
+
+    @cached_property
+    def _class_valued(self) -> frozenset[str]:
+        """The attributes that may hold a function or class without being one: set to something that has a name, or properties."""
+        program = self.program
+        names = {name for (_, name), values in program.own_writes.items() if any(self._has_name(value) for value in values)}
+        for owner in (one for classes in program.classes.values() for one in classes):
+            module = program.module_of(owner)
+            bound = module.scopes[owner & MASK].bindings
+            names.update(name for name, values in bound.items() if any(self._has_name(module.base | value) for value in values))
+        names.update(program.module_of(one).scopes[one & MASK].name for one in program.owner if program.is_property(one))
+        return frozenset(names)
+
+    def _has_name(self, key: int) -> bool:
+        return self.program.module_of(key).nodes[key & MASK][0] in _NAMED
 
     def _is_value(self, module: Module, row: Node) -> bool:
         """Whether something bound to a name is neither defined nor imported as what it is: ``make = torch.optim.AdamW``."""
@@ -199,6 +221,7 @@ class Queries:
         """What ``**`` gives, or a ``partial``."""
         module = self.program.module_of(call)
         sources: list[tuple[int, int]] = []
+        flags: set[int] = set()
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
@@ -206,7 +229,8 @@ class Queries:
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
                 # The default of a parameter is not all where a caller may give another mapping.
-                is_open |= keys.is_open or not self.is_complete(module.base | value)
+                is_open |= keys.unresolved or not (keys.flags or self.is_complete(module.base | value))
+                flags |= keys.flags
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         partials = self.program.atoms.kinds(functions, "partial")
         all_give = 0 < len(partials) == len(functions)
@@ -214,11 +238,14 @@ class Queries:
             inner = self.argument(fields[1], name)
             all_give &= inner.state is State.GIVEN
             sources += zip(inner.sources, inner.given_by, strict=True)
-            is_open |= inner.state is State.OPEN
+            is_open |= inner.state is State.OPEN and not inner.flags
+            flags.update(inner.flags)
         if sources:
             given = list(dict.fromkeys(sources))
             return Argument(State.GIVEN if is_certain or all_give else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
-        return Argument(State.OPEN if is_open else State.ABSENT)
+        if is_open:
+            return Argument(State.OPEN)
+        return Argument(State.OPEN, flags=tuple(sorted(flags))) if flags else Argument(State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:
         """What one of some expressions may be."""
@@ -239,7 +266,7 @@ class Queries:
         given = {keyword: value for keyword, value in row[3] if keyword}
         texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
         long = [text for text in texts if text.startswith("--")] or texts
-        action = module.nodes[given["action"]] if "action" in given else ("", None)
+        action: Node = module.nodes[given["action"]] if "action" in given else ("",)
         default = module.base | given["default"] if "default" in given else None
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 

@@ -67,6 +67,35 @@ class Records(Index):
             is_left |= not is_given
         return value | self._default_of_field(owner, name) if is_left else value
 
+    def field_sources(self, owner: int, name: str) -> list[int]:
+        """The expressions that constructions give for a field, and its default if one does not or none is known."""
+        calls = self.constructions(owner)
+        given = [self._source_of_field(call, owner, name) for call in calls]
+        found = [one for one in given if one]
+        return found if calls and all(given) else [*found, *self._defaults_of_field(owner, name)]
+
+    def _source_of_field(self, call: int, owner: int, name: str) -> int:
+        module = self.module_of(call)
+        row = module.nodes[call & MASK]
+        index = self.fields_of(owner).index(name)
+        named = next((value for keyword, value in row[3] if keyword == name), 0)
+        value = named or (row[2][index] if index < len(row[2]) else 0)
+        return module.base | value if value else 0
+
+    def _defaults_of_field(self, owner: int, name: str) -> list[int]:
+        for one in self.order(owner):
+            module = self.module_of(one)
+            bound = module.scopes[one & MASK].bindings.get(name, ())
+            if bound:
+                return [module.base | self._written_default(module, number) for number in bound]
+        return []
+
+    @staticmethod
+    def _written_default(module: Module, number: int) -> int:
+        row = module.nodes[number]
+        given = {keyword: value for keyword, value in row[3] if keyword} if row[0] == "call" else {}
+        return int(given.get("default", number))
+
     def _given_for_field(self, call: int, index: int, name: str) -> tuple[Value, bool]:
         module = self.module_of(call)
         row = module.nodes[call & MASK]

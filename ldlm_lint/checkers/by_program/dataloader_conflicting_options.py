@@ -58,10 +58,15 @@ def _value(view: View, one: LoaderCall, name: str) -> Value:
 def _is_sampler(view: View, one: LoaderCall, name: str) -> bool:
     atoms = view.program.atoms
     found = [atoms.of[each] if each >= FIRST else ("",) for each in _value(view, one, name)]
-    return bool(found) and all(fields[0] == "o" and str(fields[1]).endswith("Sampler") for fields in found)
+    return bool(found) and all(fields[0] == "o" and _is_of_torch(str(fields[1])) for fields in found)
 
 
 def _is_stream(view: View, one: LoaderCall) -> bool:
     atoms = view.program.atoms
     found = [atoms.of[each] if each >= FIRST else ("",) for each in _value(view, one, "dataset")]
     return bool(found) and all(fields[0] == "i" and _STREAMS & view.program.outside_of(fields[1]) for fields in found)
+
+
+def _is_of_torch(name: str) -> bool:
+    """Whether a class is one of torch's samplers, which are never None; what another package gives nobody knows."""
+    return name.startswith("torch.") and name.endswith("Sampler")

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
+from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way, destination
 from ldlm_lint.concepts.loaders import Loaders, Pass
 from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
-from ldlm_lint.project.training import is_tutorial
-from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
@@ -76,10 +75,23 @@ class LoaderCalls:
         for loader in self.concept.made:
             module = self.view.program.module_of(loader.call)
             path = self.view.path(module)
-            if not is_tutorial(self.view.context.project, path) and not is_diagnostic(path, ()):
+            if not is_tutorial(self.view.context.project, path) and not is_probe(path):
                 workers = self.options.option(loader, "num_workers")
                 found.append(LoaderCall(loader, module, workers, tuple(self.options.ways(workers))))
         return found
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, str], LoaderCall]:
+        return {(self.view.path(one.module), one.position): one for one in self.all}
+
+    def has_none_by_default(self, path: str, position: str) -> bool:
+        """Whether the loader made at ``line:column`` of a file has no workers by defaults that no launch replaces."""
+        one = self._by_place.get((path, position))
+        if one is None or one.workers.state is not State.GIVEN or not one.ways or any(way.number != 0 for way in one.ways):
+            return False
+        names = {destination(way.default) for way in one.ways if way.default}
+        given = (argument for program in self.view.context.launches.running(path) for argument in program.arguments)
+        return not any(argument.keys and argument.keys[-1] in names for argument in given)
 
     def option(self, one: LoaderCall, name: str) -> Argument:
         """What a loader gets for an option."""

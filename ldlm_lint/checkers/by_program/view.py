@@ -14,6 +14,7 @@ from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import tree_of
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH, TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
@@ -124,6 +125,12 @@ class View:
     def facts(self, module: Module) -> Mapping[str, object]:
         """The options of rules for a module, and the ends of the range of torch that it runs on, see `Config.facts`."""
         return self.context.facts_of(self.path(module))
+
+    def torch_of(self, module: Module) -> TorchRange:
+        """The versions of torch that a module runs on."""
+        facts = self.facts(module)
+        oldest, newest = facts.get(OLDEST_TORCH), facts.get(NEWEST_TORCH)
+        return TorchRange(oldest if isinstance(oldest, tuple) else None, newest if isinstance(newest, tuple) else None)
 
     def source(self, module: Module) -> Source:
         """The text of a module."""

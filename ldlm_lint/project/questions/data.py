@@ -7,13 +7,19 @@ from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_probe, is_tutorial, setting_feeds_workers
+from ldlm_lint.rules.data import PREFETCH, WITHOUT_PIN_MEMORY
 from ldlm_lint.wording import quoted
+
+_OF_WORKERS = frozenset({PREFETCH.symbol, WITHOUT_PIN_MEMORY.symbol})
+"""Rules that say something only of loaders with workers."""
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
+    if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
+        return Verdict(False)
     if site is not None and context.dataset_changes.between_passes(finding.span.path, position):
         # Workers that start anew see the change; persistent ones would go on with the dataset as it was.
         return Verdict(False)
@@ -31,6 +37,9 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
     site = next((one for one in sites if not context.project.is_test(one.path) and context.tracer.trains(one)), None)
+    of_workers = finding.rule in _OF_WORKERS
+    if site is not None and of_workers and context.view.loaders.has_none_by_default(finding.span.path, position):
+        return Verdict(False)
     return _at_site(context, finding, site, "this trains on its batches")
 
 

@@ -1,0 +1,191 @@
+"""Where the linked program follows objects: fields of records, namespaces, arguments of processes, options of loaders."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from ldlm_lint.code import table_of
+from ldlm_lint.concepts.loader_options import LoaderOptions, Way
+from ldlm_lint.concepts.loaders import Loaders
+from ldlm_lint.concepts.training import Training
+from ldlm_lint.program import Program, linked
+from ldlm_lint.program.program import Filed
+from ldlm_lint.program.queries import Queries, State
+from ldlm_lint.program.slices import shown_by
+
+_TRAINS = """
+from torch.utils.data import DataLoader
+
+def fit(net, batches, optimizer):
+    for epoch in range(4):
+        for batch in batches:
+            net(batch).mean().backward()
+            optimizer.step()
+"""
+
+
+def program(**files: str) -> Program:
+    """The program of modules by their names; ``train`` has a training loop on top."""
+    texts = {name: textwrap.dedent(text) + "\n" for name, text in files.items()}
+    texts["train"] = _TRAINS + texts["train"]
+    tables = {name: table_of(ast.parse(text)) for name, text in texts.items()}
+    return linked(Filed(f"{name}.py", shown_by(table), table, False) for name, table in tables.items())
+
+
+def loaders(one: Program) -> tuple[Loaders, LoaderOptions]:
+    """The loaders of a program and what they are made with."""
+    ask = Queries(one)
+    return Loaders(ask, Training(one)), LoaderOptions(ask)
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        "@dataclass\nclass Held:\n    size: int\n    loader: object = None\n",
+        "class Held(NamedTuple):\n    size: int\n    loader: object = None\n",
+        "class Held:\n    def __init__(self, size, loader):\n        self.loader = loader\n",
+        "Held = lambda size, loader: SimpleNamespace(size=size, loader=loader)\n",
+    ],
+)
+def test_a_loader_is_found_in_what_holds_it(holder):
+    head = "from dataclasses import dataclass\nfrom types import SimpleNamespace\nfrom typing import NamedTuple\n\n"
+    body = "def main(net, data, optimizer):\n    held = Held(3, DataLoader(data, num_workers=2))\n    fit(net, held.loader, optimizer)\n"
+    found, _ = loaders(program(train=head + holder + body))
+    (made,) = found.made
+    assert found.trains(made.call)
+    assert found.repeated(made.call)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "mp.spawn(run, args=(net, data, options), nprocs=2)",
+        "mp.spawn(run, (net, data, options), nprocs=2)",
+        "given = (net, data, options)\n    mp.spawn(run, args=given, nprocs=2)",
+        "mp.Process(target=run, args=(0, net, data, options)).start()",
+        'mp.Process(target=run, kwargs={"rank": 0, "net": net, "data": data, "options": options}).start()',
+    ],
+)
+def test_the_arguments_of_a_process_are_those_of_its_function(start):
+    lines = [
+        "import torch.multiprocessing as mp",
+        "def run(rank, net, data, options):",
+        "    fit(net, DataLoader(data, **options), net.optimizer)",
+        "def main(net, data):",
+        '    options = {"batch_size": 4}',
+        '    options["num_workers"] = 3',
+        f"    {start}",
+    ]
+    found, options = loaders(program(train="\n".join(lines)))
+    (made,) = found.made
+    workers = options.option(made, "num_workers")
+    assert workers.state is State.GIVEN
+    assert [way.number for way in options.ways(workers)] == [3]
+    assert options.option(made, "persistent_workers").state is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("constructor", "call", "ways"),
+    [
+        ("", "Own(data, num_workers=5)", [5]),
+        ("def __init__(self, data, **rest):\n        super().__init__(data, **rest)", "Own(data, num_workers=5)", [5]),
+        ("def __init__(self, *args, **rest):\n        super().__init__(*args, **rest)", "Own(data, 8, False, None, None, 5)", [5]),
+        ("def __init__(self, data, workers=6):\n        super().__init__(data, num_workers=workers)", "Own(data)", [6]),
+        ("def __init__(self, data, workers=6):\n        super().__init__(data, num_workers=workers)", "Own(data, 7)", [7]),
+        ("def __init__(self, data):\n        super().__init__(data)", "Own(data)", []),
+    ],
+)
+def test_the_options_of_an_own_loader_are_what_its_constructor_hands_on(constructor, call, ways):
+    text = f"class Own(DataLoader):\n    {constructor or 'pass'}\n\ndef main(net, data, optimizer):\n    fit(net, {call}, optimizer)\n"
+    found, options = loaders(program(train=text))
+    (made,) = found.made
+    assert [way.number for way in options.ways(options.option(made, "num_workers"))] == ways
+    assert found.trains(made.call)
+
+
+def test_a_default_and_a_flag_are_told_apart_from_what_is_given():
+    text = """
+    import argparse
+
+    def make(data, workers=0):
+        return DataLoader(data, num_workers=workers)
+
+    def other(data, workers):
+        return DataLoader(data, num_workers=workers)
+
+    def main(net, data, optimizer):
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--workers", type=int, default=2)
+        args = parser.parse_args()
+        fit(net, make(data), optimizer)
+        fit(net, other(data, args.workers), optimizer)
+    """
+    found, options = loaders(program(train=text))
+    ways = [options.ways(options.option(one, "num_workers")) for one in found.made]
+    assert ways[0] == [Way(0, "parameter")]
+    assert [(way.number, way.default) for way in ways[1]] == [(2, "--workers")]
+
+
+def test_a_key_that_is_put_in_after_the_call_is_not_there_yet():
+    text = """
+    def main(net, data, optimizer):
+        options = {"num_workers": 2, "timeout": 5}
+        options.pop("timeout")
+        first = DataLoader(data, **options)
+        options["persistent_workers"] = True
+        second = DataLoader(data, **options)
+        fit(net, first, optimizer)
+        fit(net, second, optimizer)
+    """
+    found, options = loaders(program(train=text))
+    first, second = found.made
+    assert options.option(first, "persistent_workers").state is State.ABSENT
+    assert options.option(first, "timeout").state is State.ABSENT
+    assert options.option(second, "persistent_workers").state is State.GIVEN
+
+
+def test_a_loader_of_each_round_is_not_gone_through_again():
+    text = """
+    def once(net, batches, optimizer):
+        for batch in batches:
+            net(batch).mean().backward()
+            optimizer.step()
+
+    def main(net, folds, data, optimizer):
+        for fold in folds:
+            once(net, DataLoader(fold, num_workers=2), optimizer)
+        kept = DataLoader(data, num_workers=2)
+        for epoch in range(3):
+            once(net, kept, optimizer)
+    """
+    found, _ = loaders(program(train=text))
+    anew, kept = found.made
+    assert found.trains(anew.call)
+    assert found.repeated(anew.call) is None
+    assert found.repeated(kept.call)
+
+
+def test_asdict_gives_the_fields_of_a_record():
+    text = """
+    from dataclasses import asdict
+
+    from told import Reading
+
+    def main(net, data, optimizer):
+        fit(net, DataLoader(data, **asdict(Reading(batch_size=4))), optimizer)
+    """
+    told = """
+    from dataclasses import dataclass, field
+
+    @dataclass
+    class Reading:
+        batch_size: int
+        num_workers: int = field(default=3)
+    """
+    found, options = loaders(program(train=text, told=told))
+    (made,) = found.made
+    assert [way.number for way in options.ways(options.option(made, "num_workers"))] == [3]
+    assert options.option(made, "pin_memory").state is State.ABSENT

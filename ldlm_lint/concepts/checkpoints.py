@@ -82,8 +82,14 @@ class Checkpoints:
         for name, (parameter, place) in _METHODS.items():
             for call in self.program.calls.get(name, ()):
                 argument = self.ask.argument(call, parameter, place)
-                for source in argument.sources[:1]:
+                for source in argument.sources[:1] if self._is_of_others(call) else ():
                     yield call, source
+
+    def _is_of_others(self, call: int) -> bool:
+        """Whether a method is no function of the project, which takes what it likes and writes by a call of its own."""
+        module = self.program.module_of(call)
+        self.program.ask(("to", call))
+        return module.nodes[module.nodes[call & MASK][1]][0] == "attr" and not self.program.targets_of.get(call)
 
     def _holds_weights(self, call: int) -> bool:
         """Whether what is written holds a state: ``state_dict()`` or a module stands in it, or it is handed in and named by nobody."""

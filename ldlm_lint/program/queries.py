@@ -228,6 +228,7 @@ class Queries:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
+                # The default of a parameter is not all where a caller may give another mapping.
                 is_open |= keys.unresolved or not (keys.flags or self.is_complete(module.base | value))
                 flags |= keys.flags
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])

@@ -95,9 +95,10 @@ class Methods(Outside):
             return homes
         if self.is_cpu(device):
             return ON_HOST
-        if self.atoms.kinds(device, "x") and A_DEVICE not in device:
+        types = self.atoms.kinds(device, "x")
+        if types and A_DEVICE not in device:
             # A type of numbers.
-            return homes
+            return homes | frozenset([BOOLEAN]) if any(fields[1] == "torch.bool" for fields in types) else homes
         return device & HOMES if device & HOMES else ON_DEVICE
 
     def _of_object(self, one: int, name: str, given: Given, base: int) -> Value:

@@ -25,7 +25,7 @@ MODULE_USES = frozenset("train eval parameters named_parameters zero_grad load_s
 """Methods by which something that nobody makes in sight is a `torch.nn.Module`: no tensor has one of them."""
 BOOLEAN = frozenset(
     "isnan isinf isfinite eq ne gt lt ge le logical_and logical_or logical_not logical_xor any all isclose isin signbit isposinf "
-    "isneginf greater less not_equal".split()
+    "isneginf greater less not_equal bool".split()
 )
 """Functions and methods that give a tensor of booleans."""
 FACTORIES = frozenset(

@@ -12,6 +12,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.projects import Projects
+from ldlm_lint.shell.embedded_paths import as_of_script
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,16 +31,17 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
         place = finding.span.path
         decided = _decided(finding, projects.of(place), projects.clock(place))
         if decided is not None:
-            yield decided
+            yield as_of_script(decided)
 
 
 def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
     """A finding as the project decides it, or what became of the asking."""
+    from ldlm_lint.program import deep
     from ldlm_lint.project import decide
     from ldlm_lint.project.texts import ChangedError
 
     try:
-        with clock.running(len(context.project.files) + len(context.project.others)):
+        with clock.running(len(context.project.files) + len(context.project.others)), deep():
             return decide(finding, context)
     except (ChangedError, OverBudgetError) as error:
         return failed(finding.span, f"{finding.rule}: {error}")
@@ -48,10 +50,13 @@ def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None
 
 
 def once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect."""
+    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect.
+
+    So is a place of Python that only gives information: a value that several loaders take.
+    """
     seen: set[tuple[str, Span]] = set()
     for finding in findings:
         place = (finding.rule, finding.span)
-        if place not in seen or kind_of_name(finding.span.path) is Kind.PYTHON:
+        if place not in seen or (finding.level is None and kind_of_name(finding.span.path) is Kind.PYTHON):
             yield finding
         seen.add(place)

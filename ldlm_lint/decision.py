@@ -12,8 +12,10 @@ from ldlm_lint.config import Configured
 from ldlm_lint.deciding import decide_all, once
 from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.found import found_by_program
+from ldlm_lint.in_steps import arranged
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Finding, Problem
+from ldlm_lint.placing import placed
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
@@ -90,7 +92,7 @@ def _decided(
     results = lint_files(found.files, configured, overlay, projects, session=session, jobs=jobs, progress=progress)
     decided = list(decide_all(results, configured, projects))
     decided += found_by_program(found.files, decided, configured, projects)
-    findings = tuple(once(decided))
+    findings = tuple(arranged(list(placed(once(decided), projects)), projects))
     found_in = {finding.span.path for finding in findings}
     launches = tuple(sorted(_launches(projects.known, found_in)))
     projects.forget()

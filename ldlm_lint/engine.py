@@ -18,6 +18,7 @@ from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.linting import Overlay, selected_rules, source_of
 from ldlm_lint.model import Finding, Problem, Report
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.reach import Reach
 from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Source
 from ldlm_lint.sources import Sources
@@ -68,7 +69,7 @@ def run(
         joined = applied(
             decided, evidence, dict(decision.files), configured, functools.partial(source_of, overlay=overlay), sources
         )
-        decided = list(joined.findings)
+        decided = [_seen(finding) for finding in joined.findings]
     kept, withdrawn, suppressed = _select(decided, configured, sources)
     kept += _unused(decided, decision, configured, sources)
     kept = with_trades(kept, configured)
@@ -102,6 +103,14 @@ def run(
     )
 
 
+def _seen(finding: Finding) -> Finding:
+    """The finding; one that a probe saw happen is in code that a program reaches, whatever the project's text says."""
+    unreached = finding.standing is not None and finding.standing.reach is Reach.UNREACHED
+    if unreached and finding.evidence is not None and finding.evidence.was_seen:
+        return finding._replace(standing=None)
+    return finding
+
+
 def _unused(decided: list[Finding], decision: Decision, configured: Configured, sources: Sources) -> Iterator[Finding]:
     """The comments that silence none of the findings, in the files for which somebody asks for them."""
     paths = [name for path, _ in decision.files if _asks_for_unused(configured.of(name := path.as_posix()))]
@@ -129,6 +138,9 @@ def _add_related(findings: Iterable[Finding], sources: Sources) -> None:
     for finding in findings:
         for related in finding.related:
             sources[related.span.path]
+        if finding.in_step is not None:
+            for span in (finding.in_step.step, finding.in_step.loop):
+                sources[(span or finding.span).path]
 
 
 def _select(
@@ -141,7 +153,7 @@ def _select(
     pragmas = {}
     for finding in findings:
         path = finding.span.path
-        if not _applies(configured, finding.rule, path):
+        if not _applies(configured, finding.rule, path) or finding.severity < configured.of(path).level:
             withdrawn.append(finding)
             continue
         if path not in pragmas:

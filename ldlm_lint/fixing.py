@@ -63,6 +63,7 @@ def apply_fixes(
     choose: Callable[[Report], Iterable[Finding]] | None = None,
     evidence: Dossier | None = None,
     lint: Lint = engine.run,
+    unreached: bool = False,
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
@@ -70,7 +71,8 @@ def apply_fixes(
     What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
     written keeps its fixes, those included that change other files too. What ``evidence`` says of the files as they are
     now holds for all fixes; of those that were changed it is stale in the report of what remains. ``lint`` is called as
-    `ldlm_lint.engine.run` is, in each round.
+    `ldlm_lint.engine.run` is, in each round. Code that was copied in or that no program reaches stays as it is, unless
+    ``unreached``.
     """
     journal = journal_for(paths, base)
     try:
@@ -89,6 +91,7 @@ def apply_fixes(
 
     def report_of(overlay: engine.Overlay) -> Report:
         report = run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
+        report = replace(report, findings=_shown(report, unreached))
         found.append(len(report.findings))
         return report
 
@@ -144,8 +147,8 @@ class _Known:
         self.evidence = self.evidence.after(before, edits)
 
 
-def ignore_all(paths: Sequence[Path], configured: Configured, base: Path, gate: Gate = EVERYTHING, lint: Lint = engine.run) -> Outcome:
-    """Write an ignore comment for everything below ``paths`` that would be shown, as ``lint`` reports it."""
+def ignore_all(paths: Sequence[Path], configured: Configured, base: Path, gate: Gate = EVERYTHING, lint: Lint = engine.run, unreached: bool = False) -> Outcome:
+    """Write an ignore comment for everything below ``paths`` that would be shown, as ``lint`` reports it and as `apply_fixes` leaves out."""
     failure = "no comment written"
     journal = journal_for(paths, base)
     try:
@@ -153,7 +156,7 @@ def ignore_all(paths: Sequence[Path], configured: Configured, base: Path, gate: 
     except JournalError as error:
         return _nothing(lint(paths, configured, base=base, gate=gate), f"{failure}: {error}")
     before = lint(paths, configured, base=base, gate=gate)
-    ignored = add_ignores(before.findings, before.sources, by_symbol)
+    ignored = add_ignores(_shown(before, unreached), before.sources, by_symbol)
     faults = blocked(ignored.contents, journal)
     contents = {path: before.sources[path].data for path in ignored.contents}
     changed = {path: data for path, data in ignored.contents.items() if path not in faults}
@@ -180,6 +183,11 @@ def _contents(paths: Sequence[Path], configured: Configured, base: Path) -> dict
             # The lint of this file reports it; there is nothing to fix in it.
             continue
     return contents
+
+
+def _shown(report: Report, unreached: bool) -> tuple[Finding, ...]:
+    """The findings that a report for people shows one by one: what it does not show is not changed either."""
+    return report.findings if unreached else tuple(one for one in report.findings if one.standing is None)
 
 
 def _with_problems(report: Report, problems: Sequence[Problem]) -> Report:

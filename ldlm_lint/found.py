@@ -12,6 +12,7 @@ from ldlm_lint.config import Configured
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
+from ldlm_lint.program import deep
 from ldlm_lint.projects import Projects
 from ldlm_lint.source import Kind
 
@@ -36,8 +37,9 @@ def found_by_program(
         context = projects.of(path)
         by_project.setdefault(id(context), (context, []))[1].append(path)
     for context, own in by_project.values():
-        wanted = [query for query in asked if any(query.symbol in selected_rules(configured.of(path)) for path in own)]
+        wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
+        context.view.options_of = lambda path: configured.of(path).facts
         yield from _new(_asked(context, wanted, own, projects), known)
 
 
@@ -50,13 +52,13 @@ def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects:
     linted = frozenset(paths)
     for query in asked:
         try:
-            with projects.clock(paths[0]).running(len(context.project.files)):
+            with projects.clock(paths[0]).running(len(context.project.files)), deep():
                 findings = list(query.find(context.view))
         except OverBudgetError as error:
-            yield failed(Span(paths[0], 0, 0), f"{query.symbol}: {error}")
+            yield failed(Span(paths[0], 0, 0), f"{query.symbols[0]}: {error}")
             return
         except Exception as error:
-            yield internal_error(Span(paths[0], 0, 0), error, query.symbol)
+            yield internal_error(Span(paths[0], 0, 0), error, query.symbols[0])
             continue
         yield from _decided(findings, linted, context)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
+    from ldlm_lint.reach import Standing
     from ldlm_lint.scopes import Scope
     from ldlm_lint.source import Source
 
@@ -186,12 +187,32 @@ class Claim(NamedTuple):
     subject: str = ""
 
 
+class InStep(NamedTuple):
+    """Where a finding stands in a training step.
+
+    ``step`` is the line that begins the step, ``order`` the place among the findings of the step in the order in which they
+    run, from 1. ``per`` is what it runs once for: `PER`; ``loop`` the line of the loop that repeats it within the step. ``after``
+    is the place of an earlier finding that leaves it nothing to wait for.
+    """
+
+    step: Span
+    order: int
+    per: str = "step"
+    loop: Span | None = None
+    after: Span | None = None
+
+
+PER = ("step", "layer", "parameter", "sample", "pass")
+
+
 class Finding(NamedTuple):
     """One defect at one place.
 
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
     waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them, ``evidence``
-    is what a probe saw of it. Findings are ordered by (path, start, code).
+    is what a probe saw of it. ``level`` takes the place of the rule's severity where less is at stake than the rule is about;
+    None: the rule's. ``standing`` tells that its code was copied in, or that no program reaches it, ``in_step`` where it stands in
+    a training step. Findings are ordered by (path, start, code).
     """
 
     rule: str
@@ -204,11 +225,16 @@ class Finding(NamedTuple):
     claims: tuple[Claim, ...] = ()
     confirmed: bool = False
     evidence: Support | None = None
+    level: Severity | None = None
+    standing: Standing | None = None
+    in_step: InStep | None = None
 
     @property
     def severity(self) -> Severity:
-        """The severity of the rule's letter."""
-        return Severity.of_code(self.code)
+        """The finding's own level, else the severity of the rule's letter; in code that was copied in or is not reached INFO."""
+        if self.standing is not None:
+            return Severity.INFO
+        return Severity.of_code(self.code) if self.level is None else self.level
 
     @property
     def weight(self) -> Severity:

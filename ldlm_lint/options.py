@@ -134,6 +134,11 @@ _CHECK = (
                 "help": "high, medium or low: lowest confidence that is shown, fixed and counted for the exit code, in every "
                 "format (default: low)",
             },
+            "--show-unreached": {
+                **_FLAG,
+                "help": "show and fix findings in code that was copied from another project or that no program reaches "
+                "like the others, instead of counting them by folder",
+            },
             "--statistics": {**_FLAG, "help": "count the findings of each rule"},
             "--quiet": {**_FLAG, "help": "findings only, no footer"},
             "--color": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.budget import Clock, apart
 from ldlm_lint.config import Configured, may_be_project, root_among
 from ldlm_lint.discover import kind_of_name, project_files
-from ldlm_lint.source import Kind
+from ldlm_lint.source import Kind, UnreadableError, read_bytes
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
@@ -141,12 +142,24 @@ class Projects:
             for path in kinds:
                 if path not in self._overlay:
                     self._session.note("file", path)
-        files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session), self._told_torch, self._facts)
+        inner = self._programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
+        files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
+        texts = {**self._overlay, **inner}
+        return Context(Project(root, files, texts, self._known_flows(), others, self._session), self._told_torch, self._facts)
 
     def _facts(self, path: str) -> Mapping[str, object]:
         return self._configured.of(path).facts
+
+    def _programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
+        """The Python programs inside of scripts: files of the project that are not on disk."""
+        from ldlm_lint.shell.embedded import programs_in
+
+        found: dict[str, bytes] = {}
+        for path in scripts:
+            with contextlib.suppress(OSError, UnreadableError):
+                found |= programs_in(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
+        return found
 
     def _told_torch(self, path: str) -> TorchVersion | None:
         """The torch that the configuration of a file names."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FLOW = "flow"
 """The fact that the project pass asks for most."""
-_KEPT = frozenset({FLOW, "skim", "guards", "gradients"})
+_KEPT = frozenset({FLOW, "skim", "guards", "gradients", "head"})
 """The facts that cost more to make than to read; documents and scripts do not."""
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from astroid import nodes
 
-from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import handed_on
 from ldlm_lint.rules.linter import INTERNAL_ERROR
@@ -97,8 +97,12 @@ class LdlmChecker:
         related: Iterable[tuple[nodes.NodeNG, str]] = (),
         claims: tuple[Claim, ...] = (),
         fix: FixBuilder | None = None,
+        level: Severity | None = None,
     ) -> None:
-        """Report a defect at a node with its fix; ``claims`` are the facts of other files that it waits for."""
+        """Report a defect at a node with its fix; ``claims`` are the facts of other files that it waits for.
+
+        ``level`` takes the place of the rule's severity.
+        """
         source = self.source
         self.record(
             Finding(
@@ -110,6 +114,7 @@ class LdlmChecker:
                 related=tuple(Related(self.span(place), note) for place, note in related),
                 fix=fix(source) if fix and self.linter.ldlm_fixes else None,
                 claims=(*_presumed(node), *claims),
+                level=level,
             )
         )
 

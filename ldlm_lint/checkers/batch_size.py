@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, extent
+from ldlm_lint.checkers.batch_size_flow import (
+    counts_ranks,
+    holds_steps,
+    is_of_one_rank,
+    name_of,
+    names_behind,
+    names_in,
+)
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES, drifts, is_accumulation
+from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
@@ -35,18 +41,17 @@ class BatchSizeChecker(LdlmChecker):
         self._check(node, node.target, node.value)
 
     def _check(self, node: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeNG | None) -> None:
-        name = _name(target)
-        if not name or not is_accumulation(name) or value is None:
-            return
-        operands = _of_augmented(node) if isinstance(node, nodes.AugAssign) else _of_division(value)
+        name = name_of(target)
+        operands = _operands(node, value) if name and value is not None else None
         if operands is None:
             return
         left, right = operands
         if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
             # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
             return
-        numerator, divisor = set(_names(left)), set(_names(right))
-        if not drifts(name, (), divisor) or _is_rounded_up(left) or _is_checked(node.root(), name, numerator | divisor):
+        if _is_rounded_up(left) or not (counts_ranks(right) or is_of_one_rank(left)) or not holds_steps(target):
+            return
+        if _is_checked(node.root(), name, names_behind(left) | names_behind(right)):
             return
         self.report(
             BATCH_SIZE_DRIFT,
@@ -58,15 +63,8 @@ class BatchSizeChecker(LdlmChecker):
         )
 
 
-def _name(target: nodes.NodeNG) -> str:
-    """The name that is assigned: of a variable, an attribute or a constant key."""
-    if isinstance(target, (nodes.AssignName, nodes.Name)):
-        return target.name
-    if isinstance(target, (nodes.AssignAttr, nodes.Attribute)):
-        return target.attrname
-    if isinstance(target, nodes.Subscript) and isinstance(target.slice, nodes.Const):
-        return str(target.slice.value)
-    return ""
+def _operands(node: nodes.NodeNG, value: nodes.NodeNG) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:
+    return _of_augmented(node) if isinstance(node, nodes.AugAssign) else _of_division(value)
 
 
 def _of_augmented(node: nodes.AugAssign) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:
@@ -93,16 +91,9 @@ def _of_division(value: nodes.NodeNG) -> tuple[nodes.NodeNG, nodes.NodeNG] | Non
 def _flattened(value: nodes.BinOp) -> tuple[nodes.NodeNG, nodes.NodeNG]:
     """``a // b // world``: the last divisor that holds the number of ranks, and what it divides."""
     left, right = value.left, value.right
-    while isinstance(left, nodes.BinOp) and left.op == "//" and not drifts("accum_steps", (), _names(right)):
+    while isinstance(left, nodes.BinOp) and left.op == "//" and not counts_ranks(right):
         left, right = left.left, left.right
     return left, right
-
-
-def _names(node: nodes.NodeNG) -> Iterator[str]:
-    """The last names of all variables, attributes, called functions and constant keys in an expression."""
-    for one in nodes_of(node, (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)):
-        if name := _name(one):
-            yield name
 
 
 def _is_rounded_up(numerator: nodes.NodeNG) -> bool:
@@ -116,13 +107,13 @@ def _is_checked(module: nodes.Module, result: str, operands: set[str]) -> bool:
     """Whether the module computes a remainder of the operands, or compares their product with the result."""
     for one in nodes_of(module, (nodes.BinOp, nodes.Compare, nodes.Call)):
         if isinstance(one, nodes.BinOp):
-            if one.op == "%" and not isinstance(one.left, nodes.Const) and operands & set(_names(one)):
+            if one.op == "%" and not isinstance(one.left, nodes.Const) and operands & set(names_in(one)):
                 return True
         elif isinstance(one, nodes.Call):
-            if isinstance(one.func, nodes.Name) and one.func.name == "divmod" and operands & set(_names(one)):
+            if isinstance(one.func, nodes.Name) and one.func.name == "divmod" and operands & set(names_in(one)):
                 return True
         elif any(operator in _COMPARISONS for operator, _ in one.ops):
-            names = set(_names(one))
+            names = set(names_in(one))
             if result in names and len(operands & names) > 1:
                 return True
     return False

@@ -21,8 +21,6 @@ from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
-from ldlm_lint.checkers.prediction_scripts import only_predicts
-from ldlm_lint.checkers.trainer_schedule import kept_by, strategies_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments, State
@@ -32,14 +30,19 @@ from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.kept_checkpoints import HANDFUL
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import listed
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
+_PERIODIC = frozenset(
+    f"{module}.PeriodicCheckpointer"
+    for module in ("fvcore.common.checkpoint", "detectron2.checkpoint", "detectron2.checkpoint.detection_checkpoint", "detectron2.engine.hooks")
+)
+_OF_PERIODIC = ("checkpointer", "period", "max_iter", "max_to_keep")
 # A folder for each call; what writes it anew (``storage_writer``) may be given instead of its name.
 _SHARDED_SAVES = frozenset(
     f"torch.distributed.checkpoint.{module}{function}"
@@ -102,10 +105,10 @@ class CheckpointFilesChecker(LdlmChecker):
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves, and at the frameworks' settings that decide how many they keep."""
         names = qualified(node.func)
-        if names <= TRAINING_ARGUMENTS:
-            self._check_training_arguments(node)
-        elif names <= _MODEL_CHECKPOINT:
+        if names <= _MODEL_CHECKPOINT:
             self._check_model_checkpoint(node)
+        elif names <= _PERIODIC:
+            self._check_periodic(node)
         elif is_settings(node):
             self._check_hook(node)
         elif (target := _saved_path(node, names)) is not None:
@@ -140,25 +143,20 @@ class CheckpointFilesChecker(LdlmChecker):
             claims += (Claim("save-is-not-optional", asked),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
-    def _check_training_arguments(self, node: nodes.Call) -> None:
-        arguments = Arguments(node)
-        strategy = arguments["save_strategy"]
-        if arguments["save_total_limit"].may_be_passed() or (strategy.may_be_passed() and not _saves_often(strategies_of(strategy))):
-            return
-        if only_predicts(self.source.data) or self._may_save_adapters(node):
+    def _check_periodic(self, node: nodes.Call) -> None:
+        """``PeriodicCheckpointer(checkpointer, period=5000)`` of fvcore keeps all unless it is told how many."""
+        arguments = Arguments(node, _OF_PERIODIC)
+        limit, period, length = (arguments[name] for name in ("max_to_keep", "period", "max_iter"))
+        if not (limit.absent or limit.is_only(None)) or _few(period.values, length.values):
             return
         keep = self.option("checkpoints-to-keep")
         self.report(
             UNBOUNDED_CHECKPOINTS,
             node,
-            args={"what": f"`save_total_limit` is not set, so the Trainer {kept_by(arguments)}"},
+            args={"what": "`max_to_keep` is not set, so the PeriodicCheckpointer keeps every checkpoint"},
             claims=(Claim("belongs-to-training"),),
-            fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
+            fix=lambda source: _keep_fix(source, node, "max_to_keep", keep),
         )
-
-    def _may_save_adapters(self, node: nodes.Call) -> bool:
-        """trl trains an adapter where it is given one: what it saves is small."""
-        return b"peft_config" in self.source.data and any(one.startswith("trl.") for one in qualified(node.func))
 
     def _check_model_checkpoint(self, node: nodes.Call) -> None:
         keep_all = Arguments(node)["save_top_k"]
@@ -255,8 +253,10 @@ def _all_names(node: nodes.NodeNG) -> Iterator[str]:
         yield inner.name if isinstance(inner, nodes.Name) else inner.attrname
 
 
-def _saves_often(strategies: tuple[object, ...]) -> bool:
-    return bool(strategies) and all(value in ("steps", "epoch") for value in strategies)
+def _few(period: tuple[object, ...], length: tuple[object, ...]) -> bool:
+    """Whether a run of known length makes a handful of saves."""
+    numbers = [one for one in (*period, *length) if isinstance(one, int) and one > 0]
+    return len(numbers) == len(period) + len(length) == 2 and numbers[1] <= HANDFUL * numbers[0]
 
 
 def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | None:

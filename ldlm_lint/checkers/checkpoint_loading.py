@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -16,19 +15,17 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import UNKNOWN, qualified
-from ldlm_lint.python.places import function_of, scope_name
+from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.checkpoint_loading import (
     CHECKPOINT_LOAD_UNSPECIFIED,
     CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
+    FROM_ANYWHERE,
     RULES,
     STRICT_BY_DEFAULT,
 )
 from ldlm_lint.source import Source
-
-if TYPE_CHECKING:
-    from ldlm_lint.checkers.host import Host
 
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
@@ -42,14 +39,6 @@ class CheckpointLoadingChecker(LdlmChecker):
     """How checkpoints are read."""
 
     rules = RULES
-
-    def __init__(self, linter: Host) -> None:
-        super().__init__(linter)
-        self._replaced: bool | None = None
-
-    def visit_module(self, _node: nodes.Module) -> None:
-        """Start a file."""
-        self._replaced = None
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at the calls of torch.load."""
@@ -66,12 +55,13 @@ class CheckpointLoadingChecker(LdlmChecker):
         handed_on = _hands_on_keywords(node)
         if not handed_on and any(arguments[name].may_be_passed() for name in _DECIDES):
             return
-        if (target is not None and target >= STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
+        if (target is not None and target >= STRICT_BY_DEFAULT) or _asks_for_version(node):
             return
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,
             node,
-            claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on)),
+            args=FROM_ANYWHERE,
+            claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on), Claim("load-has-an-origin", position_of(node))),
             fix=lambda source: _fix(
                 source, node, "weights_only", "True", Applicability.DISPLAY, "`weights_only=True` fails on checkpoints with other objects"
             ),
@@ -93,13 +83,6 @@ class CheckpointLoadingChecker(LdlmChecker):
                 else None
             ),
         )
-
-    def _is_replaced(self, node: nodes.NodeNG) -> bool:
-        """Whether the file puts a function of its own in the place of torch.load."""
-        if self._replaced is None:
-            targets = nodes_of(node.root(), nodes.AssignAttr)
-            self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
-        return self._replaced
 
 
 def _hands_on_keywords(node: nodes.Call) -> bool:

@@ -16,6 +16,7 @@ from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import SMALL
 from ldlm_lint.python.guards import RANK, guards_of
+from ldlm_lint.python.local_ranks import local_test
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -26,6 +27,7 @@ from ldlm_lint.rules.checkpoint_saving import (
     NON_ATOMIC_CHECKPOINT,
     RULES,
 )
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -40,6 +42,10 @@ _UNIQUE = lazily(
 _EXPORTS = lazily(r"^_*(?:freeze|export|convert)(?:_(?:model|checkpoint|ckpt|weights|graph|onnx|jit))?$")
 _TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
 _SHARDS = (b"FullyShardedDataParallelPlugin(", b"fully_shard(", b"parallelize_module(", b"tp_plan")
+# A disk of the node itself, and one that all nodes see.
+_LIES_ON_NODE = lazily(r"(?:^|[ =])(?:/(?:var/)?tmp|/dev/shm|/(?:local|localscratch|raid|nvme\w*|ssd)\b|/scratch/local)|TMPDIR|\btmp/", re.I)
+_LIES_ON_SHARE = lazily(r"(?:^| )/[^ ]*(?:shared|nfs|lustre|gpfs|efs|fsx|beegfs|weka|network|project)", re.I)
+_NODE_WORD = lazily(r"te?mp|node|host|scratch|local", re.I)
 _MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
 
 
@@ -56,6 +62,7 @@ class CheckpointSavingChecker(LdlmChecker):
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._blocks: dict[int, list[Save]] = {}
+        self._of_nodes: dict[int, tuple[list[Save], nodes.NodeNG]] = {}
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look for states that a training changes while they wait."""
@@ -66,14 +73,15 @@ class CheckpointSavingChecker(LdlmChecker):
         """Report the saves of one block together: one test of the rank mends them all."""
         for saves in self._blocks.values():
             self._report_every_rank(saves)
+        for saves, test in self._of_nodes.values():
+            self._report_every_node(saves, test)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves."""
         save = save_of(node) or self._save_pretrained(node)
         if save is None:
             return
-        if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process and not _exports(node):
-            self._blocks.setdefault(_block_of(node), []).append(save)
+        self._note_writers(node, save)
         removal = removed_before(save)
         if removal is not None:
             self.report(
@@ -91,6 +99,17 @@ class CheckpointSavingChecker(LdlmChecker):
                 fix=lambda source: atomic_fix(source, save),
             )
 
+    def _note_writers(self, node: nodes.Call, save: Save) -> None:
+        """Keep a save that every rank comes to, or the first rank of each node."""
+        guarded = RANK in guards_of(node)
+        test = local_test(node) if guarded else None
+        if (guarded and test is None) or not saves_state(save) or words_of(save.path).belongs_to_a_process or _exports(node):
+            return
+        if test is None:
+            self._blocks.setdefault(_block_of(node), []).append(save)
+        else:
+            self._of_nodes.setdefault(_block_of(node), ([], test))[0].append(save)
+
     def _save_pretrained(self, node: nodes.Call) -> Save | None:
         """A Hugging Face model that writes itself; one of TensorFlow, which does so too, is none of ours.
 
@@ -103,14 +122,24 @@ class CheckpointSavingChecker(LdlmChecker):
         return None if other or any(word in self.source.data for word in _SHARDS) else found
 
     def _report_every_rank(self, saves: list[Save]) -> None:
-        first, words = saves[0], words_of(saves[0].path)
-        subject = f"{position_of(first.node)}|{' '.join(sorted(words.names))}|{' '.join(sorted(words.parameters))}"
+        first = saves[0]
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,
+            args={"who": "every rank", "why": "nothing checks the rank"},
             related=[(save.node, "this is saved together with it") for save in saves[1:]],
-            claims=(Claim("every-rank-saves", subject),),
+            claims=(Claim("every-rank-saves", _writer(first)),),
             fix=lambda source: guard_fix(source, [save.node for save in saves]),
+        )
+
+    def _report_every_node(self, saves: list[Save], test: nodes.NodeNG) -> None:
+        first = saves[0]
+        self.report(
+            CHECKPOINT_SAVED_BY_EVERY_RANK,
+            first.node,
+            args={"who": "one rank of each node", "why": f"only the local rank is checked ({quoted(test.as_string())})"},
+            related=[(save.node, "this is saved together with it") for save in saves[1:]],
+            claims=(Claim("every-node-saves", _writer(first)),),
         )
 
     def _report_live_state(self, found: LiveState) -> None:
@@ -122,6 +151,15 @@ class CheckpointSavingChecker(LdlmChecker):
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: copy_fix(source, found.states),
         )
+
+
+def _writer(save: Save) -> str:
+    """What the project is asked about a save: its place, what its path is made of, and whose disk that names."""
+    words = words_of(save.path)
+    text = " ".join(words.texts)
+    own = _LIES_ON_NODE.search(text) is not None or any(map(_NODE_WORD.search, words.all))
+    disk = "node" if own else "shared" if _LIES_ON_SHARE.search(text) else ""
+    return "|".join((position_of(save.node), " ".join(sorted(words.names)), " ".join(sorted(words.parameters)), disk))
 
 
 def _exports(node: nodes.Call) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -11,24 +10,19 @@ from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.defaults import Default, default_of, field_default
+from ldlm_lint.python.defaults import Default, default_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import constant, only_binding, seconds, timedelta_call
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, compared, length_of
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import quoted
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
 
 _HANDLER = "accelerate.InitProcessGroupKwargs"
 _TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", _HANDLER)
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
 # Where a timedelta is passed, with the positional parameters there.
 TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
-_SECONDS = "ddp_timeout"
 LOWERED = (Claim("timeout-may-be-lowered"),)
 
 
@@ -38,14 +32,10 @@ def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
     if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
         return
     defaults: list[Default] = []
-    if name in TRAINING_ARGUMENTS:
-        argument = Arguments(node)[_SECONDS]
-        lengths = [value for value in argument.values if _is_number(value)]
-    elif name in TIMEDELTA_PARAMETERS:
-        argument = Arguments(node, TIMEDELTA_PARAMETERS[name])["timeout"]
-        lengths = list(seconds(argument.node, lambda part: _amount(part, defaults)) or ()) if argument.node is not None else []
-    else:
+    if name not in TIMEDELTA_PARAMETERS:
         return
+    argument = Arguments(node, TIMEDELTA_PARAMETERS[name])["timeout"]
+    lengths = list(seconds(argument.node, lambda part: _amount(part, defaults)) or ()) if argument.node is not None else []
     if argument.node is None or not lengths or not _is_excessive(checker, min(lengths)):
         return
     if defaults:
@@ -78,26 +68,6 @@ def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, leng
         claims=LOWERED,
         fix=lambda source: _fix(source, place, target),
     )
-
-
-def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
-    """Report ``ddp_timeout: int = field(default=…)`` in a class of the project that extends TrainingArguments."""
-    if not isinstance(node.target, nodes.AssignName) or node.target.name != _SECONDS:
-        return
-    holder, value = node.parent, field_default(node)
-    if not isinstance(holder, nodes.ClassDef) or not any(qualified(base) <= TRAINING_ARGUMENTS for base in holder.bases):
-        return
-    length = constant(value)
-    if value is None or not _is_number(length) or not _is_excessive(checker, length):
-        return
-    target = checker.option("collective-timeout")
-    checker.report(
-        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), claims=LOWERED, fix=lambda source: _fix(source, value, target)
-    )
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _amount(node: nodes.NodeNG, defaults: list[Default]) -> object | None:

@@ -24,8 +24,10 @@ from ldlm_lint.checkers.data_fixes import (
     persistent_fix,
     pin_fix,
     prefetch_fix,
+    switched_on,
     useless_options_fix,
     workers_fix,
+    written_at,
 )
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, worker_options
 from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
@@ -40,7 +42,7 @@ from ldlm_lint.checkers.data_workers import (
     too_many,
     zero_reason,
 )
-from ldlm_lint.model import Claim, Confidence, Rule
+from ldlm_lint.model import Claim, Confidence, Rule, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import is_named, last_name, qualified
@@ -246,13 +248,29 @@ class DataChecker(LdlmChecker):
             self.report(
                 WITHOUT_PIN_MEMORY,
                 node,
-                args={"how": "not set"},
                 confidence=confidence,
                 claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda"), *_collation(arguments)),
                 fix=lambda source: pin_fix(source, node, group),
             )
         if not _never_ends(arguments):
             self._check_queue(node, arguments, confidence, group, claims)
+
+    def _check_switched_off(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...]) -> None:
+        """Workers that the author has told not to stay: information, once for each value that says so."""
+        given = arguments["persistent_workers"]
+        if given.node is None or not given.is_only(False) or is_made_anew(node) or is_for_one_test(node):
+            return
+        value = written_at(given.node)
+        self.report(
+            PERSISTENT_WORKERS,
+            value,
+            args={"where": "by what calls it", "how": "off"},
+            confidence=Confidence.MEDIUM,
+            related=[(node.func, "this DataLoader takes the value")] if value.lineno != node.lineno else (),
+            claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
+            fix=lambda source: switched_on(source, node, value, arguments["num_workers"]),
+            level=Severity.INFO,
+        )
 
     def _check_queue(
         self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str, claims: tuple[Claim, ...]
@@ -268,6 +286,7 @@ class DataChecker(LdlmChecker):
                 claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
                 fix=lambda source: persistent_fix(source, node, workers, group),
             )
+        self._check_switched_off(node, arguments, claims)
         most = min(MOST_WITH_DEEPER_QUEUE, self.option("workers-limit") - 1)
         wanted = arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node)
         if wanted and not may_exceed(workers, most):

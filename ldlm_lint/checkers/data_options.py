@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -17,7 +17,7 @@ from ldlm_lint.source import Source
 from ldlm_lint.wording import enumerated, listed
 
 # What each option is where there are no workers; the first three are checked by the constructor, the last when iterated.
-_WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
+WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
 _SAMPLER_MODULES = ("torch.utils.data.", "torch.utils.data.sampler.", "torch.utils.data.distributed.")
 _CATCHERS = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 _ITERABLE = {"torch.utils.data.IterableDataset"}
@@ -36,11 +36,12 @@ class Conflict(NamedTuple):
 
 def worker_options(arguments: Arguments) -> dict[str, Argument]:
     """The options of a call that certainly need workers, by name."""
-    passed = {name: arguments[name] for name in _WITHOUT_WORKERS}
-    return {name: argument for name, argument in passed.items() if argument.state is State.KNOWN and _needs_workers(name, argument.values)}
+    passed = {name: arguments[name] for name in WITHOUT_WORKERS}
+    return {name: argument for name, argument in passed.items() if argument.state is State.KNOWN and needs_workers(name, argument.values)}
 
 
-def _needs_workers(name: str, values: tuple[object, ...]) -> bool:
+def needs_workers(name: str, values: tuple[object, ...]) -> bool:
+    """Whether each of the values that an option may have needs workers."""
     if name == "persistent_workers":
         return all(value is True for value in values)
     if name == "multiprocessing_context":
@@ -49,9 +50,9 @@ def _needs_workers(name: str, values: tuple[object, ...]) -> bool:
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) and value >= least for value in values)
 
 
-def error_of(options: dict[str, Argument]) -> str:
+def error_of(options: Collection[str]) -> str:
     """What torch raises for the options without workers, and when."""
-    return "AssertionError when it is iterated" if options.keys() == {"timeout"} else "ValueError"
+    return "AssertionError when it is iterated" if set(options) == {"timeout"} else "ValueError"
 
 
 def removal_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | None:
@@ -67,7 +68,7 @@ def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], wo
     for keyword in call.keywords:
         if keyword.arg in options and isinstance(keyword.value, nodes.Const):
             span = span_of(source, keyword.value)
-            absent = _WITHOUT_WORKERS[keyword.arg]
+            absent = WITHOUT_WORKERS[keyword.arg]
             plain = keyword.arg == "persistent_workers"
             edits.append(Edit(span, f"{workers} > 0" if plain else f"{source.slice(span)} if {workers} > 0 else {absent}"))
     if len(edits) != len(options):
@@ -141,7 +142,21 @@ def _is_iterable(node: nodes.NodeNG | None) -> bool:
     if not isinstance(node, nodes.Call) or not isinstance(node.func, nodes.Name):
         return False
     made = bindings(node.func)
-    return bool(made) and all(isinstance(one, nodes.ClassDef) and any(is_named(base, _ITERABLE) for base in one.bases) for one in made)
+    return bool(made) and all(isinstance(one, nodes.ClassDef) and _is_stream(one) for one in made)
+
+
+def _is_stream(owner: nodes.ClassDef) -> bool:
+    """Whether a class derives from torch's ``IterableDataset``, through others of its file too."""
+    seen, todo = {owner}, [owner]
+    while todo:
+        for base in todo.pop().bases:
+            if is_named(base, _ITERABLE):
+                return True
+            above = bindings(base) if isinstance(base, nodes.Name) else []
+            fresh = [one for one in above if isinstance(one, nodes.ClassDef) and one not in seen]
+            seen.update(fresh)
+            todo += fresh
+    return False
 
 
 def conflict_fix(source: Source, call: nodes.Call, conflict: Conflict) -> Fix | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from astroid import nodes
 
@@ -28,11 +28,22 @@ def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
     names = [target.as_string().rpartition(".")[2] for target in _targets(call)]
     if isinstance(dataset, (nodes.Name, nodes.Attribute)):
         names += dataset.as_string().split(".")
-    # ``def build_test_loader():`` makes none for training, whatever takes it in the end; a maker of several may.
     maker = function_of(call)
-    if isinstance(maker, nodes.FunctionDef) and _MAKES.match(maker.name) and not any(map(_TRAINS.search, (maker.name, *names))):
-        names.append(maker.name)
-    return any(map(_EVALUATES.search, names)) or any(map(_EVALUATED.match, _splits(call)))
+    return says_evaluation(names, maker.name if isinstance(maker, nodes.FunctionDef) else "", _splits(call))
+
+
+def says_evaluation(names: Iterable[str], maker: str, splits: Iterable[str]) -> bool:
+    """Whether the names of a loader and its dataset, of the function that makes it, or the split that it is made for speak of evaluation."""
+    told = list(names)
+    # ``def build_test_loader():`` makes none for training, whatever takes it in the end; a maker of several may.
+    if _MAKES.match(maker) and not any(map(_TRAINS.search, (maker, *told))):
+        told.append(maker)
+    return any(map(_EVALUATES.search, told)) or any(map(_EVALUATED.match, splits))
+
+
+def says_test(splits: Iterable[str]) -> bool:
+    """Whether the split is the one for tests."""
+    return any(map(_TESTED.match, splits))
 
 
 def wants_no_workers(remark: str) -> bool:
@@ -42,7 +53,7 @@ def wants_no_workers(remark: str) -> bool:
 
 def is_for_one_test(call: nodes.Call) -> bool:
     """Whether it is made where the split is the one for tests, which are made once."""
-    return any(map(_TESTED.match, _splits(call)))
+    return says_test(_splits(call))
 
 
 def _targets(call: nodes.Call) -> list[nodes.NodeNG]:

@@ -11,10 +11,12 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.ddp_freezing import late_changes
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.model_slots import model_slots
 from ldlm_lint.python.names import qualified
-from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.python.slots import Slot, subject_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.ddp_graph import (
+    CHECKPOINT_FIX,
     FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
     PARAMETERS_FROZEN_AFTER_WRAP,
     RULES,
@@ -22,20 +24,12 @@ from ldlm_lint.rules.ddp_graph import (
     STATIC_GRAPH_WITH_NO_SYNC,
 )
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
 # What hands a model to the engine.
 _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
 _STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors"
-
-_CHECKPOINT = Fix(
-    "pass use_reentrant=False to the checkpoint, or in gradient_checkpointing_kwargs",
-    (),
-    Applicability.DISPLAY,
-    "the call does not spell out what chooses the implementation",
-)
 
 
 class DdpGraphChecker(LdlmChecker):
@@ -68,9 +62,7 @@ class DdpGraphChecker(LdlmChecker):
         if len(names) != 1:
             return
         name = next(iter(names))
-        if name in TRAINING_ARGUMENTS:
-            self._check_training_arguments(node)
-        elif name == "lightning.Trainer":
+        if name == "lightning.Trainer":
             strategy = Arguments(node)["strategy"]
             if strategy.is_only("ddp_find_unused_parameters_true"):
                 self._check_unused(node, strategy.node, _models_of_engine(node, "lightning"))
@@ -81,7 +73,7 @@ class DdpGraphChecker(LdlmChecker):
         arguments = Arguments(node, ("module",)) if not engine else Arguments(node)
         static, unused = arguments["static_graph"], arguments["find_unused_parameters"]
         model = arguments["module"].node
-        slots = slots_of(model) if model is not None else _models_of_engine(node, engine) if engine else []
+        slots = model_slots(model) if model is not None else _models_of_engine(node, engine) if engine else []
         if static.is_only(True):
             self._check_static(node, engine, slots)
         elif unused.is_only(True) and (static.absent or static.is_only(False)):
@@ -98,7 +90,7 @@ class DdpGraphChecker(LdlmChecker):
             fix=lambda source: _drop_fix(source, place),
         )
         if slots:
-            claims = (Claim("model-changes-its-graph", _subject(slots)),)
+            claims = (Claim("model-changes-its-graph", subject_of(slots)),)
             self.report(STATIC_GRAPH_WITH_DYNAMIC_MODEL, place, args={"model": ""}, claims=claims)
 
     def _check_unused(self, node: nodes.Call, place: nodes.NodeNG, slots: list[Slot]) -> None:
@@ -107,35 +99,9 @@ class DdpGraphChecker(LdlmChecker):
                 FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
                 place,
                 args={"where": ""},
-                claims=(Claim("model-checkpoints-reentrantly", _subject(slots)),),
-                fix=lambda _: _CHECKPOINT,
+                claims=(Claim("model-checkpoints-reentrantly", subject_of(slots)),),
+                fix=lambda _: CHECKPOINT_FIX,
             )
-
-    def _check_training_arguments(self, node: nodes.Call) -> None:
-        """The Trainer of transformers takes both settings in one call."""
-        arguments = Arguments(node)
-        if not arguments["ddp_find_unused_parameters"].is_only(True) or not arguments["gradient_checkpointing"].is_only(
-            True
-        ):
-            return
-        # Most files ask for nothing of the project pass, which takes a while to load.
-        from ldlm_lint.project.reentrant import is_reentrant
-
-        options = arguments["gradient_checkpointing_kwargs"]
-        if not options.absent and not is_reentrant(options):
-            return
-        self.report(
-            FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
-            _keyword(node, "ddp_find_unused_parameters"),
-            args={"where": "the reentrant checkpoint (`gradient_checkpointing=True`)"},
-            related=[(_keyword(node, "gradient_checkpointing"), "this checkpoint is reentrant")],
-            claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
-            fix=lambda source: _options_fix(source, node, options.node),
-        )
-
-
-def _subject(slots: list[Slot]) -> str:
-    return ";".join("|".join((slot.kind, slot.scope, slot.name, slot.index)) for slot in slots)
 
 
 def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
@@ -146,20 +112,11 @@ def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
         for call in nodes_of(node.root(), nodes.Call)
         if isinstance(call.func, nodes.Attribute) and call.func.attrname == wanted
     ]
-    return list(dict.fromkeys(slot for call in calls for argument in call.args for slot in slots_of(argument)))
+    return list(dict.fromkeys(slot for call in calls for argument in call.args for slot in model_slots(argument)))
 
 
 def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
     return next((keyword for keyword in call.keywords if keyword.arg == name), call)
-
-
-def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Fix | None:
-    from ldlm_lint.project.reentrant import with_options
-    from ldlm_lint.rules.segments import NON_REENTRANT
-
-    edit = with_options(source, call, options)
-    title = "pass use_reentrant=False in gradient_checkpointing_kwargs"
-    return Fix(title, (edit,), Applicability.UNSAFE, NON_REENTRANT) if edit is not None else _CHECKPOINT
 
 
 def _drop_fix(source: Source, place: nodes.NodeNG) -> Fix | None:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
+from ldlm_lint.checkers.accelerate_sync import is_backward_of_accelerator, reduces_each_pass
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.collective_timeouts import check_assignment, check_field, check_timeout
+from ldlm_lint.checkers.collective_timeouts import check_assignment, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of, options_of
-from ldlm_lint.checkers.environment_order import earlier, settings_after
+from ldlm_lint.checkers.environment_order import allocator_settings_after_use, earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_parameters_switch
-from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
@@ -35,11 +35,10 @@ from ldlm_lint.rules import (
     environment_values,
     launch,
 )
-from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
+from ldlm_lint.rules.accumulation import ACCUMULATE, ACCUMULATION_WITHOUT_NO_SYNC, NO_SYNC
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
@@ -49,10 +48,7 @@ _UNUSED_PARAMETERS = {
     "torch.nn.parallel.DistributedDataParallel": "find_unused_parameters",
     "accelerate.DistributedDataParallelKwargs": "find_unused_parameters",
     "lightning.strategies.DDPStrategy": "find_unused_parameters",
-    **dict.fromkeys(TRAINING_ARGUMENTS, "ddp_find_unused_parameters"),
 }
-_OF_TRAINER = "ddp_find_unused_parameters"
-_STATIC_GRAPH = {"find_unused_parameters": "static_graph", _OF_TRAINER: "ddp_static_graph"}
 _ROOMS = (
     *(accumulation, collectives, ddp, environment, environment_aliases, environment_allocator),
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
@@ -60,10 +56,12 @@ _ROOMS = (
 )
 _OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
 _OF_ENVIRONMENT = tuple(
-    rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
+    rule for room in _ROOMS if room not in (accumulation, ddp, environment_order) for rule in room.RULES
 )
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
-_OF_MM = (Claim("is-setting-of-mm"),)
+# Under DeepSpeed and FSDP the engine decides when gradients are reduced.
+_ACCELERATED = (Claim("belongs-to-training"), Claim("launches-do-not-shard"))
+_OF_MM = (Claim("is-setting-of-mm"), Claim("some-child-keeps-setting", "find_unused_parameters"))
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
@@ -72,7 +70,6 @@ class DistributedChecker(LdlmChecker):
 
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
     finds: ClassVar = {
-        "visit_annassign": collectives.RULES,
         "visit_assign": (*collectives.RULES, FIND_UNUSED_PARAMETERS),
         "visit_call": (*accumulation.RULES, *_OF_CALLS),
     }
@@ -89,10 +86,8 @@ class DistributedChecker(LdlmChecker):
         if self.may_break(*_OF_ENVIRONMENT):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
-
-    def visit_annassign(self, node: nodes.AnnAssign) -> None:
-        """Look at the defaults that a project gives to fields of TrainingArguments."""
-        check_field(self, node)
+        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
+            self._check_allocator(node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
         """Look at timeouts that are set on what is handed to a process group, and at a flag that a runner reads."""
@@ -125,16 +120,26 @@ class DistributedChecker(LdlmChecker):
 
     def _check_order(self, node: nodes.Call) -> None:
         """Look at the variables that are set behind a process group."""
-        for place, variable in settings_after(node):
+        for write in settings_after(node):
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
-                place,
-                args={"name": variable},
+                write.statement,
+                args={"name": write.name, "done": "the process group was created", "doing": "the process group is created"},
                 related=[(node, "the process group is created here")],
-                fix=functools.partial(self._set_earlier, node, place, variable),
+                fix=functools.partial(self._set_earlier, node, write.statement, write.name),
             )
 
-    def _set_earlier(self, node: nodes.Call, place: nodes.Assign, name: str, source: Source) -> Fix | None:
+    def _check_allocator(self, module: nodes.Module) -> None:
+        """Look at options of the allocator that are set when it runs already."""
+        for write, reader in allocator_settings_after_use(module):
+            self.report(
+                ENVIRONMENT_SET_TOO_LATE,
+                write.statement,
+                args={"name": write.name, "done": "the CUDA allocator was started", "doing": "anything is put on the GPU"},
+                related=[(reader, "something is put on the GPU here")],
+            )
+
+    def _set_earlier(self, node: nodes.Call, place: nodes.NodeNG, name: str, source: Source) -> Fix | None:
         return earlier(source, node, place, name, options_of(self.option))
 
     def _check_accumulation(self, node: nodes.Call) -> None:
@@ -144,13 +149,17 @@ class DistributedChecker(LdlmChecker):
         if found is None or not slots:
             return
         self._accumulating.add(found.loop)
+        by_engine = is_backward_of_accelerator(node)
+        if by_engine and not reduces_each_pass(node):
+            return
+        subject = ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)
         self.report(
             ACCUMULATION_WITHOUT_NO_SYNC,
             node,
-            args={"steps": quoted(found.count.as_string())},
+            args={"steps": quoted(found.count.as_string()), "advice": ACCUMULATE if by_engine else NO_SYNC},
             related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
-            claims=(Claim("ddp-model-is-called", ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)),),
-            fix=lambda source: no_sync_fix(source, found, WRAPPER),
+            claims=_ACCELERATED if by_engine else (Claim("ddp-model-is-called", subject),),
+            fix=None if by_engine else lambda source: no_sync_fix(source, found, WRAPPER),
         )
 
     def _check_strategy(self, node: nodes.Call) -> None:
@@ -161,18 +170,16 @@ class DistributedChecker(LdlmChecker):
 
     def _check_unused_parameters(self, node: nodes.Call, parameter: str) -> None:
         arguments = Arguments(node)
-        argument, static = arguments[parameter], arguments[_STATIC_GRAPH[parameter]]
+        argument, static = arguments[parameter], arguments["static_graph"]
         if argument.state is not State.KNOWN or not argument.is_only(True):
             return
         # With a static graph DDP neither walks the graph nor keeps the first buckets: the flag does nothing.
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
-        if parameter == _OF_TRAINER and only_predicts(self.source.data):
-            return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
         # A dictionary that is handed on may be filled with more than its file's words tell.
         handed = any(keyword.arg is None for keyword in node.keywords)
-        still = (Claim("graph-is-not-static", f"{position_of(node)}|{_STATIC_GRAPH[parameter]}"),) if handed else ()
+        still = (Claim("graph-is-not-static", f"{position_of(node)}|static_graph"),) if handed else ()
         self._report_unused_parameters(place, argument, (*_OUTSIDE_TESTS, *still))
 
     def _report_unused_parameters(self, place: nodes.NodeNG, flag: Argument, claims: tuple[Claim, ...]) -> None:

@@ -10,10 +10,10 @@ from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.environment_writes import Write, writes_of
 from ldlm_lint.checkers.version_switches import switched_by_version
 from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -21,16 +21,15 @@ from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
 from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
-from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.environment_names import why_ineffective
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
 from ldlm_lint.rules.roles import is_diagnostic, remark_at, speaks_of_debugging
-from ldlm_lint.rules.settings import Origin, Removal, Setting, Surroundings, Twin, Value
+from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source
 
-_ENVIRON = {"os.environ"}
-_SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL}
+_WORDS = (b"environ", b"putenv", b"env=")
 _REMOVED = lazily(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
 _SEVERAL = lazily(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
 # Branches of a statement: the field of its parent that a node stands in.
@@ -38,17 +37,6 @@ _INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")
 # ``def enable_full_determinism():`` makes runs repeatable at any price, as it says.
 _DETERMINISM = lazily(r"determinis", re.I)
-
-
-class _Pair(NamedTuple):
-    """A name and a value that a statement hands to the environment; ``part`` is its place in the statement."""
-
-    statement: nodes.NodeNG
-    key: nodes.NodeNG | None
-    name: str
-    value: nodes.NodeNG
-    origin: Origin = Origin.LITERAL
-    part: tuple[nodes.NodeNG, nodes.NodeNG] | None = None
 
 
 def findings_of(module: nodes.Module, source: Source, option: Callable[[str], object]) -> Iterator[Finding]:
@@ -80,14 +68,10 @@ def options_of(option: Callable[[str], object]) -> dict[str, object]:
 
 
 def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
-    """The variables of interest that a module sets through ``os``: items, ``setdefault``, ``update``, ``putenv``."""
-    if not any(word in source.data for word in (b"environ", b"putenv")):
+    """The variables of interest that a module sets for itself or for processes that it starts."""
+    if not any(word in source.data for word in _WORDS):
         return []
-    found = []
-    for node in nodes_of(module, (nodes.Assign, nodes.Call)):
-        pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)
-        found += [_setting(source, pair) for pair in pairs]
-    return found
+    return [_setting(source, write) for write in writes_of(module)]
 
 
 class _Editor(NamedTuple):
@@ -131,58 +115,26 @@ def _scene(source: Source) -> Scene:
     return Scene(is_diagnostic(source.path, ()), several=bool(_SEVERAL.search(text)), unset=removed, text=text)
 
 
-def _assigned(node: nodes.Assign) -> Iterator[_Pair]:
-    for target in node.targets:
-        name = constant(target.slice) if isinstance(target, nodes.Subscript) else None
-        if isinstance(name, str) and is_relevant(name) and qualified(target.value) == _ENVIRON:
-            yield _Pair(node, target.slice, name, node.value)
-
-
-def _passed(node: nodes.Call) -> Iterator[_Pair]:
-    # Names are resolved last: few calls hand on what may be a variable of interest.
-    pairs = [pair for pair in (*_listed(node), *_given(node)) if is_relevant(pair.name)]
-    names = qualified(node.func) if pairs else frozenset()
-    setter = next(iter(names)) if len(names) == 1 else ""
-    for pair in pairs:
-        if pair.part is None and setter in _SETTERS:
-            yield pair._replace(origin=_SETTERS[setter])
-        elif pair.part is not None and setter == "os.environ.update":
-            yield pair
-
-
-def _given(node: nodes.Call) -> Iterator[_Pair]:
-    """What ``putenv(name, value)`` sets."""
-    if len(node.args) == 2 and isinstance(name := constant(node.args[0]), str):
-        yield _Pair(node, node.args[0], name, node.args[1])
-
-
-def _listed(node: nodes.Call) -> Iterator[_Pair]:
-    """What ``update({name: value}, name=value)`` sets."""
-    for key, value in node.args[0].items if node.args and isinstance(node.args[0], nodes.Dict) else ():
-        if isinstance(name := constant(key), str):
-            yield _Pair(node, key, name, value, part=(key, value))
-    for keyword in node.keywords:
-        if keyword.arg is not None:
-            yield _Pair(node, None, keyword.arg, keyword.value, part=(keyword, keyword))
-
-
-def _setting(source: Source, pair: _Pair) -> Setting:
+def _setting(source: Source, pair: Write) -> Setting:
     text = constant(pair.value)
     span = span_of(source, pair.statement)
     if pair.part is not None:
         first, last = (span_of(source, node) for node in pair.part)
         span = Span(span.path, first.start, last.end, span.cell)
-    literal = _literal(source, pair.value)
+    # A value that a loop gives to several names is none of one name's own.
+    literal = _literal(source, pair.value) if pair.part is None or _holds(span, span_of(source, pair.value)) else None
     known = None
     if isinstance(text, str):
         # Only a literal in place can be rewritten; a constant that other code shares cannot.
         known = (Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else ""),)
     written = source.slice(span_of(source, pair.value))
+    # A dictionary that is made elsewhere may be read by its keys, too.
+    shared = not _holds(span_of(source, pair.statement), span) and source.data.count(pair.name.encode()) > 1
     return Setting(
         pair.name,
         known,
         span,
-        key=None if pair.key is None else _literal(source, pair.key),
+        key=None if pair.key is None or shared else _literal(source, pair.key),
         written=Value(written, span_of(source, pair.value) if literal else None),
         twin=_twin(source, pair),
         place=_surroundings(source, pair.statement),
@@ -199,9 +151,9 @@ def _literal(source: Source, node: nodes.NodeNG) -> Value | None:
     return Value(node.value, place, quote=quote) if plain else None
 
 
-def _twin(source: Source, pair: _Pair) -> Twin | None:
+def _twin(source: Source, pair: Write) -> Twin | None:
     """A second target of the same assignment gives the value to another name."""
-    if not isinstance(pair.statement, nodes.Assign) or pair.key is None or _literal(source, pair.key) is None:
+    if not isinstance(pair.statement, nodes.Assign) or pair.part is not None or pair.key is None or _literal(source, pair.key) is None:
         return None
     start = span_of(source, pair.statement).start
     target, key = span_of(source, pair.statement.targets[0]), span_of(source, pair.key)

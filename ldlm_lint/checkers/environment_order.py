@@ -1,20 +1,23 @@
-"""Finds variables of PyTorch's NCCL process group that are set after the group was made that reads them, and moves them."""
+"""Finds variables that are set after what reads them: NCCL's after the process group, the allocator's after the first tensor on the GPU."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.environment import lines_of
+from ldlm_lint.checkers.environment import block_of, lines_of
+from ldlm_lint.checkers.environment_writes import Write, writes_of
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.python.values import constant
+from ldlm_lint.python.values import constant, evaluate, only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules import environment_watchdog
+from ldlm_lint.rules import environment_allocator, environment_watchdog
 from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
 from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.settings import Setting, Value
@@ -26,28 +29,96 @@ _OLD_NAMES = {"NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DE
 _MAKES_GROUP = {"torch.distributed.init_process_group", "torch.distributed.new_group"}
 # What decides together whether a heartbeat counts is not brought into force one by one.
 _NEVER_MOVED = {environment_watchdog.MONITORING, *environment_watchdog.BLOCKING_WAIT}
+_ALLOCATOR = frozenset(environment_allocator.NAMES)
+_MOST_WRITES = 20
+# What may end a function, or skip what follows.
+_LEAVING = (nodes.Return, nodes.Raise, nodes.Break, nodes.Continue)
 _STARTS_PROCESSES = ("subprocess.", "torch.multiprocessing.", "multiprocessing.", "os.exec", "os.spawn", "os.system")
 
 
-def settings_after(call: nodes.Call) -> Iterator[tuple[nodes.NodeNG, str]]:
-    """The assignments of such variables that follow a call in its own block, with their names.
+class Late(NamedTuple):
+    """A write that comes after what reads the variable; ``reader`` is that."""
 
-    Only straight-line code counts, and only up to whatever may still read the variable: another group, or a new process.
+    write: Write
+    reader: nodes.NodeNG
+
+
+def settings_after(call: nodes.Call) -> Iterator[Write]:
+    """What is written into the environment behind a call that makes a process group, which reads such variables.
+
+    Only code that runs after the call counts, and only up to whatever may still read the variable: another group, or a new process.
     """
-    for later in _following(call.statement()):
-        if isinstance(later, nodes.Assign):
-            for target in later.targets:
-                if isinstance(target, nodes.Subscript) and qualified(target.value) == {"os.environ"}:
-                    name = constant(target.slice)
-                    if isinstance(name, str) and (name.startswith(_PREFIX) or name in _OLD_NAMES):
-                        yield later, name
+    for later in _following(call.statement(), _reads_again):
+        for write in _written_in(later):
+            if write.name.startswith(_PREFIX) or write.name in _OLD_NAMES:
+                yield write
 
 
-def _following(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+def allocator_settings_after_use(module: nodes.Module) -> Iterator[Late]:
+    """Options of the CUDA allocator that are set where something was put on the GPU before, in the same function."""
+    written = (one for one in writes_of(module) if one.own and one.name in _ALLOCATOR)
+    for write in itertools.islice(written, _MOST_WRITES):
+        reader = _allocated_before(write.statement)
+        if reader is not None:
+            yield Late(write, reader)
+
+
+def _allocated_before(statement: nodes.NodeNG) -> nodes.Call | None:
+    """A call that put something on the GPU before a statement; None where a process that is started later sees what the statement sets."""
+    found = None
+    while statement is not None and not isinstance(statement, (nodes.FunctionDef, nodes.ClassDef, nodes.Module)):
+        block = block_of(statement)
+        place = block.index(statement) if block else 0
+        if any(map(_starts_process, block[place + 1 :])):
+            return None
+        for earlier_one in filter(_leads_on, block[:place] if found is None else ()):
+            calls = (one for one in nodes_of(earlier_one, nodes.Call) if one.scope() is earlier_one.scope())
+            found = found or next(filter(_allocates, calls), None)
+        statement = statement.parent
+    return found
+
+
+def _written_in(statement: nodes.NodeNG) -> Iterator[Write]:
+    """What a statement writes into the environment of its own process, functions that it only defines left out."""
+    if isinstance(statement, (nodes.FunctionDef, nodes.ClassDef)):
+        return
+    scope = statement.scope()
+    yield from (one for one in writes_of(statement) if one.own and one.statement.scope() is scope)
+
+
+def _leads_on(statement: nodes.NodeNG) -> bool:
+    """Whether what follows a statement runs whenever a part of it has run, in the same call of its function."""
+    if isinstance(statement, (nodes.FunctionDef, nodes.ClassDef, nodes.Lambda, nodes.Module)) or not statement.is_statement:
+        return False
+    return not any(nodes_of(statement, _LEAVING))
+
+
+def _allocates(call: nodes.Call) -> bool:
+    """Whether a call puts something on a GPU: ``.cuda()``, ``.to("cuda")``, ``torch.randn(…, device="cuda")``."""
+    method = call.func.attrname if isinstance(call.func, nodes.Attribute) else ""
+    if method == "cuda":
+        return all(isinstance(one.value if isinstance(one, nodes.Keyword) else one, (nodes.Const, nodes.Name)) for one in (*call.args, *call.keywords))
+    device = call.args[0] if method == "to" and call.args else next((one.value for one in call.keywords if one.arg == "device"), None)
+    if device is None or (method != "to" and not any(name.startswith("torch.") for name in qualified(call.func))):
+        return False
+    return _is_gpu(device)
+
+
+def _is_gpu(device: nodes.NodeNG) -> bool:
+    """Whether a device is a GPU wherever there is one."""
+    if isinstance(device, nodes.Name):
+        bound = only_binding(device)
+        device = bound if bound is not None else device
+    if isinstance(device, nodes.Call) and device.args and qualified(device.func) == {"torch.device"}:
+        device = device.args[0]
+    return any(isinstance(one, str) and one.startswith("cuda") for one in evaluate(device) or ())
+
+
+def _following(statement: nodes.NodeNG, reads_again: Callable[[nodes.NodeNG], bool]) -> list[nodes.NodeNG]:
     block = next((part for part in _blocks(statement.parent) if statement in part), [])
     rest = block[block.index(statement) + 1 :] if block else []
-    # A group or process that is made further down reads what is set before it.
-    last = next((at for at in range(len(rest), 0, -1) if _reads_again(rest[at - 1])), 0)
+    # What is made further down, such as another group, reads what is set before it.
+    last = next((at for at in range(len(rest), 0, -1) if reads_again(rest[at - 1])), 0)
     return rest[last:]
 
 
@@ -56,20 +127,26 @@ def _blocks(parent: nodes.NodeNG) -> list[list[nodes.NodeNG]]:
 
 
 def _reads_again(statement: nodes.NodeNG) -> bool:
-    for call in nodes_of(statement, nodes.Call):
-        for name in qualified(call.func):
-            if name in _MAKES_GROUP or name.startswith(_STARTS_PROCESSES):
-                return True
-    return False
+    return _calls(statement, lambda name: name in _MAKES_GROUP or name.startswith(_STARTS_PROCESSES))
 
 
-def earlier(source: Source, call: nodes.Call, place: nodes.Assign, name: str, options: Mapping[str, object]) -> Fix | None:
+def _starts_process(statement: nodes.NodeNG) -> bool:
+    return _calls(statement, lambda name: name.startswith(_STARTS_PROCESSES))
+
+
+def _calls(statement: nodes.NodeNG, wanted: Callable[[str], bool]) -> bool:
+    return any(wanted(name) for call in nodes_of(statement, nodes.Call) for name in qualified(call.func))
+
+
+def earlier(source: Source, call: nodes.Call, place: nodes.NodeNG, name: str, options: Mapping[str, object]) -> Fix | None:
     """Move an assignment, with the comments above it, in front of the call that should have seen it.
 
     None where the value may depend on what stands in between, where the file speaks of the variable elsewhere, or where
     another rule is against the value, which has been without effect so far. ``options`` are those of the rules.
     """
     group = call.statement()
+    if not isinstance(place, nodes.Assign) or place.parent is not group.parent:
+        return None
     text = constant(place.value)
     words = re.findall(rb"(?<!\w)" + name.encode() + rb"(?!\w)", without_comments(source.data))
     if not isinstance(text, str) or len(words) != 1 or name in _NEVER_MOVED or _is_disputed(place, name, text, source, options):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.checkers.accelerate_sync import is_backward_of_accelerator
 from ldlm_lint.checkers.gradient_sync_boundaries import Boundary, micro_boundary, repeats
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
@@ -237,7 +238,9 @@ def goes_back(call: nodes.Call) -> bool:
 
 
 def _is_backward(call: nodes.Call) -> bool:
-    """``loss.backward()``; engines take the loss as an argument and synchronise on their own terms."""
+    """``loss.backward()``; other engines than Accelerate take the loss as an argument and synchronise on their own terms."""
+    if is_backward_of_accelerator(call):
+        return True
     if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "backward" or call.args:
         return False
     return Arguments(call)["loss"].absent and not _is_of_autograd(function_of(call))

@@ -25,6 +25,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.host_time import (
     CACHE_EMPTIED_IN_TRAINING_LOOP,
     DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP,
+    FOR_ALL,
     HOST_SYNC_IN_TRAINING_LOOP,
     RULES,
 )
@@ -98,7 +99,7 @@ class HostTimeChecker(LdlmChecker):
         self.report(
             HOST_SYNC_IN_TRAINING_LOOP,
             group.first.node,
-            args={"what": described(group), "where": "", "advice": advice_for(group.first)},
+            args={"what": described(group), "where": "", "wait": FOR_ALL, "advice": advice_for(group.first)},
             related=[(one.node, "Python waits here too") for one in group.others],
             claims=(_claim(group.first.node),),
             fix=lambda source: _summed_on_device(source, group),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pylint.interfaces import HIGH, INFERENCE
 from pylint.utils import FileState
 
-from ldlm_lint.model import Confidence, Finding, Rule
+from ldlm_lint.model import Confidence, Finding, Rule, Severity
 from ldlm_lint.report.cells import clean
 from ldlm_lint.source import Source
 
@@ -45,7 +45,11 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
 
 
 def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and writes texts as they are."""
+    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and writes texts as they are.
+
+    A message has the letter of its rule; one at level info leaves the exit status as it is.
+    """
+    status = linter.msg_status
     line, column = _utf8_position(source, finding.span.start)
     end_line, end_column = _utf8_position(source, finding.span.end)
     linter.add_message(
@@ -57,6 +61,8 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         args={name: clean(value) if isinstance(value, str) else value for name, value in finding.args} or None,
         confidence=_confidence(finding),
     )
+    if finding.severity is Severity.INFO:
+        linter.msg_status = status
 
 
 def _confidence(finding: Finding) -> Level:

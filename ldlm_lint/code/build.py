@@ -64,7 +64,10 @@ class _Statements(Expressions):
                 self._bind_target(one, self.add(place_of(one), "part", number, -1 if starred else index))
 
     def _store(self, target: ast.Subscript, number: int) -> None:
-        base, key = self.value(target.value), self.value(target.slice)
+        base = self.value(target.value)
+        self._put(target, base, self.value(target.slice), number)
+
+    def _put(self, target: ast.Subscript, base: int, key: int, number: int) -> None:
         place = place_of(target)
         updated = self.add(place, "upd", base, key, number)
         self.note("store", updated, place)
@@ -122,11 +125,18 @@ class _Statements(Expressions):
         return ""
 
     def _augmented(self, node: ast.AugAssign) -> str:
-        before = self.value(node.target)
+        target, place = node.target, place_of(node)
+        before = self.value(target)
         added = self.value(node.value)
-        place = place_of(node)
         self.note("add", before, place, added)
-        self._bind_target(node.target, self.add(place, "op", node.op.__class__.__name__, before, added))
+        after = self.add(place, "op", node.op.__class__.__name__, before, added)
+        # Python evaluates what the target rests on once.
+        if isinstance(target, ast.Name):
+            self.bind(target.id, after, place_of(target))
+        elif isinstance(target, ast.Attribute):
+            self.current.writes.append((self.nodes[before][1], target.attr, after, place_of(target)))
+        else:
+            self._put(target, self.nodes[before][1], self.nodes[before][2], after)
         return ""
 
     def _expression(self, node: ast.Expr) -> str:
@@ -182,8 +192,13 @@ class _Statements(Expressions):
         head = self._begin_round(outer)
         test = self.value(node.test)
         self.test(test, node.test)
+        # The test is evaluated once more before the loop is left.
+        tested = dict(self.names)
+        taken = self.taken.pop(test, self.names)
+        if self.nodes[test][1:2] == ("And",):
+            self.names = taken
         self.table.loops[self.loop] = self.table.loops[self.loop]._replace(value=test)
-        return self._end_loop(node, head, loop, guard)
+        return self._end_loop(node, head, loop, guard, tested)
 
     def _begin_round(self, before: Environment) -> Round:
         head = Round(before)
@@ -191,28 +206,34 @@ class _Statements(Expressions):
         self.names = {}
         return head
 
-    def _end_loop(self, node: ast.For | ast.AsyncFor | ast.While, head: Round, loop: int, guard: int) -> str:
+    def _end_loop(
+        self, node: ast.For | ast.AsyncFor | ast.While, head: Round, loop: int, guard: int, tested: Environment | None = None
+    ) -> str:
         ends = self.block(node.body)
         self.guard = guard
-        self.names = self.close(head, head.continues if ends else [self.names, *head.continues])
+        # A ``break`` passes the ``else`` by.
+        breaks, head.breaks = (head.breaks, []) if node.orelse or tested else ([], head.breaks)
+        self.names = after = self.close(head, head.continues if ends else [self.names, *head.continues], breaks)
+        if tested:
+            self.names = after = {**after, **tested}
         self.loop = loop
-        return self.block(node.orelse) if node.orelse and not head.breaks else self._maybe(node.orelse)
-
-    def _maybe(self, statements: Sequence[ast.stmt]) -> str:
-        """Read a block that may be passed by."""
-        if statements:
-            before = self.names
-            self.names = dict(before)
-            ends = self.block(statements)
-            self.names = self.meet([before, None if ends else self.names])
-        return ""
+        if not node.orelse and not breaks:
+            return ""
+        self.names = dict(after)
+        ends = self.block(node.orelse)
+        if breaks:
+            self.names = self.meet([None if ends else self.names, *({**after, **end} for end in breaks)])
+            ends = ""
+        return ends
 
     def _if(self, node: ast.If) -> str:
         test = self.value(node.test)
         self.test(test, node.test)
         outer, before = self.guard, self.names
-        first, then = self._branch(node.body, test, True, node, outer, before)
-        second, other = self._branch(node.orelse, test, False, node, outer, before)
+        taken = self.taken.pop(test, before)
+        is_and = self.nodes[test][1:2] == ("And",)
+        first, then = self._branch(node.body, test, True, node, outer, taken if is_and else before)
+        second, other = self._branch(node.orelse, test, False, node, outer, before if is_and else taken)
         self.guard = outer
         if first and second:
             self.names = before
@@ -244,20 +265,53 @@ class _Statements(Expressions):
             self.guard = self.begin_guard("with", number, None, node)
             if item.optional_vars is not None:
                 self._bind_target(item.optional_vars, self.add(place_of(item.optional_vars), "enter", number))
-        ends = self.block(node.body)
+        before = self.names
+        if self._suppresses(node):
+            self.names = dict(before)
+            bound = len(self.current.events)
+            ends = self.block(node.body)
+            self.names = self.meet([None if ends else self.names, self._between(before, bound)])
+            ends = ""
+        else:
+            ends = self.block(node.body)
         self.guard = outer
         return ends
 
+    @staticmethod
+    def _suppresses(node: ast.With | ast.AsyncWith) -> bool:
+        """Whether an error in the block goes no further: ``contextlib.suppress``."""
+        return any(isinstance(item.context_expr, ast.Call) and type_name(item.context_expr.func) == "suppress" for item in node.items)
+
+    def _between(self, before: Environment, bound: int) -> Environment:
+        """What names may hold where a block is left at any point: what they held before, and all that it binds.
+
+        ``bound`` is the number of events of the scope when it began.
+        """
+        held: dict[str, list[int]] = {}
+        for event in self.current.events[bound:]:
+            if event[0] == "bind":
+                held.setdefault(event[5], []).append(event[1])
+        names = dict(before)
+        for name, numbers in held.items():
+            first = before.get(name)
+            if first is None:
+                first = self._before(len(self.rounds) - 1, name)
+            differing = list(dict.fromkeys([first, *numbers]))
+            names[name] = first if len(differing) == 1 else self.add(0, "phi", differing)
+        return names
+
     def _try(self, node: Any) -> str:
         outer, before = self.guard, self.names
+        bound = len(self.current.events)
+        left = (len(self.rounds[-1].breaks), len(self.rounds[-1].continues)) if self.rounds else (0, 0)
         self.names = dict(before)
         ended = [self.block(node.body)]
         self.guard = outer
+        between = self._between(before, bound)
         if not ended[0] and node.orelse:
             ended = [self.block(node.orelse)]
             self.guard = outer
         ways: list[Environment | None] = [None if ended[0] else self.names]
-        between = self.meet([before, self.names])
         for handler in node.handlers:
             self.names = dict(between)
             self.value(handler.type)
@@ -270,9 +324,27 @@ class _Statements(Expressions):
             ended.append(ends)
             ways.append(None if ends else self.names)
         self.names = self.meet(ways) if any(way is not None for way in ways) else between
-        ends = self.block(node.finalbody)
+        ends = self._finally(node.finalbody, before, bound, left)
         self.guard = outer
         return ends or (ended[0] if all(ended) else "")
+
+    def _finally(self, statements: Sequence[ast.stmt], before: Environment, bound: int, left: tuple[int, int]) -> str:
+        """Read what runs on every way out; behind it names hold what they do where the usual ways end.
+
+        ``left`` is how often the loop around the ``try`` was left, and begun anew, before it.
+        """
+        if not statements:
+            return ""
+        usual = self.names
+        held = {**usual, **self._between(before, bound)}
+        self.names = dict(held)
+        through = [*self.rounds[-1].breaks[left[0] :], *self.rounds[-1].continues[left[1] :]] if self.rounds else []
+        ends = self.block(statements)
+        after = {name: node for name, node in self.names.items() if held.get(name) != node}
+        for way in through:
+            way.update(after)
+        self.names = {**usual, **after}
+        return ends
 
     def _import(self, node: ast.Import) -> str:
         place = place_of(node)
@@ -320,7 +392,8 @@ class _Statements(Expressions):
     def _match(self, node: ast.Match) -> str:
         subject = self.value(node.subject)
         before, outer = self.names, self.guard
-        ways: list[Environment | None] = [before]
+        ways: list[Environment | None] = []
+        ended = []
         for case in node.cases:
             self.names = dict(before)
             self.guard = self.begin_guard("case", subject, None, case.pattern)
@@ -331,8 +404,19 @@ class _Statements(Expressions):
                 self.guard = self.begin_guard("if", test, True, case.guard)
             ends = self.block(case.body)
             self.guard = outer
+            ended.append(ends)
             ways.append(None if ends else self.names)
-        self.names = self.meet(ways)
+        last = node.cases[-1]
+        takes_all = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
+        if takes_all and all(ended):
+            self.names = before
+            return ended[0] if len(set(ended)) == 1 else _RETURN
+        self.names = self.meet(ways if takes_all else [before, *ways])
+        return ""
+
+    def _type_alias(self, node: Any) -> str:
+        place = place_of(node)
+        self.bind(node.name.id, self.add(place, "decl"), place)
         return ""
 
     def _bind_pattern(self, pattern: ast.pattern, subject: int) -> None:
@@ -373,3 +457,5 @@ _READERS: dict[type, Callable[[Any, Any], str]] = {
 }
 if hasattr(ast, "TryStar"):
     _READERS[ast.TryStar] = _Statements._try
+if hasattr(ast, "TypeAlias"):
+    _READERS[ast.TypeAlias] = _Statements._type_alias

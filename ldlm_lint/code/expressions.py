@@ -6,13 +6,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from ldlm_lint.code.names import Names
+from ldlm_lint.code.names import Environment, Names
 from ldlm_lint.code.table import COLUMNS, Guard, Loop, Scope, Site
 
 _KEPT = frozenset({int, float, str, bool, type(None)})
 _PLAIN = frozenset({"const", "map", "seq"})
 _WRAPPERS = frozenset({"Optional", "Annotated", "Final", "ClassVar", "InitVar"})
-_CALLED = (ast.Call, ast.Subscript)
 # The constructor of a named tuple, without its way through Python: half the time of a table went into it.
 _SITE = tuple.__new__
 
@@ -45,6 +44,15 @@ def type_name(node: ast.expr | None) -> str:
         else:
             break
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _name_within(node: ast.expr) -> str:
+    """The last name of what gives a function that is called at once: ``()build`` for ``build(x)(y)``."""
+    outer = node
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return f"(){name}" if node is not outer else name
 
 
 class Expressions(Names):
@@ -91,11 +99,8 @@ class Expressions(Names):
         self.table.sites[number] = _SITE(Site, (self.scope, self.loop, self.guard, place, end))
         self.current.calls.append(number)
         called = node.func
-        while called.__class__ in _CALLED:
-            called = called.func if called.__class__ is ast.Call else called.value  # type: ignore[attr-defined]
-        name = called.attr if called.__class__ is ast.Attribute else called.id if called.__class__ is ast.Name else ""  # type: ignore[attr-defined]
-        if called is not node.func:
-            name = f"(){name}"
+        kind = called.__class__
+        name = called.attr if kind is ast.Attribute else called.id if kind is ast.Name else _name_within(called)  # type: ignore[attr-defined]
         named = self.table.named.get(name)
         if named is None:
             self.table.named[name] = [number]
@@ -147,15 +152,22 @@ class Expressions(Names):
         outer = self.guard
         holds = node.op.__class__ is ast.And
         last = len(node.values) - 1
+        bound = 0
         for index, one in enumerate(node.values):
             number = self.value(one)
             values.append(number)
+            if not index:
+                bound = len(self.walruses)
             if index < last:
                 self.test(number, one)
                 # What stands behind an operand is evaluated by its outcome alone.
                 self.guard = self.begin_guard("if", number, holds, one)
         self.guard = outer
-        return self.add(place_of(node), "bool", node.op.__class__.__name__, tuple(values))
+        number = self.add(place_of(node), "bool", node.op.__class__.__name__, tuple(values))
+        if len(self.walruses) > bound:
+            self.taken[number] = dict(self.names)
+            self.may_have_bound(bound)
+        return number
 
     def test(self, number: int, node: ast.expr) -> None:
         """Keep that the truth of a value is asked for."""
@@ -187,15 +199,24 @@ class Expressions(Names):
         self.test(test, node.test)
         outer = self.guard
         self.guard = self.begin_guard("if", test, True, node)
+        before, bound = self.names, len(self.walruses)
+        self.names = dict(before)
         then = self.value(node.body)
         self.guard = outer
         self.guard = self.begin_guard("if", test, False, node)
-        other = self.value(node.orelse)
+        if len(self.walruses) == bound:
+            self.names = before
+            other = self.value(node.orelse)
+        else:
+            ways: list[Environment | None] = [self.names]
+            self.names = dict(before)
+            other = self.value(node.orelse)
+            self.names = self.meet([*ways, self.names])
         self.guard = outer
         return self.add(place_of(node), "choice", test, then, other)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> int:
-        names, loop, guard = self.names, self.loop, self.guard
+        names, loop, guard, bound = self.names, self.loop, self.guard, len(self.walruses)
         self.names = dict(names)
         for generator in node.generators:
             iterable = self.value(generator.iter)
@@ -210,6 +231,8 @@ class Expressions(Names):
         else:
             number = self.add(place_of(node), "comp", self.value(node.elt), node.__class__.__name__)
         self.names, self.loop, self.guard = names, loop, guard
+        if len(self.walruses) > bound:
+            self.may_have_bound(bound)
         return number
 
     def begin_loop(self, kind: str, value: int, node: Any) -> None:
@@ -277,7 +300,9 @@ class Expressions(Names):
 
     def _walrus(self, node: ast.NamedExpr) -> int:
         number = self.value(node.value)
-        self.bind(node.target.id, number, place_of(node.target))
+        name = node.target.id
+        self.walruses.append((name, self.names.get(name), number))
+        self.bind(name, number, place_of(node.target))
         return number
 
     def _yield(self, node: ast.Yield) -> int:

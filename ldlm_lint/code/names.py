@@ -36,7 +36,11 @@ class Names:
         self.rounds: list[Round] = []
         self.free: Environment = {}
         self.constants: dict[tuple[type, object], int] = {}
-        self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment]] = []
+        self.walruses: list[tuple[str, int | None, int]] = []
+        """Names that expressions have bound in this scope: the name, what it held before, and what it holds."""
+        self.taken: dict[int, Environment] = {}
+        """What names hold where all operands of an ``and`` or ``or`` were evaluated, if that differs from what they may hold behind it."""
+        self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment, list[tuple[str, int | None, int]]]] = []
 
     def add(self, place: int, *node: object) -> int:
         """The number of a new expression."""
@@ -122,10 +126,24 @@ class Names:
                 held.append(node)
         return held[0] if len(held) == 1 else self.add(0, "phi", held)
 
-    def close(self, head: Round, ends: list[Environment]) -> Environment:
-        """Complete the phis of a loop from the ends of its body; gives what names hold behind it."""
+    def may_have_bound(self, first: int) -> None:
+        """Let names hold what they held before, or what expressions have bound to them since they were ``first`` in number."""
+        held: dict[str, list[int]] = {}
+        for name, before, node in self.walruses[first:]:
+            if name not in held:
+                held[name] = [before if before is not None else self._before(len(self.rounds) - 1, name)]
+            held[name].append(node)
+        for name, ways in held.items():
+            differing = list(dict.fromkeys(ways))
+            self.names[name] = differing[0] if len(differing) == 1 else self.add(0, "phi", differing)
+
+    def close(self, head: Round, ends: list[Environment], others: list[Environment]) -> Environment:
+        """Complete the phis of a loop from the ends of its body; gives what names hold behind it.
+
+        ``others`` are further ways out of the body, which lead elsewhere: what they hold is no part of that.
+        """
         assigned: set[str] = set()
-        for end in (*ends, *head.breaks):
+        for end in (*ends, *head.breaks, *others):
             assigned |= end.keys()
         self.names = {}
         ordered = sorted(assigned)
@@ -154,14 +172,14 @@ class Names:
     def enter(self, scope: Scope) -> int:
         """Begin a scope inside of this one; gives its number."""
         number = len(self.table.scopes)
-        self.outer.append((self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free))
+        self.outer.append((self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free, self.walruses))
         self.table.scopes.append(scope)
         self.scope = number
         self.current = scope
         self.loop = self.guard = -1
-        self.names, self.rounds, self.free = {}, [], {}
+        self.names, self.rounds, self.free, self.walruses = {}, [], {}, []
         return number
 
     def leave(self) -> None:
         """Go on with the scope around this one."""
-        self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free = self.outer.pop()
+        self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free, self.walruses = self.outer.pop()

@@ -36,6 +36,7 @@ the number of what it holds there (SSA form after Braun et al. 2013), so that ``
 
 from __future__ import annotations
 
+from collections.abc import MutableSequence
 from typing import Any, NamedTuple
 
 Node = tuple[Any, ...]
@@ -178,7 +179,7 @@ class Table:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = [("none",)]
-        self.places: list[int] = [0]
+        self.places: MutableSequence[int] = [0]
         """Where each expression begins; 0 for constants and for what is written nowhere."""
         self.scopes: list[Scope] = []
         self.loops: list[Loop] = []

@@ -118,6 +118,7 @@ def _fixed(
         choose=choose,
         evidence=evidence,
         lint=watched(quiet=arguments.quiet),
+        unreached=arguments.show_unreached,
     )
     print_notes(outcome.notes, base)
     if not arguments.diff:
@@ -168,6 +169,6 @@ def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], configured: C
     from ldlm_lint.fixing import ignore_all
     from ldlm_lint.report.view import Fixed
 
-    outcome = ignore_all(paths, configured, base, gate, lint=watched(quiet=arguments.quiet))
+    outcome = ignore_all(paths, configured, base, gate, lint=watched(quiet=arguments.quiet), unreached=arguments.show_unreached)
     print_notes(outcome.notes, base)
     return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files), "Silenced"))

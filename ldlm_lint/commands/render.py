@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 CHOOSING = {
     **dict.fromkeys(("select", "extend_select", "ignore", "exclude", "extend_exclude", "level", "config", "since", "baseline")),
-    **dict.fromkeys(("pedantic", "isolated", "no_baseline"), False),
+    **dict.fromkeys(("pedantic", "isolated", "no_baseline", "show_unreached"), False),
     "min_confidence": "low",
 }
 """The options that choose what a run looks at, and what they are where nobody chose."""
@@ -59,6 +59,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         group_by=arguments.group_by or "",
         since=arguments.since or "",
         again=again(arguments),
+        unreached=arguments.show_unreached,
         exit_code=code,
         unsafe=arguments.unsafe_fixes,
         quiet=arguments.quiet,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard
+from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, NONE, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -13,6 +14,7 @@ _ALARMS = frozenset({"isnan", "isinf"})
 _HEALTHY = frozenset({"isfinite"})
 _OF_PARTS = frozenset({"any", "all", "item", "bool", "sum"})
 _DEPTH = 8
+_MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
 
 
 class Frequency:
@@ -21,6 +23,9 @@ class Frequency:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._periodic: dict[int, bool] = {}
+        self.restarts = Restarts()
+        self.repeated: set[int] = set()
+        """What the loops of steps iterate over (keys): what is counted there counts steps."""
 
     def is_periodic(self, module: Module, number: int) -> bool:
         """Whether a test holds in some steps only: the remainder of a count decides."""
@@ -69,6 +74,54 @@ class Frequency:
                 if node is not None:
                     given.append(self.is_periodic(self.program.module_of(node), node & MASK))
         return bool(given) and all(given)
+
+    def is_start(self, module: Module, number: int) -> bool | None:
+        """Which outcome of a test is that of the first few steps alone, or of one step; None for a test of something else."""
+        row = module.nodes[number]
+        if row[0] == "not":
+            inner = self.is_start(module, row[1])
+            return None if inner is None else not inner
+        if row[0] == "bool":
+            # An ``and`` holds where all of its parts do, so that one rare part is enough; an ``or`` fails likewise.
+            wanted = row[1] == "And"
+            return wanted if any(self.is_start(module, one) is wanted for one in row[2]) else None
+        if row[0] != "cmp" or len(row[1]) != 1:
+            return None
+        name, left, right = row[1][0], row[2], row[3][0]
+        if self.counts_steps(module, right):
+            name, left, right = _MIRRORED.get(name, name), right, left
+        elif not self.counts_steps(module, left):
+            return None
+        if name in ("Eq", "NotEq"):
+            return name == "Eq"
+        few = module.plain(right)[0] == "const"
+        return None if not few else {"Lt": True, "LtE": True, "Gt": False, "GtE": False}.get(name)
+
+    def counts_steps(self, module: Module, number: int, steps: int = 0) -> bool:
+        """Whether a number grows from step to step of one loop: what ``enumerate`` or ``range`` gives it, and sums with it."""
+        row = module.nodes[number]
+        kind = row[0]
+        if steps > _DEPTH:
+            return False
+        if kind == "copy":
+            return self.counts_steps(module, row[1], steps + 1)
+        if kind == "op":
+            return row[1] in ("Add", "Sub") and any(self.counts_steps(module, one, steps + 1) for one in row[2:4])
+        if kind == "part" and row[2] == 0:
+            element = module.nodes[row[1]]
+            return element[0] == "elem" and (module.base | element[1]) in self.repeated and self._calls(module, element[1], "enumerate")
+        return kind == "elem" and (module.base | row[1]) in self.repeated and self._calls(module, row[1], "range")
+
+    def _calls(self, module: Module, number: int, name: str) -> bool:
+        """Whether an iterable is what a builtin gives, or a progress bar around it."""
+        row = module.plain(number)
+        for _ in range(3):
+            if row[0] != "call" or not row[2]:
+                return False
+            if module.last_name(row[1]) == name:
+                return True
+            row = module.plain(row[2][0])
+        return False
 
     def is_alarm(self, module: Module, number: int, steps: int = 0) -> bool | None:
         """Which outcome of a test means that numbers have gone wrong; None for a test of something else."""
@@ -129,9 +182,10 @@ class Frequency:
             return False
         if guard.kind == "rest" and guard.ends == "after raise":
             return True
-        if self.is_alarm(module, guard.test) is guard.holds:
+        if self.is_alarm(module, guard.test) is guard.holds or self.is_start(module, guard.test) is guard.holds:
             return False
-        if self.is_periodic(module, guard.test) and self._is_rare_side(module, guard) and not self.steps_under(module, number, function):
+        is_rare = self.is_periodic(module, guard.test) and self._is_rare_side(module, guard)
+        if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
         return self._can_hold(module, guard)
 

@@ -20,7 +20,7 @@ class Measuring:
     def measured_sections(self, module: Module, scope: int) -> list[tuple[int, int]]:
         """The stretches between two reads of a clock in a function whose difference is taken: the reads' rows, in order."""
         found = []
-        for number, row in enumerate(module.nodes):
+        for row in module.nodes:
             if row[0] == "op" and row[1] == "Sub":
                 later, earlier = self._read(module, row[2]), self._read(module, row[3])
                 if later and earlier and module.table.sites[later].scope == scope == module.table.sites[earlier].scope:

@@ -30,6 +30,12 @@ _KEEPS = frozenset({"mean", "sum", "float", "div"})
 _WRITTEN = frozenset({"const", "none", "free", "def", "class"})
 Loops = set[int | None]
 """Loops of a function that are steps; None stands for all of it."""
+Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[int]]
+
+
+def _changes(name: str) -> bool:
+    """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
+    return "step" in name or "optimi" in name or name == "update"
 
 
 class Training:
@@ -50,6 +56,7 @@ class Training:
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
+        self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
         self._find_evaluations()
@@ -68,43 +75,72 @@ class Training:
                     yield call
 
     def _find_steps(self, backwards: Iterable[int]) -> None:
-        """Go up from backward passes through callers to the loops that repeat them."""
-        stepping = self._stepping_loops()
+        """Go up from backward passes to the loops that repeat them; gradients that nothing is updated by train nothing."""
+        stepping, updating = self._stepping_loops(), self._updating()
+        for call in backwards:
+            steps, gates, functions = self._above(call, stepping)
+            if functions & updating or self._reads_gradients(functions):
+                for function, loops in steps.items():
+                    self.steps[function] |= loops
+                for place, found in gates.items():
+                    self._gates[place] += found
+
+    def _above(self, backward: int, stepping: set[tuple[int, int]]) -> Above:
+        """The loops above a backward pass with the intervals that it stands under, and the functions that lead there."""
+        steps: dict[int, Loops] = defaultdict(set)
+        gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         seen: set[int] = set()
+        functions: set[int] = set()
         todo: list[int] = []
 
         def above(call: int, is_backward: bool) -> None:
             module = self.program.module_of(call)
             site = module.table.sites[call & MASK]
             function = module.base | site.scope
+            functions.add(function)
             if site.loop < 0:
                 if function not in seen:
                     seen.add(function)
                     todo.append(function)
                 return
-            self._gates[function, site.loop].append(self._gate(module, site.guard))
-            self.steps[function].add(site.loop)
+            gates[function, site.loop].append(self._gate(module, site.guard))
+            steps[function].add(site.loop)
             if (module.index, site.loop) in stepping:
                 return
             # Micro-batches: the loop around them steps.
             parent = module.table.loops[site.loop].parent
             if parent >= 0 and (module.index, parent) in stepping:
-                self.steps[function].add(parent)
+                steps[function].add(parent)
             if is_backward and function not in seen:
                 seen.add(function)
                 todo.append(function)
 
-        for call in backwards:
-            above(call, True)
+        above(backward, True)
         while todo:
             function = todo.pop()
             if function & MASK == 0:
                 continue
             calls = self._callers(function)
             if not calls:
-                self.steps[function].add(None)
+                steps[function].add(None)
             for call in calls:
                 above(call, False)
+        return steps, gates, functions
+
+    def _updating(self) -> set[int]:
+        """The functions that call something by whose name parameters change."""
+        program = self.program
+        return {program.function_of(call) for name, calls in program.calls.items() if _changes(name) for call in calls}
+
+    def _reads_gradients(self, functions: Iterable[int]) -> bool:
+        """Whether the files of functions read gradients, as those that change parameters by hand do."""
+        modules = {module.index: module for module in map(self.program.module_of, functions)}
+        return any(row[0] == "attr" and row[2] == "grad" for module in modules.values() for row in module.nodes)
+
+    def _take_down_counts(self) -> None:
+        for function, loops in self.steps.items():
+            module = self.program.module_of(function)
+            self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
     def _stepping_loops(self) -> set[tuple[int, int]]:
         """The loops in which something called ``step`` is called."""

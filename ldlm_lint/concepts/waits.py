@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ldlm_lint.code.table import Event
+from ldlm_lint.code.table import Event, Node
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import (
     BOOLEAN,
@@ -28,8 +28,9 @@ from ldlm_lint.program.atoms import (
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
 
-_METHODS = frozenset("item tolist numpy cpu nonzero unique masked_select equal is_nonzero unique_consecutive argwhere".split())
-_BUILTINS = frozenset("float int bool print min max range str round list sum".split())
+# Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
+_METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
+_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 
@@ -146,19 +147,19 @@ class Waits:
             return "format" if DEVICE in value and value <= frozenset([DEVICE, HOST_TENSOR]) else ""
         return self._of_index(module, row)
 
-    def _of_test(self, module: Module, node: int, row: tuple[object, ...]) -> str:
+    def _of_test(self, module: Module, node: int, row: Node) -> str:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
         if BOOLEAN in value and value & _ON_DEVICE and HOST not in value:
-            operands = (row[2], *row[3]) if row[0] == "cmp" else ()  # type: ignore[misc]
-            return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"  # type: ignore[arg-type]
+            operands = (row[2], *row[3]) if row[0] == "cmp" else ()
+            return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
 
-    def _of_index(self, module: Module, row: tuple[object, ...]) -> str:
-        base = self._get(module, row[1])  # type: ignore[arg-type]
-        key = module.nodes[row[2]]  # type: ignore[index]
+    def _of_index(self, module: Module, row: Node) -> str:
+        base = self._get(module, row[1])
+        key = module.nodes[row[2]]
         if key[0] == "const":
             return "scale" if key[1] == "scale" and SCALER_STATE in base else ""
         if key[0] == "slice":
@@ -167,7 +168,7 @@ class Waits:
             value = self._get(module, one)
             if BOOLEAN in value and DEVICE in value and HOST not in value and base & MAY_BE_ON_DEVICE:
                 # A number is filled in without a wait, a tensor needs the places.
-                return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""  # type: ignore[index]
+                return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""
             inner = module.nodes[one]
             if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
                 return "slice"

@@ -21,7 +21,7 @@ _TORCH_LOADER = lazily(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
 _FUSABLE = lazily(r"torch\.optim\.(?:adamw?\.)?(AdamW?)")
 _PARTS = frozenset({"strategy", "save_top_k"})
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
-_LOADER = Names("num_workers", "persistent_workers", "prefetch_factor", "pin_memory")
+_LOADER = Names("num_workers", "persistent_workers", "prefetch_factor")
 _EVALUATES = lazily(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
 
 

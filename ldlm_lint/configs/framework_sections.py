@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
-from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
+from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
@@ -47,9 +47,9 @@ class DocumentEditor(NamedTuple):
         """Write another value in the style of the file."""
         return edits.set_value(self.source, self.document, _entry(setting), value)
 
-    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+    def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
         """Write one more key behind another one."""
-        return edits.insert_beside(self.source, self.document, _entry(beside), name, value)
+        return None if isinstance(value, Mapping) else edits.insert_beside(self.source, self.document, _entry(beside), name, value)
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
         """Take a key out with its line."""

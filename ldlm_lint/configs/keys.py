@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
-from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
+from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
@@ -22,7 +22,6 @@ from ldlm_lint.rules.data import (
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
     SHARE_CORES,
-    WITHOUT_PIN_MEMORY,
     WORKERS_LIMIT,
     fewer_workers,
 )
@@ -71,14 +70,6 @@ _SWITCHES = (
         Claim("configured-value-reaches-call", "workers-not-persistent"),
         (("where", "by what reads it"), ("how", "off")),
         "workers keep their copies of the dataset and their random streams between epochs",
-    ),
-    _Switch(
-        WITHOUT_PIN_MEMORY,
-        re.compile(r"(?:.*_)?pin_memory"),
-        False,
-        Claim("configured-value-reaches-call", "memory-not-pinned"),
-        (("how", "off"),),
-        "pinned memory cannot be swapped out",
     ),
     _Switch(
         FIND_UNUSED_PARAMETERS,
@@ -202,10 +193,12 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
     for switch in _SWITCHES:
         if entry.value is not switch.value or not switch.name.fullmatch(entry.name):
             continue
-        if switch.rule in (PERSISTENT_WORKERS, WITHOUT_PIN_MEMORY) and _has_no_workers(document, entry):
+        if switch.rule is PERSISTENT_WORKERS and _has_no_workers(document, entry):
             continue
         fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
-        yield _finding(switch.rule, entry, switch.args, switch.claim, fix)
+        # Workers that start anew are a choice that the file makes; the others are faults.
+        level = Severity.INFO if switch.rule is PERSISTENT_WORKERS else None
+        yield _finding(switch.rule, entry, switch.args, switch.claim, fix)._replace(level=level)
 
 
 def _has_no_workers(document: Document, entry: Entry) -> bool:

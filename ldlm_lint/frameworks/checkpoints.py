@@ -14,7 +14,8 @@ _REASON = "older checkpoints are deleted during the run, so that no later resume
 # Where the missing limit is reported: beside what decides how often the Trainer saves.
 _PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
 # An adapter's checkpoint is a thousandth of the model's.
-_ADAPTERS = ("use_peft", "lora_enable", "use_lora", "adapter", "lora_r", "lora_rank", "peft_type", "q_lora", "use_qlora", "lora_config")
+ADAPTER = "lora_config"
+_ADAPTERS = (ADAPTER, "use_peft", "lora_enable", "use_lora", "adapter", "lora_r", "lora_rank", "peft_type", "q_lora", "use_qlora")
 _ADAPTER_TYPES = ("lora", "oft", "qlora")
 _SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", "gradient_accumulation_steps"
 
@@ -24,9 +25,9 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     if vocabulary(section.framework).defaults.get(LIMIT) is not None or section.has(LIMIT):
         return
     limit = section.settings.get(LIMIT)
-    place = limit or next((section.settings[name] for name in _PLACES if name in section.settings), None)
-    schedule = _schedule(section)
-    if place is None or schedule is None or schedule.harmless or not (section.complete or limit) or trains_adapters(section):
+    place = limit or section.call or next((section.settings[name] for name in _PLACES if name in section.settings), None)
+    becomes = _what_becomes(section)
+    if place is None or not becomes or not (section.complete or limit) or trains_adapters(section):
         return
     keep = integer(options, CHECKPOINTS_TO_KEEP)
     edits = section.editor.replace(limit, keep) if limit else section.editor.add(place, LIMIT, keep)
@@ -34,10 +35,22 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     yield section.report(
         UNBOUNDED_CHECKPOINTS,
         place,
-        {"what": f"`{LIMIT}` is not set, so the Trainer {schedule.described}{size}"},
+        {"what": f"`{LIMIT}` is not set, so the Trainer {becomes}{size}"},
         fix=unsafe(f"set {LIMIT}={keep}", edits, _REASON),
         claims=(Claim("trainer-setting-is-unset", LIMIT),),
     )
+
+
+def _what_becomes(section: Section) -> str:
+    """What becomes of the checkpoints, in words; empty where they are few, or where it cannot be told.
+
+    A file that leaves a number to its reader is a template; code that takes one from elsewhere saves as often as it is told to.
+    """
+    schedule = _schedule(section)
+    if schedule is not None:
+        return "" if schedule.harmless else schedule.described
+    saves = section.text("save_strategy") in (("steps", "epoch") if section.has("save_strategy") else (None,))
+    return "keeps every checkpoint it writes" if section.in_code and saves else ""
 
 
 def _schedule(section: Section) -> Schedule | None:

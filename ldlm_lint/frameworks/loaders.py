@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
-from ldlm_lint.model import Claim, Confidence, Finding
+from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe, vocabulary
+from ldlm_lint.model import Claim, Confidence, Finding, Severity
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
@@ -16,7 +16,6 @@ from ldlm_lint.rules.data import (
     PERSISTENT_WORKERS,
     PREFETCH,
     PREFETCH_FACTOR,
-    WITHOUT_PIN_MEMORY,
     WORKERS_LIMIT,
     fewer_workers,
 )
@@ -25,8 +24,8 @@ from ldlm_lint.wording import enumerated, listed, quoted
 _FEWER = "fewer workers can be too few for a slow dataset"
 _MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
 _KEPT = "workers keep their copies of the dataset and their random streams between epochs"
+_KEPT_SINCE = f"{_KEPT}, and transformers before 4.36 does not know the setting"
 _QUEUED = "more batches are buffered in host memory and /dev/shm"
-_LOCKED = "pinned memory cannot be swapped out"
 _GIVEN_LATER = "a launch can pass workers on its command line"
 
 
@@ -36,7 +35,6 @@ class Names(NamedTuple):
     workers: str
     persistent: str
     prefetch: str
-    pinned: str
     error_of_prefetch: str = "ValueError"
 
 
@@ -58,7 +56,6 @@ def loader_findings(
         yield from _started_anew(section, names, epochs)
         most = min(MOST_WITH_DEEPER_QUEUE, integer(options, WORKERS_LIMIT) - 1)
         yield from _short_queue(section, names, integer(options, PREFETCH_FACTOR), most, trains)
-        yield from _pageable(section, names, trains)
 
 
 def _too_many(section: Section, names: Names, workers: float, limit: int) -> Iterator[Finding]:
@@ -119,7 +116,10 @@ def _speaks_to_workers(section: Section, name: str) -> bool:
 
 
 def _started_anew(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """Only what is switched off by hand: frameworks' defaults are left to them."""
+    """What is switched off by hand, or left off where the section says that the loader is iterated again and again."""
+    if names.persistent not in section.settings:
+        yield from _left_off(section, names, epochs)
+        return
     if section.flag(names.persistent) is not False or (epochs is not None and epochs <= 1):
         return
     setting = section.settings[names.persistent]
@@ -128,8 +128,23 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         PERSISTENT_WORKERS,
         setting,
         {"where": where, "how": "off"},
-        fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _KEPT),
+        fix=unsafe(f"set {setting.name} to {section.spelled(True)}", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
+        confidence=Confidence.MEDIUM,
+    )._replace(level=Severity.INFO)
+
+
+def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
+    """The framework's default counts where the same place gives workers and more than one epoch, and nothing else can."""
+    if epochs is None or epochs <= 1 or not section.complete or vocabulary(section.framework).defaults.get(names.persistent) is not False:
+        return
+    workers = section.settings[names.workers]
+    yield section.report(
+        PERSISTENT_WORKERS,
+        workers,
+        {"where": f"{epochs:g} epochs", "how": "not set"},
+        fix=unsafe(f"set {section.written(names.persistent)} to {section.spelled(True)}", section.editor.add(workers, names.persistent, True), _KEPT_SINCE),
+        claims=(in_force(workers), Claim("trainer-setting-is-unset", section.written(names.persistent)), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
     )
 
@@ -145,19 +160,5 @@ def _short_queue(section: Section, names: Names, factor: int, most: int, trains:
         {"factor": factor},
         fix=unsafe(f"set {names.prefetch} to {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
         claims=(in_force(workers),),
-        confidence=Confidence.MEDIUM,
-    )
-
-
-def _pageable(section: Section, names: Names, trains: bool) -> Iterator[Finding]:
-    if section.flag(names.pinned) is not False or not trains or section.on("use_cpu", "no_cuda"):
-        return
-    setting = section.settings[names.pinned]
-    yield section.report(
-        WITHOUT_PIN_MEMORY,
-        setting,
-        {"how": "off"},
-        fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _LOCKED),
-        claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )

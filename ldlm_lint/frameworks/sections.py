@@ -11,6 +11,7 @@ from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix
 from ldlm_lint.patterns import lazily
 
 Scalar = str | int | float | bool | None
+Options = Mapping[str, Scalar]
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 _NULL = frozenset({"", "null", "none", "~"})
 _SMALLEST, _LARGEST = 1e-9, 1e12
@@ -22,7 +23,8 @@ class Setting(NamedTuple):
 
     ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
     ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by,
-    ``related`` the places that hand the value on.
+    ``related`` the places that hand the value on. ``flag`` is the option of the project's own command line whose default
+    the value is, if it is one: a user may give another.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Setting(NamedTuple):
     certain: bool = True
     place: object = None
     related: tuple[Related, ...] = ()
+    flag: str = ""
 
     @property
     def known(self) -> bool:
@@ -49,8 +52,8 @@ class Editor(Protocol):
     def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
         """Write another value."""
 
-    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
-        """Write one more setting behind another one."""
+    def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
+        """Write one more setting behind another one; only Python takes a dictionary."""
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
         """Take a setting out."""
@@ -60,7 +63,8 @@ class Section(NamedTuple):
     """The settings of one framework in one place, by the names that transformers gives them (`Vocabulary.names`).
 
     ``complete``: what is not among them is not set there. ``claims`` are those of every finding about the place: that
-    the framework reads it at all.
+    the framework reads it at all. ``call``: the settings are the arguments of this Python call, ``in_code``: they are
+    written in Python.
     """
 
     framework: str
@@ -69,6 +73,8 @@ class Section(NamedTuple):
     complete: bool = True
     claims: tuple[Claim, ...] = ()
     from_command: bool = False
+    call: Setting | None = None
+    in_code: bool = False
 
     def has(self, *names: str) -> bool:
         """Whether one of the settings is given a value, known or not."""
@@ -100,6 +106,14 @@ class Section(NamedTuple):
     def written(self, name: str) -> str:
         """What this framework calls a setting."""
         return self.settings[name].name if name in self.settings else vocabulary(self.framework).names.get(name, name)
+
+    def shown(self, name: str, value: Scalar) -> str:
+        """A setting with a value as the place would write it: ``bf16: true``, in Python ``bf16=True``."""
+        return f"{self.written(name)}={value}" if self.in_code else f"{self.written(name)}: {self.spelled(value)}"
+
+    def spelled(self, value: Scalar) -> str:
+        """A value as the place would write it."""
+        return str(value).lower() if isinstance(value, bool) and not self.in_code else str(value)
 
     def report(
         self,
@@ -136,7 +150,7 @@ def integer(options: Mapping[str, object], option: Option) -> int:
 
 def in_force(setting: Setting) -> Claim:
     """No launch that reads the place gives another value for the setting."""
-    return Claim("trainer-setting-is-in-force", setting.name)
+    return Claim("trainer-setting-is-in-force", setting.flag or setting.name)
 
 
 def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str, needs: tuple[Interface, ...] = ()) -> Fix | None:

@@ -23,18 +23,20 @@ from ldlm_lint.rules.collectives import (
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.rules.segments import NON_REENTRANT
 from ldlm_lint.wording import quoted
 
 _LOADER = Names(
     "dataloader_num_workers",
     "dataloader_persistent_workers",
     "dataloader_prefetch_factor",
-    "dataloader_pin_memory",
     error_of_prefetch="ValueError where the arguments are read",
 )
 # Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards.
 _SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")
 _ON_CPU = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
+SEARCH, STATIC_GRAPH = "ddp_find_unused_parameters", "ddp_static_graph"
+_STEPS = "gradient_accumulation_steps"
 _NOT_FUSED = frozenset({"adamw_torch"})
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
 _OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
@@ -50,7 +52,10 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
         yield from _find_unused(section)
         yield from _static_graph(section)
         yield from _not_fused(section)
-    yield from loader_findings(section, _LOADER, options, epochs=section.number("num_train_epochs"))
+    # A number of steps ends the run, in whichever epoch.
+    by_steps = section.has("max_steps") and not (section.number("max_steps") or 1) <= 0
+    epochs = None if by_steps else section.number("num_train_epochs")
+    yield from loader_findings(section, _LOADER, options, epochs=epochs)
     yield from unbounded(section, options)
     yield from fixed_accumulation(section)
 
@@ -74,17 +79,17 @@ def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iter
 
 
 def _find_unused(section: Section) -> Iterator[Finding]:
-    if section.flag("ddp_find_unused_parameters") is not True:
+    if section.flag(SEARCH) is not True:
         return
-    setting = section.settings["ddp_find_unused_parameters"]
+    setting = section.settings[SEARCH]
     yield from _meets_reentrant(section, setting)
-    if section.on("ddp_static_graph"):
+    if section.on(STATIC_GRAPH):
         return
     yield section.report(
         FIND_UNUSED_PARAMETERS,
         setting,
         {},
-        fix=_shown(f"set {setting.name} to false", section, setting),
+        fix=_shown(f"set {setting.name} to {section.spelled(False)}", section, setting),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )
@@ -93,15 +98,37 @@ def _find_unused(section: Section) -> Iterator[Finding]:
 def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
     """The search for unused parameters beside a checkpoint that is reentrant, by its options or by the default of old releases."""
     switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
-    if switch is None or section.on("ddp_static_graph"):
+    if section.on(STATIC_GRAPH):
+        return
+    if switch is None:
+        yield from _meets_switch_of_model(section, setting)
         return
     option = next((name for name in _REENTRANT if section.flag(name) is True), None)
     by_default = section.framework == "transformers" and section.complete and not section.has(*_REENTRANT, *_OPTIONS, *_OWN_CHECKPOINTING)
     if option is None and not by_default:
         return
-    name = section.settings[option or switch].name
     claims = (in_force(setting), *(() if option else (Claim("transformers-is-old"),)))
-    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": f"the reentrant checkpoint ({quoted(f'{name}: true')})"}, claims=claims)
+    where = f"the reentrant checkpoint ({quoted(section.shown(option or switch, True))})"
+    fix = _not_reentrant(section, setting, option)
+    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": where}, claims=claims, fix=fix)
+
+
+def _meets_switch_of_model(section: Section, setting: Setting) -> Iterator[Finding]:
+    """The program that reads a file or takes a command may switch the checkpoint on by itself; what Python passes is seen there."""
+    if not section.in_code and not section.has(*_CHECKPOINTING, *_REENTRANT):
+        claims = (in_force(setting), Claim("program-checkpoints-reentrantly"))
+        yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": ""}, claims=claims)
+
+
+def _not_reentrant(section: Section, setting: Setting, option: str | None) -> Fix | None:
+    """In Python the other implementation can be asked for in the same call."""
+    if not section.in_code:
+        return None
+    if option is not None:
+        edits = section.editor.replace(section.settings[option], False)
+    else:
+        edits = section.editor.add(setting, _OPTIONS[0], {"use_reentrant": False})
+    return unsafe("pass use_reentrant=False in gradient_checkpointing_kwargs", edits, NON_REENTRANT)
 
 
 def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
@@ -111,15 +138,15 @@ def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
 
 
 def _static_graph(section: Section) -> Iterator[Finding]:
-    steps = section.number("gradient_accumulation_steps")
-    if section.flag("ddp_static_graph") is not True or steps is None or steps <= 1:
+    steps = section.number(_STEPS)
+    if section.flag(STATIC_GRAPH) is not True or steps is None or steps <= 1:
         return
-    setting = section.settings["ddp_static_graph"]
+    setting = section.settings[STATIC_GRAPH]
     yield section.report(
         STATIC_GRAPH_WITH_NO_SYNC,
         setting,
-        {"accumulation": f"gradient accumulation (`{section.written('gradient_accumulation_steps')}: {steps:g}`)"},
-        fix=unsafe(f"set {setting.name} to false", section.editor.replace(setting, False), "a layer that is checkpointed twice then raises an error"),
+        {"accumulation": f"gradient accumulation ({quoted(section.shown(_STEPS, f'{steps:g}'))})"},
+        fix=unsafe(f"set {setting.name} to {section.spelled(False)}", section.editor.replace(setting, False), "a layer that is checkpointed twice then raises an error"),
         claims=(in_force(setting),),
     )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, InStep, Span
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.notebooks.magics import restored
 from ldlm_lint.notebooks.text import Part, untouched
@@ -28,6 +28,8 @@ _WORD = lazily(r"[^\W\d]\w*")
 
 def unparsed(source: Source) -> Iterator[Finding]:
     """A finding for each cell that is no Python, at the line that shows it."""
+    from ldlm_lint.checkers.host import asks_for_newer
+
     for part in source.parts:
         if part.error:
             first, _ = source.position(part.start)
@@ -35,7 +37,7 @@ def unparsed(source: Source) -> Iterator[Finding]:
             start = source.line_starts[min(line, len(source.line_starts)) - 1]
             span = source.span(start, max(start + len(source.lines[line - 1].encode()), start))
             args = (("error", part.error), ("checked", "the other cells are checked"))
-            yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)
+            yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(part.error, restored(source.lines[line - 1])))
 
 
 def bounded(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
@@ -51,9 +53,15 @@ def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list
             span=_in_cell(one.span, sources),
             related=tuple(note._replace(span=_in_cell(note.span, sources)) for note in one.related),
             fix=one.fix and one.fix._replace(edits=tuple(_edit_in_cell(edit, sources) for edit in one.fix.edits)),
+            in_step=one.in_step and _step_in_cells(one.in_step, sources),
         )
         for one in findings
     ]
+
+
+def _step_in_cells(place: InStep, sources: Mapping[str, Source]) -> InStep:
+    loop, after = (None if span is None else _in_cell(span, sources) for span in (place.loop, place.after))
+    return place._replace(step=_in_cell(place.step, sources), loop=loop, after=after)
 
 
 def _lines_of_cells(finding: Finding, sources: Mapping[str, Source]) -> tuple[tuple[str, object], ...]:

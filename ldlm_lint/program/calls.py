@@ -14,6 +14,7 @@ from ldlm_lint.program.atoms import (
     HOMES,
     HOST_TENSOR,
     IF_TENSOR,
+    LOADER,
     MASK,
     NOTHING,
     ON_DEVICE,
@@ -24,6 +25,7 @@ from ldlm_lint.program.atoms import (
 )
 from ldlm_lint.program.containers import Containers
 from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.vocabulary.tensors import EVERYBODYS
 
 PLAIN, BOUND, LATER, UNKNOWN = range(4)
@@ -95,6 +97,8 @@ class Calls(Containers):
             fields = self.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "partial":
                 value |= self.callvalue(self.get(("unwrapped", fields[1])), call, UNKNOWN)
+            elif fields[0] == "c" and call is not None:
+                value |= self._loader_of_project(fields[1], call)
             elif fields[0] == "d" and depth < 3 and self._is_sequential(fields[1]):
                 inner = self.get(("content", fields[1], None))
                 layers = frozenset(two for two in inner if two >= FIRST and self.atoms.of[two][0] in ("i", "self", "d"))
@@ -106,6 +110,14 @@ class Calls(Containers):
             if bound >= 0:
                 value |= self.instantiate(function, call, binding, receiver)
         return frozenset(value)
+
+    def _loader_of_project(self, owner: int, call: int) -> Value:
+        """A data loader by the call that makes it, where a class of the project is one."""
+        outside = sorted(name for name in self.outside_of(owner) if name in LOADERS)
+        if not outside:
+            return NOTHING
+        made = frozenset([self.atoms.atom("o", outside[0], call)])
+        return made if self.methods(owner, "__iter__") else made | frozenset([LOADER])
 
     def _is_sequential(self, place: int) -> bool:
         module = self.module_of(place)
@@ -222,7 +234,7 @@ class Calls(Containers):
                 return module.base | given
         index = scope.params.index(name)
         place = self.place_of_argument(function, how, index)
-        if 0 <= place and index < scope.positional:
+        if place >= 0 and index < scope.positional:
             for position, given in enumerate(row[2][: place + 1]):
                 if module.nodes[given][0] == "star" or position == place:
                     return module.base | given

@@ -10,7 +10,7 @@ from ldlm_lint.program.atoms import (
     ON_DEVICE,
     Value,
 )
-from ldlm_lint.program.index import Index
+from ldlm_lint.program.records import Records
 from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, LIBRARIES, MODEL_WORDS
 
 SUBCLASSES = 64
@@ -19,16 +19,17 @@ _PROPERTIES = frozenset({"property", "cached_property", "lru_property"})
 _DEPTH_OF_NAMES = 7
 
 
-class Classes(Index):
+class Classes(Records):
     """What attributes of objects may be."""
 
     _orders: dict[int, list[int]]
     _below: dict[int, list[int]]
     _outside: dict[int, frozenset[str]]
+    _modules: dict[int, bool]
 
     def begin_classes(self) -> None:
         """Forget what rests on the bases of classes."""
-        self._orders, self._below, self._outside = {}, {}, {}
+        self._orders, self._below, self._outside, self._modules = {}, {}, {}, {}
 
     def order(self, owner: int) -> list[int]:
         """A class and its bases of the project, nearest first."""
@@ -59,10 +60,13 @@ class Classes(Index):
 
     def is_module(self, owner: int) -> bool:
         """Whether a class is a `torch.nn.Module`."""
-        return any(
-            name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES
-            for name in self.outside_of(owner)
-        )
+        known = self._modules.get(owner)
+        if known is None:
+            known = self._modules[owner] = any(
+                name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES
+                for name in self.outside_of(owner)
+            )
+        return known
 
     def methods(self, owner: int, name: str, *, exact: bool = True) -> list[int]:
         """The functions of the project that a method's name may be for an object of a class."""
@@ -71,10 +75,11 @@ class Classes(Index):
 
     def attribute_of_class(self, owner: int, name: str, with_subclasses: bool) -> Value:
         """Question ``("attr", class, name, with subclasses)``: what is bound in the classes or set on their objects."""
-        value = NOTHING
+        value = self.get(("field", owner, name))
+        is_field = self.is_field(owner, name)
         for one in self.order(owner):
             body, writes = self._bound_in(one, name)
-            for key in (*body, *writes):
+            for key in (*body, *writes) if not is_field else writes:
                 value |= self.get(key)
             if (one, name) in self.buffers:
                 value |= ON_DEVICE
@@ -86,8 +91,9 @@ class Classes(Index):
             self.limited["subclasses"] += 1
         for one in below:
             body, writes = self._bound_in(one, name)
-            for key in (*body, *writes):
+            for key in (*body, *writes) if not is_field else writes:
                 value |= self.get(key)
+            value |= self.get(("field", one, name))
         return value | self._set_from_outside(owner, name, frozenset([*self.order(owner), *below]))
 
     def _bound_in(self, owner: int, name: str) -> tuple[list[int], list[int]]:
@@ -138,6 +144,8 @@ class Classes(Index):
             return self._attribute_of_super(fields[1], name)
         if kind == "ns":
             return self.option(fields[1], name)
+        if kind == "d":
+            return self.attribute_of_open_record(one, name)
         if kind == "o" and fields[1].startswith("torch.nn") and name in ("weight", "bias"):
             return ON_DEVICE
         return NOTHING

@@ -8,14 +8,14 @@ from ldlm_lint.program.atoms import (
     DEVICE_LOADER,
     FIRST,
     HOST,
+    HOST_TENSOR,
     LOADER,
+    MASK,
     NOTHING,
     OF_PYTHON,
     ON_DEVICE,
     ON_HOST,
     PARAMETERS,
-    HOST_TENSOR,
-    MASK,
     Value,
 )
 from ldlm_lint.program.classes import Classes
@@ -95,7 +95,7 @@ class Containers(Classes):
         how, place = fields[1], fields[2]
         if how == "values":
             return self.item(self.get(place), None)
-        if how == "pass":
+        if how in ("pass", "iter"):
             return self.elements(self.get(place))
         if how == "map":
             return self.callvalue(self.get(place), None)
@@ -302,7 +302,7 @@ class Containers(Classes):
         if method in ("append", "add", "appendleft"):
             return self.get(base | args[0]) if args else NOTHING
         if method in ("insert", "setdefault"):
-            named = module.nodes[args[0]] if args else ("",)
+            named = module.nodes[args[0]] if args else ("", None)
             if len(args) < 2 or (method == "setdefault" and key is not None and named[0] == "const" and named[1] != key):
                 return NOTHING
             return self.get(base | args[1])

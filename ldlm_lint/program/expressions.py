@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from ldlm_lint.code.table import Node
@@ -140,7 +142,7 @@ class Expressions(Methods):
         value = NOTHING
         taken = self._taken.setdefault(key, set())
         for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN:
+            if edge in taken or edge & 3 == UNKNOWN or self._stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2
             node = self.argument_node(call, function, edge & 3, name)
@@ -153,6 +155,16 @@ class Expressions(Methods):
             else:
                 taken.add(edge)
         return value
+
+    def _stands_in_handler(self, call: int) -> bool:
+        """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
+        module = self.module_of(call)
+        guard = module.table.sites[call & MASK].guard
+        while guard >= 0:
+            if module.table.guards[guard].kind == "except":
+                return True
+            guard = module.table.guards[guard].parent
+        return False
 
     def _annotated(self, value: Value, module: Module, annotation: str) -> Value:
         """A parameter's value with what its annotation says."""
@@ -254,6 +266,9 @@ class Expressions(Methods):
         return found
 
     def _item(self, module: Module, row: Node, key: int) -> Value:
+        registry = module.last_name(row[1])
+        if registry in self.registered:
+            return self.get(("registered", registry))
         value = self.get(module.base | row[1])
         index = module.nodes[row[2]]
         if index[0] == "slice":
@@ -470,31 +485,32 @@ class Expressions(Methods):
     def option(self, parser: int, name: str) -> Value:
         """What an attribute of the result of ``parse_args`` may be: the options of that name, by the calls that add them."""
         found: set[int] = set()
-        for call in self.calls.get("add_argument", ()):
-            if self._destination(call) == name and self._adds_to(call, parser):
+        for call in self._options.get(name, ()):
+            if self._adds_to(call, parser):
                 found.add(self.atoms.atom("flag", call))
         return frozenset(found)
 
+    @cached_property
+    def _options(self) -> dict[str, list[int]]:
+        """The calls of ``add_argument``, by the attribute that the option is stored as."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for call in self.calls.get("add_argument", ()):
+            found[self._destination(call)].append(call)
+        return found
+
     def _destination(self, call: int) -> str:
-        """The attribute that an option is stored as."""
-        known = self._destinations.get(call)
-        if known is None:
-            module = self.module_of(call)
-            row = module.nodes[call & MASK]
-            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("",))
-            texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
-            long = [text for text in texts if text.startswith("--")] or texts
-            known = str(given[1]) if given[0] == "const" else long[0].lstrip("-").replace("-", "_") if long else ""
-            self._destinations[call] = known
-        return known
+        module = self.module_of(call)
+        row = module.nodes[call & MASK]
+        given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("", None))
+        texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
+        long = [text for text in texts if text.startswith("--")] or texts
+        return str(given[1]) if given[0] == "const" else long[0].lstrip("-").replace("-", "_") if long else ""
 
     def _adds_to(self, call: int, parser: int) -> bool:
         module = self.module_of(call)
         receiver = self.closed(module.base | module.nodes[module.nodes[call & MASK][1]][1])
         parsers = [fields for fields in self.atoms.kinds(receiver, "o") if fields[1].startswith("argparse.")]
         return any(fields[2] == parser for fields in parsers)
-
-    _destinations: dict[int, str]
     _uses: dict[int, dict[Node, frozenset[str]]]
 
 
@@ -570,4 +586,5 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,
+    "field": Expressions.field,
 }

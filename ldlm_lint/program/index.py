@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from ldlm_lint.program.atoms import FIRST, SHIFT
 from ldlm_lint.program.modules import Module, Modules
+from ldlm_lint.program.processes import add_processes
 from ldlm_lint.program.solver import Solver
 
 _SETS = ("register_buffer", "register_parameter", "add_module", "register_module")
@@ -42,12 +43,17 @@ class Index(Solver):
         self.bases: dict[int, list[int]] = {}
         self.outside_bases: dict[int, set[str]] = {}
         self.subclasses: dict[int, set[int]] = defaultdict(set)
-        self._names: dict[int, dict[int, set[str]]] = {}
+        self.starts: set[int] = set()
+        """The calls that start a function in another process: what it is given stands in a call of its own."""
+        self._names: dict[int, dict[int, frozenset[str]]] = {}
         for module in self.live:
             self._index_module(module)
+            # Few modules are asked again.
+            self._names.clear()
 
     def _index_module(self, module: Module) -> None:
         base, table = module.base, module.table
+        self.starts.update(base | call for _, _, call in add_processes(module))
         for name, alias in table.aliases:
             self.aliases[name].add(alias)
         for name, calls in table.named.items():
@@ -163,29 +169,36 @@ class Index(Solver):
             return None
         return module.base | scope.parent
 
-    def names_of(self, key: int) -> set[str]:
+    def names_of(self, key: int) -> frozenset[str]:
         """The names that an expression is bound to: of variables, attributes and keys of mappings."""
         module = self.module_of(key)
         names = self._names.get(module.index)
         if names is None:
             names = self._names[module.index] = self._bound_names(module)
-        return names.get(key - module.base, set())
+        return names.get(key - module.base, frozenset())
 
     @staticmethod
-    def _bound_names(module: Module) -> dict[int, set[str]]:
-        names: dict[int, set[str]] = defaultdict(set)
+    def _bound_names(module: Module) -> dict[int, frozenset[str]]:
+        names: dict[int, frozenset[str]] = {}
+        alone: dict[str, frozenset[str]] = {}
+
+        def add(value: int, name: str) -> None:
+            one = alone.setdefault(name, frozenset([name]))
+            known = names.get(value)
+            names[value] = one if known is None else known | one
+
         for scope in module.scopes:
             for name, values in scope.bindings.items():
                 for value in values:
-                    names[value].add(name)
+                    add(value, name)
             for _, name, value, _ in scope.writes:
-                names[value].add(name)
+                add(value, name)
         for mapping in module.table.maps:
             row = module.nodes[mapping]
             for key, value in zip(row[1], row[2], strict=True):
                 if module.nodes[key][0] == "const" and module.nodes[value][0] in ("map", "seq", "call"):
-                    names[value].add(str(module.nodes[key][1]))
-        return dict(names)
+                    add(value, str(module.nodes[key][1]))
+        return names
 
     def find_bases(self) -> None:
         """Resolve the bases of all classes; nothing was asked of objects before."""

@@ -75,9 +75,12 @@ class Mappings:
         self._known: dict[int, Keys] = {}
         self._changes: dict[int, list[int]] | None = None
 
-    def keys(self, value: Value) -> Keys:
-        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes."""
-        ways = [self._of_atom(one) for one in sorted(value) if one != NONE]
+    def keys(self, value: Value, call: int = 0) -> Keys:
+        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes.
+
+        What a function puts in after a ``call`` of its own is not there yet.
+        """
+        ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
             keys.unresolved = True
@@ -89,21 +92,22 @@ class Mappings:
             first.either(way)
         return first
 
-    def keys_at(self, key: int) -> Keys:
-        """The keys of an expression's value."""
+    def keys_at(self, key: int, call: int = 0) -> Keys:
+        """The keys of an expression's value, before what is put in after a ``call``."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "call" and module.last_name(row[1]) in _READS and row[2]:
             # ``json.loads(args.options)``
-            return self.keys_at(module.base | row[2][0])
-        return self.keys(self.program.ask(key))
+            return self.keys_at(module.base | row[2][0], call)
+        return self.keys(self.program.ask(key), call)
 
-    def _of_atom(self, one: int) -> Keys:
+    def _of_atom(self, one: int, call: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":
-            return self._of_place(fields[1])
+            later = self._later(one, call) if call else frozenset()
+            return self._made_at(fields[1], later) if later else self._of_place(fields[1])
         if fields[0] == "view" and fields[1] == "pass":
-            return self.keys(self.program.ask(fields[2]))
+            return self.keys(self.program.ask(fields[2]), call)
         keys = Keys()
         if fields[0] == "flag":
             keys.flags.add(fields[1])
@@ -116,10 +120,43 @@ class Mappings:
         if known is None:
             known = self._known[place] = Keys()
             # A mapping that is made of itself has the keys that it has besides.
-            module = self.program.module_of(place)
-            self._make(known, module, module.nodes[place & MASK], place)
-            self._change(known, place)
+            self._fill(known, place, frozenset())
         return known
+
+    def _made_at(self, place: int, later: frozenset[int]) -> Keys:
+        """The keys of a mapping without some changes of it."""
+        keys = Keys()
+        self._fill(keys, place, later)
+        return keys
+
+    def _fill(self, keys: Keys, place: int, without: frozenset[int]) -> None:
+        module = self.program.module_of(place)
+        self._make(keys, module, module.nodes[place & MASK], place)
+        self._change(keys, place, without)
+
+    def _later(self, container: int, call: int) -> frozenset[int]:
+        """The changes of a mapping that the function of a call makes after it, and not before it in another round of a loop."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        found = []
+        for change in self._changes_of(container):
+            if change > call and self.program.module_of(change) is module:
+                standing = self._standing(module, change & MASK)
+                if standing is not None and standing[0] == site.scope and not self._share_loop(module, site.loop, standing[1]):
+                    found.append(change)
+        return frozenset(found)
+
+    @staticmethod
+    def _share_loop(module: Module, one: int, other: int) -> bool:
+        around = set()
+        while one >= 0:
+            around.add(one)
+            one = module.table.loops[one].parent
+        while other >= 0:
+            if other in around:
+                return True
+            other = module.table.loops[other].parent
+        return False
 
     def _make(self, keys: Keys, module: Module, row: Node, place: int) -> None:
         kind = row[0]
@@ -196,15 +233,20 @@ class Mappings:
             else:
                 keys.join(own, certain=True)
 
-    def _change(self, keys: Keys, place: int) -> None:
+    def _change(self, keys: Keys, place: int, without: frozenset[int]) -> None:
         """What is put in, or taken out, wherever the mapping goes."""
         container = self.program.atoms.atom("d", place)
         for change in self._changes_of(container):
+            if change in without:
+                continue
             module = self.program.module_of(change)
             row = module.nodes[change & MASK]
             if row[0] == "upd":
                 certain = self._stands_beside(module, change, place)
                 self._put(keys, module, row[2], module.base | row[3], change, certain=certain)
+                continue
+            if row[0] == "item":
+                self._drop(keys, module, row[2], gone=self._stands_beside(module, change, place))
                 continue
             method = module.nodes[row[1]][2]
             if method == "setdefault" and row[2]:
@@ -215,11 +257,16 @@ class Mappings:
                     keys.join(self.keys_at(module.base | one), certain=certain)
                 self._put_keywords(keys, module, row[3], change, certain=certain)
             elif method in _DROPS:
-                self._drop(keys, module, row)
+                self._drop(keys, module, row[2][0] if row[2] else 0, gone=self._stands_beside(module, change, place))
 
-    def _drop(self, keys: Keys, module: Module, row: Node) -> None:
-        texts = self.program.atoms.texts(self.program.ask(module.base | row[2][0])) if row[2] else set()
+    def _drop(self, keys: Keys, module: Module, key: int, *, gone: bool) -> None:
+        """Take a key out, or all of them; ``gone`` if that surely happens."""
+        texts = self.program.atoms.texts(self.program.ask(module.base | key)) if key else set(keys.entries)
         keys.certain -= texts or set(keys.certain)
+        if gone and (not key or len(texts) == 1):
+            for text in texts:
+                keys.entries.pop(text, None)
+                keys.put_by.pop(text, None)
 
     def _stands_beside(self, module: Module, change: int, place: int) -> bool:
         """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""
@@ -237,7 +284,7 @@ class Mappings:
             return site.scope, site.loop, site.guard
         for index, scope in enumerate(module.scopes):
             for event in scope.events:
-                if event[1] == number and event[0] in ("bind", "store"):
+                if event[1] == number and event[0] in ("bind", "store", "delete"):
                     return index, event[2], event[3]
         return None
 
@@ -247,7 +294,7 @@ class Mappings:
             for change in self._all_changes():
                 module = self.program.module_of(change)
                 row = module.nodes[change & MASK]
-                base = row[1] if row[0] == "upd" else module.nodes[row[1]][1]
+                base = row[1] if row[0] in ("upd", "item") else module.nodes[row[1]][1]
                 for one in self.program.ask(module.base | base):
                     if one >= FIRST and self.program.atoms.of[one][0] == "d":
                         self._changes[one].append(change)
@@ -258,6 +305,8 @@ class Mappings:
         found: set[int] = set()
         for module in program.live:
             found.update(module.base | update for update in module.table.updates)
+            deleted = (event[1] for scope in module.scopes for event in scope.events if event[0] == "delete")
+            found.update(module.base | number for number in deleted if module.nodes[number][0] == "item")
         for name in (*_ADDS, *_DROPS):
             for call in program.calls.get(name, ()):
                 module = program.module_of(call)

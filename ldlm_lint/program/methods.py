@@ -8,6 +8,7 @@ from ldlm_lint.program.atoms import (
     FIRST,
     HOMES,
     HOST,
+    LOADER,
     MASK,
     NOTHING,
     OF_PYTHON,
@@ -21,6 +22,7 @@ from ldlm_lint.program.atoms import (
 from ldlm_lint.program.calls import BOUND
 from ldlm_lint.program.outside import Given, Outside
 from ldlm_lint.vocabulary import tensors
+from ldlm_lint.vocabulary.loaders import ENDLESS, PASSES, STREAMS
 
 _PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "prepare_data_loader"})
 _GATHERS = frozenset({"gather", "reduce", "gather_for_metrics", "clip_grad_norm_", "pad_across_processes"})
@@ -150,6 +152,8 @@ class Methods(Outside):
         made = self.atoms.of[one][1]
         if made.startswith("argparse."):
             return self._of_parser(one, name, given)
+        if made in STREAMS and name in PASSES | ENDLESS:
+            return frozenset([one, LOADER])
         if name in _PREPARES:
             prepared = self.prepared(given.args[0]) if len(given.args) == 1 else NOTHING
             return frozenset([self.atoms.atom("prep", given.call)]) | prepared

@@ -2,29 +2,69 @@
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from ldlm_lint.code import Scope, Table
+from ldlm_lint.code import Scope, Table, unpacked
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import SHIFT
 
 
+class Shown(NamedTuple):
+    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains, imports by computed names, or joins ranks."""
+
+    imports: list[tuple[str, str, int, int]]
+    trains: bool
+    imports_by_name: bool
+    joins: bool = False
+    searched: frozenset[str] = frozenset()
+    """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
+
+
+NOTHING_SHOWN = Shown([], False, False)
+
+
 class Module:
-    """A Python file of the program: ``path`` below the root with forward slashes, its dotted name, and its table."""
+    """A Python file of the program: ``path`` below the root with forward slashes, its dotted name, and its table.
 
-    __slots__ = ("base", "index", "is_test", "name", "nodes", "path", "scopes", "table")
+    Where the table is kept as bytes, it is read from them when it is first asked for, see `Shelf`.
+    """
 
-    def __init__(self, index: int, path: str, table: Table, is_test: bool) -> None:
+    __slots__ = ("at_hand", "base", "index", "is_test", "name", "nodes", "packed", "path", "scopes", "shelf", "shown", "table")
+
+    table: Table
+    nodes: list[Node]
+    scopes: list[Scope]
+
+    def __init__(self, index: int, path: str, shown: Shown, is_test: bool, shelf: Shelf) -> None:
         self.index = index
         self.base = index << SHIFT
         self.path = path
         self.name = path.removesuffix(".py").removesuffix(".pyi").replace("/", ".").removesuffix(".__init__")
         self.is_test = is_test
-        self.table = table
-        self.nodes: list[Node] = table.nodes
-        self.scopes: list[Scope] = table.scopes
+        self.shown = shown
+        self.packed = b""
+        self.shelf = shelf
+        self.at_hand = False
+
+    def hold(self, table: Table) -> None:
+        """Have a table at hand."""
+        self.table, self.nodes, self.scopes = table, table.nodes, table.scopes
+        self.at_hand = True
+
+    def let_go(self) -> None:
+        """Have the table as bytes alone."""
+        if self.at_hand:
+            del self.table, self.nodes, self.scopes
+            self.at_hand = False
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for what is in none of the slots alone: the table is not at hand.
+        if name not in ("table", "nodes", "scopes"):
+            raise AttributeError(name)
+        self.hold(self.shelf.take(self))
+        return getattr(self, name)
 
     def last_name(self, number: int, steps: int = 0) -> str:
         """The last name of what an expression is written as, as `Table.named` has it; empty for what has none."""
@@ -59,20 +99,54 @@ class Module:
         return row
 
 
+class Shelf:
+    """The tables that are kept as bytes: up to a number of expressions they are at hand, those longest that are asked for most."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        """How often a table was read from its bytes."""
+        self._at_hand: deque[tuple[Module, int]] = deque()
+        self._expressions = 0
+        self._takes: Counter[int] = Counter()
+        self._chances: Counter[int] = Counter()
+        """How often a table passes before it goes: as often as it was read."""
+
+    def take(self, module: Module) -> Table:
+        """Read a table from its bytes; others go for it where there are too many."""
+        table = unpacked(module.packed) if module.packed else Table()
+        self.taken += 1
+        self._takes[module.index] += 1
+        self._chances[module.index] = self._takes[module.index] - 1
+        self._at_hand.append((module, len(table.nodes)))
+        self._expressions += len(table.nodes)
+        while self._expressions > self.most and len(self._at_hand) > 1:
+            other, size = self._at_hand.popleft()
+            if self._chances[other.index] > 0 or other is module:
+                self._chances[other.index] -= 1
+                self._at_hand.append((other, size))
+                continue
+            self._expressions -= size
+            other.let_go()
+        return table
+
+
 class Modules:
     """All modules by name, also by the ends of their names: a script finds its neighbours without their package."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1 << 60) -> None:
         self.all: list[Module] = []
+        self.shelf = Shelf(most)
         self.by_name: dict[str, Module] = {}
         self.by_path: dict[str, Module] = {}
         self._ends: dict[str, list[Module]] = defaultdict(list)
+        self._searched: frozenset[str] | None = None
         self.dropped: set[int] = set()
         """The modules whose tables are no part of a program that trains."""
 
-    def add(self, path: str, table: Table, is_test: bool) -> Module:
-        """A new module."""
-        module = Module(len(self.all), path, table, is_test)
+    def add(self, path: str, shown: Shown, is_test: bool) -> Module:
+        """A new module, without a table so far."""
+        module = Module(len(self.all), path, shown, is_test, self.shelf)
         self.all.append(module)
         self.by_name[module.name] = module
         self.by_path[path] = module
@@ -88,7 +162,7 @@ class Modules:
         package = module.name if module.path.endswith("__init__.py") else module.name.rpartition(".")[0]
         parts = package.split(".") if package else []
         if level > 1:
-            parts = parts[: len(parts) - (level - 1)]
+            parts = parts[: max(0, len(parts) - (level - 1))]
         return ".".join([*parts, *([name] if name else [])])
 
     def find(self, name: str, near: Module | None = None) -> Module | None:
@@ -101,21 +175,33 @@ class Modules:
         if module is not None:
             return module
         candidates = self._ends.get(name)
+        if candidates and "." not in name and near is not None:
+            # A module alone in a folder is often called like a package of others: ``lib/datasets.py``.
+            candidates = [one for one in candidates if self._is_on_path(one, near)]
         if not candidates:
             return None
         if len(candidates) == 1 or near is None:
             return candidates[0]
         # The one that shares most of the path with who imports it.
-        return max(candidates, key=lambda one: (len(os.path.commonprefix([one.path, near.path])), -len(one.path)))
+        return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
+
+    def _is_on_path(self, module: Module, near: Module) -> bool:
+        """Whether a file finds a module by its bare name: from its folder or one around it, as a package, or in a folder of ``sys.path``."""
+        folder, _, name = module.path.rpartition("/")
+        if name == "__init__.py" or not folder or folder == "src" or near.path.startswith(f"{folder}/"):
+            return True
+        if self._searched is None:
+            self._searched = frozenset[str]().union(*(one.shown.searched for one in self.all))
+        return folder.rpartition("/")[2] in self._searched
 
     def is_known(self, name: str) -> bool:
         """Whether a dotted name ends the name of a module."""
         return name in self._ends
 
     def linked(self, module: Module) -> set[int]:
-        """The modules that an import of a module makes run."""
-        found: set[int] = set()
-        for name, imported, level, _ in module.table.imports:
+        """The modules that an import of a module makes run, its own packages among them."""
+        found = set(self._with_packages(module))
+        for name, imported, level, _ in module.shown.imports:
             full = self.absolute(module, name, level)
             target = self._find(full, module) if full else None
             if target is not None:
@@ -143,3 +229,8 @@ class Modules:
             package = self.by_name.get(name)
             if package is not None:
                 yield package.index
+
+
+def _shared(one: str, other: str) -> int:
+    """The number of characters with which two paths begin alike."""
+    return next((index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), min(len(one), len(other)))

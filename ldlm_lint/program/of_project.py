@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code import Table, table_of
-from ldlm_lint.program.program import Program, linked
+from ldlm_lint.program.modules import NOTHING_SHOWN
+from ldlm_lint.program.program import Filed, Program, linked
+from ldlm_lint.program.slices import shown_by
 from ldlm_lint.python.syntax import parsed
 from ldlm_lint.source import Kind, Source, UnreadableError
 
@@ -28,12 +30,15 @@ def program_of(project: Project) -> Program:
         return linked(_tables(project))
 
 
-def _tables(project: Project) -> Iterator[tuple[str, Table, bool]]:
+def _tables(project: Project) -> Iterator[Filed]:
     root = project.root.rstrip("/") + "/"
     for path in sorted(project.files):
+        if project.is_test(path):
+            yield Filed(path.removeprefix(root), NOTHING_SHOWN, Table(), True)
+            continue
         table = table_of_file(project, path)
         if table is not None:
-            yield path.removeprefix(root), table, project.is_test(path)
+            yield Filed(path.removeprefix(root), shown_by(table), table, False)
 
 
 def table_of_file(project: Project, path: str) -> Table | None:

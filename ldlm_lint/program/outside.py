@@ -25,7 +25,9 @@ from ldlm_lint.program.atoms import (
 )
 from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.records import OPEN_RECORDS
 from ldlm_lint.vocabulary import tensors
+from ldlm_lint.vocabulary.loaders import LOADERS
 
 _LISTS = frozenset(
     f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
@@ -74,8 +76,10 @@ class Outside(Calls):
             return self._of_builtins(last, given)
         if last == "checkpoint" and top in ("deepspeed", "fairscale"):
             return self._recomputed(given)
-        if last.endswith(_LOADERS):
+        if last.endswith(_LOADERS) or name in LOADERS:
             return self._loader(name, given)
+        if last in OPEN_RECORDS:
+            return frozenset([self.atoms.atom("d", given.call)])
         if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse", "dataclasses"):
             return self._of_python(top, last, name, given)
         if name == "datetime.timedelta":
@@ -91,6 +95,8 @@ class Outside(Calls):
 
     def _called_by_others(self, given: Given) -> None:
         """A function that is handed to someone outside is called by him."""
+        if given.call in self.starts:
+            return
         for value in given.every:
             for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):
                 self.edge(fields[1], given.call, UNKNOWN)
@@ -265,7 +271,8 @@ class Outside(Calls):
             return NOTHING
         if last in ("list", "tuple", "sorted", "set", "reversed", "iter", "frozenset", "filter"):
             key = given.key(1 if last == "filter" and len(given.args) > 1 else 0)
-            return frozenset([self.atoms.atom("view", "pass", key)]) | (self.get(key) & HOMES)
+            how = "iter" if last == "iter" else "pass"
+            return frozenset([self.atoms.atom("view", how, key)]) | (self.get(key) & HOMES)
         if last == "enumerate":
             return frozenset([self.atoms.atom("view", "enum", given.key(0))])
         if last == "zip":
@@ -296,9 +303,11 @@ class Outside(Calls):
             return later
         texts = self.atoms.texts(given.args[1]) | self._texts_of_flags(given.args[1]) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
+        found = NOTHING
         for text in sorted(texts):
-            value |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
-        return value
+            found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
+        # A default is only what holds where nothing was set: of a device it says nothing.
+        return value | found if found else value - frozenset([CPU])
 
     def _texts_of_flags(self, value: Value) -> set[str]:
         """What an option is by default, and ``*`` for what a user may give."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from ldlm_lint.code import Table
+from ldlm_lint.code import Table, packed
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.expressions import Expressions
-from ldlm_lint.program.modules import Module, Modules
+from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.slices import slice_of
 
-_RECURSION = 20_000
-"""Frames of Python that a question may take: `solver.DEPTH` questions, each through some twenty functions."""
+MOST = 300_000
+"""Expressions that stand in memory; they take about 300 bytes each."""
+_FRAMES = 8_000
+"""Frames of Python that questions may take: `solver.DEPTH` of them, each through up to some forty functions."""
 
 
 class Program(Expressions):
@@ -22,7 +26,6 @@ class Program(Expressions):
         self.begin_classes()
         self.begin_calls()
         self.begin_expressions()
-        self._destinations = {}
         self._uses = {}
         super().__init__(modules, live, trains)
         self.find_bases()
@@ -34,21 +37,59 @@ class Program(Expressions):
         return module.base | module.table.sites[call & MASK].scope
 
 
-def linked(tables: Iterable[tuple[str, Table, bool]]) -> Program:
-    """The program of files: path below the root, table, and whether it is a test."""
-    modules = Modules()
-    for path, table, is_test in tables:
-        modules.add(path, table, is_test)
+class Filed(NamedTuple):
+    """A file of a program: path below the root, what it shows, its table (as bytes if it was remembered), and whether it is a test.
+
+    A test has no table: it takes part in no training.
+    """
+
+    path: str
+    shown: Shown
+    table: Table | bytes
+    is_test: bool
+
+
+def linked(files: Iterable[Filed], most: int = MOST) -> Program:
+    """The program of files; where they have more than ``most`` expressions, only the tables in use stand in memory."""
+    modules = _gathered(files, most)
     trains, live = slice_of(modules)
     for module in modules.all:
         if module.index not in live:
             modules.dropped.add(module.index)
-            _drop(module)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
-    return Program(modules, live, trains)
+            module.packed = b""
+            module.hold(Table())
+    with deep():
+        return Program(modules, live, trains)
 
 
-def _drop(module: Module) -> None:
-    """Forget the table of a module that takes part in no training."""
-    module.table = Table()
-    module.nodes, module.scopes = [], []
+@contextlib.contextmanager
+def deep() -> Iterator[None]:
+    """Give questions the frames of Python that they may take; whoever asks a program more than a few of them does it inside."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _gathered(files: Iterable[Filed], most: int) -> Modules:
+    modules = Modules(most)
+    expressions = 0
+    for path, shown, table, is_test in files:
+        module = modules.add(path, shown, is_test)
+        if isinstance(table, bytes):
+            module.packed = table
+            continue
+        before, expressions = expressions, expressions + len(table.nodes)
+        module.hold(table)
+        if expressions > most:
+            for one in modules.all if before <= most else [module]:
+                _pack(one)
+    return modules
+
+
+def _pack(module: Module) -> None:
+    if not module.packed and not module.is_test:
+        module.packed = packed(module.table)
+        module.let_go()

@@ -6,8 +6,8 @@ Three things are never mixed: a *default* of the code, what *the user may overri
 from __future__ import annotations
 
 import enum
-from functools import cached_property
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
@@ -224,7 +224,7 @@ class Queries:
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
-                keys = self.mappings.keys_at(module.base | value)
+                keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
                 is_open |= keys.unresolved
@@ -261,7 +261,7 @@ class Queries:
         given = {keyword: value for keyword, value in row[3] if keyword}
         texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
         long = [text for text in texts if text.startswith("--")] or texts
-        action: Node = module.nodes[given["action"]] if "action" in given else ("",)
+        action = module.nodes[given["action"]] if "action" in given else ("", None)
         default = module.base | given["default"] if "default" in given else None
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 

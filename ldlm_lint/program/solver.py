@@ -41,7 +41,8 @@ class Solver:
         self.limited: Counter[str] = Counter()
         self.evaluations = 0
         self.is_symbolic = False
-        self._readers: dict[Key, list[Key]] = {}
+        self._readers: dict[Key, Any] = {}
+        """Who has read a key: one other key, or a list of them."""
         self._pending: list[Key] = []
         self._queued: set[Key] = set()
         self._current: Key = None
@@ -73,11 +74,15 @@ class Solver:
                 value = NOTHING
         current = self._current
         if current is not None:
+            # Most have one reader: a list for each would take a fifth of the memory.
             readers = self._readers.get(key)
             if readers is None:
-                self._readers[key] = [current]
-            elif readers[-1] != current:
-                readers.append(current)
+                self._readers[key] = current
+            elif readers.__class__ is list:
+                if readers[-1] != current:
+                    readers.append(current)
+            elif readers != current:
+                self._readers[key] = [readers, current]
         return value
 
     def closed(self, key: int) -> Value:
@@ -134,8 +139,12 @@ class Solver:
 
     def wake(self, key: Key) -> None:
         """Let whoever has read a key be asked again."""
-        for reader in self._readers.get(key, ()):
-            self.requeue(reader)
+        readers = self._readers.get(key)
+        if readers.__class__ is list:
+            for reader in readers:
+                self.requeue(reader)
+        elif readers is not None:
+            self.requeue(readers)
 
     def requeue(self, key: Key) -> None:
         """Let a key be asked again."""

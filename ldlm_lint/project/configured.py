@@ -33,7 +33,6 @@ TOPICS = {
     "all-cpus-for-workers": Topic(LOADERS, "num_workers", ("belongs-to-training", "runs-many-ranks"), _LOADER, only_in_force=False),
     "no-workers": Topic(LOADERS, "num_workers", ("loader-feeds-training", "dataset-works-per-item"), _LOADER),
     "workers-not-persistent": Topic(LOADERS, "persistent_workers", ("loader-is-reiterated",), _LOADER),
-    "memory-not-pinned": Topic(LOADERS, "pin_memory", ("loader-feeds-training", "trains-on-cuda"), _LOADER),
     "unused-parameters": Topic(_WRAPPERS, "find_unused_parameters", ("wrapped-model-trains",)),
     "reentrant-checkpoint": Topic(_DDP, "find_unused_parameters", ("model-checkpoints-reentrantly",)),
     "static-graph": Topic(_DDP, "static_graph", ("no-sync-on-wrap",)),

@@ -22,7 +22,7 @@ _IN_MEMORY = {"TensorDataset", "torch.load", "numpy.load", "pickle.load", "jobli
 _TOYS = lazily(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
 _STREAMS = lazily(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata|torchtext\.datasets)\.|IterableDataset|Streaming")
 _STREAMED = lazily(rb"streaming[ \t]*=[ \t]*True")
-_CHEAP = {
+CHEAP = {
     *("len", "int", "float", "str", "dict", "list", "tuple", "range", "min", "max", "slice", "zip", "enumerate", "isinstance", "bool"),
     *("tensor", "as_tensor", "from_numpy", "LongTensor", "FloatTensor", "IntTensor", "BoolTensor", "Tensor", "array", "asarray"),
     *("stack", "cat", "zeros", "ones", "zeros_like", "ones_like", "full", "arange", "empty"),
@@ -150,7 +150,7 @@ class Datasets:
         calls = list(self._calls_within(path, getter, 0))
         if any(self._moves_to_gpu(where, call) and not self._follows_tensor(where, call) for where, call in calls):
             return Load.NONE
-        return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for _, call in calls) else Load.NONE
+        return Load.WORK if any(call.callee.name.rpartition(".")[2] not in CHEAP for _, call in calls) else Load.NONE
 
     def _follows_tensor(self, path: str, call: CallSite) -> bool:
         """``window.to(wave.device)`` goes where the tensor is, which a loader's worker has on the host.

@@ -102,6 +102,13 @@ def sets(data: bytes, name: str) -> bool:
     return any(re.search(form % word, code) is not None for form in _SETS)
 
 
+def stores(data: bytes, name: str) -> bool:
+    """Whether Python code sets an attribute of that name, on whatever object."""
+    if name.encode() not in data:
+        return False
+    return re.search(rb"\.%s[ \t]*=(?!=)" % re.escape(name.encode()), without_comments(data)) is not None
+
+
 def setting_of(program: Program, name: str) -> Given | None:
     """What a program is given for a setting on its command line, under whatever section."""
     last = name.rpartition(".")[2]

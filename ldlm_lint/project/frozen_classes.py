@@ -8,10 +8,11 @@ from astroid import nodes
 
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.models import Models, Part
+from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 
-SAME = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "bfloat16", "requires_grad_"})
+SAME = RETURN_THEMSELVES
 """What gives the same module back."""
 _LISTING = ("self.parameters()", "self.named_parameters()")
 

@@ -79,6 +79,7 @@ class Project:
         self._flows = Flows()
         self._parts: dict[str, dict[str, object]] = {}
         self._tests: dict[str, bool] = {}
+        self._heads: dict[str, tuple[tuple[str, ...], str]] = {}
         self._trainings: dict[int, FileSet] = {}
         self._holding: dict[str, FileSet] = {}
         self._defining: dict[str, FileSet] = {}
@@ -147,6 +148,21 @@ class Project:
 
     def _skimmed(self, path: str) -> Skim:
         return Recalled(self._fact("skim", path, lambda one: kept(self.data(one))), partial(self.data, path))
+
+    def holders(self, path: str) -> tuple[str, ...]:
+        """Who holds the copyright of a Python file, as its head says."""
+        return self._headed(path)[0]
+
+    def generated_from(self, path: str) -> str:
+        """The package of which a tool made a Python file, as its head says; empty where none is named."""
+        return self._headed(path)[1]
+
+    def _headed(self, path: str) -> tuple[tuple[str, ...], str]:
+        if path not in self._heads:
+            from ldlm_lint.project.holders import head_of
+
+            self._heads[path] = self._fact("head", path, lambda one: head_of(self.data(one)))
+        return self._heads[path]
 
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""

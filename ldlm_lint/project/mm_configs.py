@@ -32,13 +32,26 @@ class MmConfigs:
             return False
         return project.any_shows(project.plain, _RUNNER)
 
-    def near(self, path: str) -> frozenset[str] | None:
-        """The configurations that a file is read together with; None where it reads others, or they it, by imports."""
+    def is_settled_elsewhere(self, path: str, word: bytes) -> bool:
+        """Whether every configuration that is made of a file, or it itself where none is, has a setting in another of its files.
+
+        True as well where files read each other by imports: what they hold together is then not known.
+        """
         stem = posixpath.basename(path).removesuffix(".py").encode()
         if any(one == path or stem in self._project.data(one) for one in self._importing):
-            return None
+            return True
         above = _closure([path], self._derived)
-        return frozenset(above | _closure([path, *above], self._bases))
+        last = [one for one in above if not self._derived.get(one)] or [path]
+        return all(self._names(({one} | _closure([one], self._bases)) - {path}, word) for one in last)
+
+    def is_overridden(self, path: str, word: bytes) -> bool:
+        """Whether every configuration that is made of a file gives a variable of it another value; False where none is made of it."""
+        above = _closure([path], self._derived)
+        last = [one for one in above if not self._derived.get(one)]
+        return bool(last) and all(self._names(({one} | _closure([one], self._bases)) & above, word) for one in last)
+
+    def _names(self, paths: set[str], word: bytes) -> bool:
+        return any(word in self._project.data(one) for one in paths if one in self._project.files)
 
     @cached_property
     def _importing(self) -> list[str]:

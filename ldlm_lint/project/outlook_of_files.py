@@ -45,7 +45,7 @@ def _runs_on_ranks(context: Context, path: str) -> bool:
 
 
 def _loads_by_default(context: Context, path: str) -> bool:
-    return _is_no_test(context, path) and not context.project.any_skim(context.project.plain, "replaces_load")
+    return _is_no_test(context, path)
 
 
 def _may_evaluate(context: Context, path: str) -> bool:
@@ -73,6 +73,7 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "belongs-to-training": _is_used_in_training,
     "call-feeds-training": _feeds,
     "evaluation-records-gradients": _may_evaluate,
+    "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "file-trains": _trains_itself,
     "load-default-stands": _loads_by_default,

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from astroid import nodes
+
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
@@ -17,6 +19,9 @@ from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import SAVES, CallSite
 from ldlm_lint.python.guards import RANK
+from ldlm_lint.python.local_ranks import local_test
+from ldlm_lint.python.places import position_of
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 8
 _FUNCTIONS = 400
@@ -115,18 +120,22 @@ class Ranks:
         self._calls = calls
         self._project = calls.project
         self._in_group: dict[Place, bool] = {}
+        self._of_nodes: dict[tuple[str, str], bool] = {}
         self.unreached: set[Place] = set()
         """Places to which no way leads from where processes of a group may start, by their texts."""
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""
-        if self.guarded(path, call):
-            return
-        for way in self._up((path, call.scope), None, frozenset()):
+        if not self.guarded(path, call):
+            yield from self.ways_into(path, call.scope)
+
+    def ways_into(self, path: str, scope: str, *, of_nodes: bool = False) -> Iterator[Way]:
+        """The ways on which every process of a training's group comes to a function; ``of_nodes``: or the first of each node."""
+        for way in self._up((path, scope), None, frozenset(), of_nodes):
             if self._trains_in_group(way.start):
                 yield way
 
-    def _up(self, place: Place, last: tuple[str, CallSite] | None, seen: frozenset[Place]) -> Iterator[Way]:
+    def _up(self, place: Place, last: tuple[str, CallSite] | None, seen: frozenset[Place], of_nodes: bool) -> Iterator[Way]:
         path, scope = place
         if place in seen or len(seen) > _DEPTH:
             return
@@ -137,10 +146,21 @@ class Ranks:
             return
         callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:
-            if not self.guarded(caller, call) and not self._may_test_rank(caller, call, place):
-                yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
+            passes = not self.guarded(caller, call) or (of_nodes and self._is_for_each_node(caller, call))
+            if passes and not self._may_test_rank(caller, call, place):
+                yield from self._up((caller, call.scope), last or (caller, call), seen | {place}, of_nodes)
         if (not callers and scope in _ENTRIES) or self._is_spawned(place):
             yield Way(place, last)
+
+    def _is_for_each_node(self, path: str, call: CallSite) -> bool:
+        """Whether the only rank that is tested on the way to a call is the one inside the node."""
+        key = (path, call.position)
+        if key not in self._of_nodes:
+            module = self._project.trees.of(path)
+            found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module is not None else iter(())
+            node = next(found, None)
+            self._of_nodes[key] = node is not None and local_test(node) is not None
+        return self._of_nodes[key]
 
     def _may_test_rank(self, path: str, call: CallSite, place: Place) -> bool:
         """Whether a call may go to another class's method that saves on one rank: nobody can tell which class the ranks run."""

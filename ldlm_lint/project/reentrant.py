@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from astroid import nodes
 
@@ -61,11 +61,33 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
     return found
 
 
-def is_left_off(project: Project, call: nodes.Call) -> bool:
-    """Whether a call stands under ``getattr(config, "checkpointing", False)``, and nothing in the project names that switch otherwise."""
-    tests = (one.test for one in call.node_ancestors() if isinstance(one, nodes.If) and any(part is call or part.parent_of(call) for part in one.body))
+def is_left_off(project: Project, call: nodes.Call, near: Iterable[str] = ()) -> bool:
+    """Whether a call stands under ``getattr(config, "checkpointing", False)``, and nothing in the project names that switch otherwise.
+
+    Or under ``self.checkpointing``, which its class sets to False alone, and which no file of the training (``near``) names.
+    """
+    tests = [one.test for one in call.node_ancestors() if isinstance(one, nodes.If) and any(part is call or part.parent_of(call) for part in one.body)]
     names = {name for test in tests if (name := _default_off(test))}
-    return any(not _is_named_elsewhere(project, name) for name in names)
+    if any(not _is_named_elsewhere(project, name) for name in names):
+        return True
+    own = {name for test in tests for name in _parts_of_self(test)}
+    texts = [project.data(path) for path in near] if own else []
+    return any(_only_false(call, name) and not any(name.encode() in text for text in texts) for name in own)
+
+
+def _parts_of_self(test: nodes.NodeNG) -> Iterator[str]:
+    """The attributes of ``self`` that have to be true for a test to hold."""
+    for one in test.values if isinstance(test, nodes.BoolOp) and test.op == "and" else [test]:
+        if isinstance(one, nodes.Attribute) and isinstance(one.expr, nodes.Name) and one.expr.name == "self":
+            yield one.attrname
+
+
+def _only_false(call: nodes.Call, name: str) -> bool:
+    """Whether the class around a call sets an attribute of its objects, and to nothing but False."""
+    owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    stores = [one for one in nodes_of(owner, nodes.AssignAttr) if one.attrname == name] if owner is not None else []
+    values = [getattr(one.parent, "value", None) for one in stores]
+    return bool(values) and all(isinstance(one, nodes.Const) and one.value is False for one in values)
 
 
 def _default_off(test: nodes.NodeNG) -> str:
@@ -136,6 +158,16 @@ def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iter
     return None
 
 
+def switched_on(project: Project, module: nodes.Module | None) -> list[tuple[nodes.Call, bool]]:
+    """The calls of a file that switch checkpointing on for whatever transformers model, and whether it is reentrant then."""
+    found = []
+    for call in nodes_of(module, nodes.Call) if module is not None else ():
+        if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
+            options = Arguments(call, (_OPTIONS,))[_OPTIONS]
+            found.append((call, is_reentrant(options) or (options.absent and has_old_transformers(project))))
+    return found
+
+
 def may_enable_reentrant(project: Project, path: str) -> bool:
     """Whether the text of a file allows what `enables_reentrant` looks for in its tree."""
     data = project.data(path)
@@ -166,5 +198,6 @@ __all__ = [
     "is_reentrant",
     "may_enable_reentrant",
     "reentrant_calls",
+    "switched_on",
     "with_options",
 ]

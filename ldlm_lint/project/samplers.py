@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -68,7 +68,10 @@ class Neglect(NamedTuple):
 class Samplers:
     """Answers which samplers of a project are neglected, and by which trainings."""
 
-    def __init__(self, project: Project, calls: Calls, tracer: Tracer) -> None:
+    def __init__(
+        self, project: Project, calls: Calls, tracer: Tracer, tells_constant: Callable[[str, str], bool] = lambda path, position: False
+    ) -> None:
+        self._tells_constant = tells_constant
         self._project = project
         self._calls = calls
         self._tracer = tracer
@@ -192,4 +195,6 @@ class Samplers:
         flow = self._project.flow(path)
         # A wrapper's own set_epoch hands the epoch on; somebody still has to call the wrapper's.
         calls = (call for call in flow.calls if call.callee.name.rpartition(".")[2] == "set_epoch" and call.scope.rpartition(".")[2] != "set_epoch")
-        return not flow.complete or any(not is_never_given(self._calls, path, call) for call in calls)
+        return not flow.complete or any(
+            not is_never_given(self._calls, path, call) and not self._tells_constant(path, call.position) for call in calls
+        )

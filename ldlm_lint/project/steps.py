@@ -14,6 +14,7 @@ from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.epoch_loops import is_epoch_loop
 from ldlm_lint.python.evaluation_names import names_evaluation
+from ldlm_lint.tables.trainer_hooks import OF_TRL
 
 if TYPE_CHECKING:
     from ldlm_lint.python.flow import Callee, Function
@@ -25,6 +26,7 @@ _STEP_FUNCTION = lazily(
     # ``train_iters`` runs many of them, and ``train_step_logs`` shows what one said, which need not be each.
     r"|(train|training)_(?!(steps|batches|iters|iterations)(_|$))(?!\w*_(logs?|logging|metrics|stats|report)$)(step|batch|iter)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
+    rf"|{'|'.join(OF_TRL)}"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.

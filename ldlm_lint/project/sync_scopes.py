@@ -19,6 +19,8 @@ _ENGINES = {
     "accelerate": ("accelerate.Accelerator", "gradient_accumulation_steps"),
     "lightning": ("lightning.Trainer", "accumulate_grad_batches"),
 }
+_PLUGIN = "gradient_accumulation_plugin"
+_PLUGINS = frozenset({"accelerate.utils.GradientAccumulationPlugin", "accelerate.utils.dataclasses.GradientAccumulationPlugin", "accelerate.GradientAccumulationPlugin"})
 _WITHOUT_GRADIENTS = {"no_grad", "inference_mode"}
 _EVALUATES = lazily(r"(^|_)(eval|evaluate|valid|validate|validation|test|sample|generate|predict)(_|$)")
 # ``accum_steps > 1`` says how many micro-batches there are, ``step > 1`` which one this is.
@@ -44,7 +46,19 @@ def engine_accumulates(module: nodes.Module, engine: str) -> tuple[nodes.Call, s
         argument = Arguments(call)[setting]
         if argument.node is not None and not argument.is_only(1):
             return call, f"{setting}={argument.node.as_string()}"
+        if (steps := _steps_of_plugin(Arguments(call)[_PLUGIN].node)) is not None:
+            return call, f"{_PLUGIN}=GradientAccumulationPlugin(num_steps={steps.as_string()})"
     return None
+
+
+def _steps_of_plugin(node: nodes.NodeNG | None) -> nodes.NodeNG | None:
+    """The number of micro-batches that Accelerate's plugin accumulates without reducing; None where it is one, or each is reduced."""
+    made = only_binding(node) if isinstance(node, nodes.Name) else node
+    if not isinstance(made, nodes.Call) or not is_named(made.func, _PLUGINS):
+        return None
+    arguments = Arguments(made, ("num_steps",))
+    steps, each = arguments["num_steps"], arguments["sync_each_batch"]
+    return steps.node if not steps.is_only(1) and (each.absent or each.is_only(False)) else None
 
 
 def _evaluates(call: nodes.Call) -> bool:

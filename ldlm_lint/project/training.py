@@ -8,6 +8,8 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.shell.embedded_paths import script_of
 
 _TUTORIAL = lazily(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
 _MANY_RANKS = Trait(
@@ -40,6 +42,11 @@ _DIVIDES_ACCUMULATION = Trait(
 def is_tutorial(project: Project, path: str) -> bool:
     """A file that its name or folder calls a tutorial, a toy or a demonstration."""
     return _TUTORIAL.search(path.removeprefix(project.root)) is not None
+
+
+def is_probe(path: str) -> bool:
+    """A file that debugs, tests or measures by its name; a program inside a script has no name of its own."""
+    return script_of(path) is None and is_diagnostic(path, ())
 
 
 def trainings_of(project: Project, path: str) -> FileSet:

@@ -127,6 +127,16 @@ class Arguments:
             else:
                 self._mapping.entries[keyword.arg] = _argument(keyword.value)
 
+    @property
+    def given(self) -> dict[str, Argument]:
+        """What is passed or may be, by name."""
+        return self._mapping.entries
+
+    @property
+    def open(self) -> bool:
+        """Whether further arguments may be passed, under names that the file does not tell."""
+        return self._mapping.open
+
     def __getitem__(self, name: str) -> Argument:
         default = _UNKNOWN if self._mapping.open else _ABSENT
         return self._mapping.entries.get(name, default)
@@ -229,7 +239,8 @@ def _mutate(mapping: Mapping, use: nodes.Name, depth: int) -> None:
         child, parent = parent, parent.parent
     if isinstance(parent, nodes.Subscript) and parent.value is use:
         if parent.ctx is not Context.Load:
-            _touch(mapping, constant(parent.slice))
+            stored = parent.parent
+            _touch(mapping, constant(parent.slice), stored.value if isinstance(stored, nodes.Assign) and parent in stored.targets else None)
     elif isinstance(parent, nodes.Attribute) and isinstance(parent.parent, nodes.Call) and parent.parent.func is parent:
         _mutate_by_method(mapping, parent.attrname, parent.parent)
     elif isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and depth < _DEPTH:
@@ -282,15 +293,19 @@ def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
         if added.open or any(keyword.arg is None for keyword in call.keywords):
             mapping.forget()
     elif method in ("pop", "setdefault"):
-        _touch(mapping, constant(call.args[0]) if call.args else None)
+        value = call.args[1] if method == "setdefault" and len(call.args) > 1 else None
+        _touch(mapping, constant(call.args[0]) if call.args else None, value)
     elif method in ("clear", "popitem"):
         mapping.entries = dict.fromkeys(mapping.entries, _UNKNOWN)
     elif method not in _METHODS_THAT_ONLY_READ:
         mapping.forget()
 
 
-def _touch(mapping: Mapping, name: object) -> None:
-    if isinstance(name, str):
+def _touch(mapping: Mapping, name: object, value: nodes.NodeNG | None = None) -> None:
+    """A key is stored or removed somewhere; its expression stays known where it is the only one that is ever stored."""
+    if not isinstance(name, str):
+        mapping.forget()
+    elif name in mapping.entries and mapping.entries[name].node is not value:
         mapping.entries[name] = _UNKNOWN
     else:
-        mapping.forget()
+        mapping.entries[name] = Argument(State.UNKNOWN, value)

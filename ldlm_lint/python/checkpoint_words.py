@@ -13,5 +13,7 @@ COUNTING = {"range", "trange", "count", "enumerate"}
 SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
 SAVE_HELPER = lazily(r"(^|_)save(_|$)|snapshot$")
 # What the configurations of OpenMMLab call the hook that saves, and what mmcv makes it from.
+WRITERS = ("ModelCheckpoint", "PeriodicCheckpointer")
+"""The classes of Lightning and fvcore that write checkpoints, and are told how many to keep."""
 MM_HOOKS = (b"CheckpointHook", b"checkpoint_config")
 SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from astroid import nodes
 
+from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
-
-_CHAIN = ("eval", "to", "cuda", "cpu", "float", "half", "bfloat16", "requires_grad_")
 
 
 def is_frozen_in(frame: nodes.NodeNG, model: str) -> bool:
@@ -42,7 +41,7 @@ def _state_of_call(call: nodes.Call, model: str) -> bool | None:
     if last_name(call.func) != "requires_grad_" or not isinstance(call.func, nodes.Attribute):
         return None
     owner = call.func.expr
-    while isinstance(owner, nodes.Call) and last_name(owner.func) in _CHAIN and isinstance(owner.func, nodes.Attribute):
+    while isinstance(owner, nodes.Call) and last_name(owner.func) in RETURN_THEMSELVES and isinstance(owner.func, nodes.Attribute):
         owner = owner.func.expr
     if owner.as_string() != model:
         return None

@@ -117,9 +117,9 @@ def _demanded_before(statement: nodes.NodeNG) -> frozenset[str]:
 def _demanded_behind(statement: nodes.If | nodes.Assert) -> set[str]:
     if isinstance(statement, nodes.Assert):
         return words(statement.test, holds=True)
-    if _leaves(statement.body):
+    if leaves(statement.body):
         return words(statement.test, holds=False)
-    return words(statement.test, holds=True) if _leaves(statement.orelse) else set()
+    return words(statement.test, holds=True) if leaves(statement.orelse) else set()
 
 
 def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
@@ -131,7 +131,7 @@ def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     return []
 
 
-def _leaves(block: list[nodes.NodeNG]) -> bool:
+def leaves(block: list[nodes.NodeNG]) -> bool:
     """Whether a block ends the function, the pass of the loop, or the program."""
     last = block[-1] if block else None
     if isinstance(last, (nodes.Return, nodes.Raise, nodes.Continue, nodes.Break)):
@@ -144,11 +144,12 @@ def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
     # Every statement below a condition asks for them; the answers rest with its node.
     known: dict[bool, set[str]] = test.__dict__.setdefault(_WORDS, {})
     if holds not in known:
-        known[holds] = {RANK} if _tests_rank(test) or _alone(test, holds) else set(_truths(test))
+        known[holds] = {RANK} if tests_rank(test) or _alone(test, holds) else set(_truths(test))
     return known[holds]
 
 
-def _tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
+def tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
+    """Whether a condition tests the rank for certain, whichever rank it is."""
     # Where a variable holds a condition, all conditions on the variable ask that one.
     known: dict[int, bool] = test.__dict__.setdefault(_RANKS, {})
     if depth not in known:
@@ -161,7 +162,7 @@ def _finds_rank(test: nodes.NodeNG, depth: int) -> bool:
         if _speaks_of_rank(node.attrname if isinstance(node, nodes.Attribute) else node.name):
             return True
     held = (one for name in _truth_names(test) for one in _conditions(name)) if depth < _DEPTH else ()
-    if any(_tests_rank(one, depth + 1) for one in held):
+    if any(tests_rank(one, depth + 1) for one in held):
         return True
     keys = (constant(node.slice) for node in nodes_of(test, nodes.Subscript))
     if any(isinstance(key, str) and _speaks_of_rank(key) for key in keys):

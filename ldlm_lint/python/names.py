@@ -31,6 +31,10 @@ _PUBLISHED = {
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.distributed.DistributedSampler": "torch.utils.data.DistributedSampler",
     "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    # A subclass that hands all of DDP's options on.
+    "mmcv.parallel.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "mmcv.parallel.distributed.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "mmengine.model.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
     "torch.distributed.distributed_c10d.init_process_group": "torch.distributed.init_process_group",
     "torch.distributed.distributed_c10d.new_group": "torch.distributed.new_group",
     "torch.optim.adam.Adam": "torch.optim.Adam",
@@ -57,6 +61,8 @@ _HANDED_ON = {
 }
 _TORCH = "torch."
 _NO_MODULE = (UNKNOWN, ".")
+# What Lightning publishes at its top.
+_LIGHTNING_CORE = frozenset({"core", "trainer"})
 _LIGHTNING = ("pytorch_lightning.", "lightning.pytorch.", "lightning.fabric.", "lightning.")
 
 
@@ -67,8 +73,16 @@ def published(name: str) -> str:
     name = _PUBLISHED.get(name, name)
     if name.startswith(_LIGHTNING):
         prefix = next(one for one in _LIGHTNING if name.startswith(one))
-        return "lightning." + name[len(prefix) :]
+        return "lightning." + _without_modules(name[len(prefix) :])
     return name
+
+
+def _without_modules(name: str) -> str:
+    """A class of Lightning by the package that publishes it: ``callbacks.model_checkpoint.ModelCheckpoint`` is ``callbacks.ModelCheckpoint``."""
+    first, _, last = name.partition(".")[0], *name.rpartition(".")[1:]
+    if not last[:1].isupper() or last.isupper() or "." not in name:
+        return name
+    return last if first in _LIGHTNING_CORE else f"{first}.{last}"
 
 
 def last_name(node: nodes.NodeNG | None) -> str:

@@ -1,4 +1,4 @@
-"""Whether a newer Python than the running one may read what this one does not."""
+"""Whether a newer Python than the running one reads what this one does not."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from ldlm_lint.patterns import lazily
 
 Version = tuple[int, int]
 
-# https://docs.python.org/3/whatsnew/3.11.html: PEP 654. https://docs.python.org/3/whatsnew/3.12.html: PEP 695
+# https://docs.python.org/3/whatsnew/3.11.html: PEP 654. https://docs.python.org/3/whatsnew/3.12.html: PEP 695.
+# https://docs.python.org/3/whatsnew/3.13.html: PEP 696. No older Python has ever read a line of these forms.
 _NEWER = (
     ((3, 11), lazily(r"\s*except\s*\*")),
     ((3, 12), lazily(r"\s*(?:async\s+def|def|class)\s+\w+\s*\[|\s*type\s+\w+\s*(?:\[.*\])?\s*=")),
+    ((3, 13), lazily(r"\s*(?:(?:async\s+def|def|class)\s+|type\s+)\w+\s*\[[^\]]*(?<![=!<>])=(?!=)[^\]]*\]")),
 )
-# PEP 701: since this version an f-string may hold its own quotes, backslashes and comments in its braces.
+# PEP 701: since this version an f-string may hold its own quotes, line ends, backslashes and comments in its braces.
 _F_STRINGS: Version = (3, 12)
+_F_STRING = lazily(r"(?i)(?<!\w)(?:f|rf|fr)[\"']")
+# PEP 758 and PEP 750: exceptions without parentheses, template strings.
+_TEMPLATES: Version = (3, 14)
+_T_STRING = lazily(r"(?i)(?<!\w)(?:t|rt|tr)[\"']")
+_UNTERMINATED, _EXCEPTIONS, _UNSPECIFIC = "unterminated string literal", "multiple exception types must be parenthesized", "invalid syntax"
 
 
 def newer_python(line: str, message: str, running: Version) -> str:
@@ -20,6 +27,18 @@ def newer_python(line: str, message: str, running: Version) -> str:
 
     ``message`` is what the running one says. No more than that it may: a mistake in an f-string looks like one of 3.12.
     """
-    versions = [version for version, pattern in _NEWER if pattern.match(line)]
-    versions += [_F_STRINGS] if message.startswith("f-string") else []
-    return next((".".join(map(str, version)) for version in versions if version > running), "")
+    version = certain_version(line, running) or (_F_STRINGS if message.startswith("f-string") and running < _F_STRINGS else None)
+    return ".".join(map(str, version)) if version else ""
+
+
+def certain_version(line: str, running: Version) -> Version | None:
+    """The Python newer than ``running`` that first read a line of this form, which is a mistake in no version."""
+    return max((version for version, pattern in _NEWER if version > running and pattern.match(line)), default=None)
+
+
+def possible_version(line: str, message: str, running: Version) -> Version | None:
+    """The Python newer than ``running`` that may read what this one rejects with a message; a mistake would look the same."""
+    f_string = message.startswith("f-string") or (message.startswith(_UNTERMINATED) and _F_STRING.search(line))
+    template = message == _EXCEPTIONS or (message == _UNSPECIFIC and _T_STRING.search(line))
+    versions = [version for version, holds in ((_F_STRINGS, f_string), (_TEMPLATES, template)) if holds and version > running]
+    return certain_version(line, running) or min(versions, default=None)

@@ -8,7 +8,7 @@ the element of a tuple, list or dictionary, empty for the whole and `ANY_ELEMENT
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -62,6 +62,11 @@ class Slot(NamedTuple):
     def at(self, index: str) -> Slot:
         """The place of one of its elements."""
         return Slot(self.kind, self.scope, self.name, index)
+
+
+def subject_of(slots: Iterable[Slot]) -> str:
+    """Slots as the subject of a claim."""
+    return ";".join("|".join((slot.kind, slot.scope, slot.name, slot.index)) for slot in slots)
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:

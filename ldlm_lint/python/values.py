@@ -8,16 +8,19 @@ bindings of a name, and anything else is unknown.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from astroid import nodes
 
 from ldlm_lint.numerals import is_printable
+from ldlm_lint.python.built_texts import Part, parts_of
 from ldlm_lint.python.names import bindings, qualified, scope_of
 
 _DEPTH = 8
 _MOST_VALUES = 1000
+_MOST_TEXTS = 16
+_LONGEST_TEXT = 2000
 _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -54,12 +57,28 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
     if isinstance(node, nodes.UnaryOp):
         return _each(evaluate(node.operand, depth + 1), {"-": operator.neg, "not": operator.not_}.get(node.op))
     if isinstance(node, nodes.BinOp):
-        return _arithmetic(node, depth)
+        return _joined(parts_of(node), depth) if node.op == "%" else _arithmetic(node, depth)
     if isinstance(node, nodes.IfExp):
         return _union(evaluate(one, depth + 1) for one in (node.body, node.orelse))
     if isinstance(node, nodes.Call) and (cast := _cast_of(node)) is not None:
         return _each(evaluate(node.args[0], depth + 1), cast)
-    return None
+    return _joined(parts_of(node), depth) if isinstance(node, (nodes.JoinedStr, nodes.Call)) else None
+
+
+def _joined(parts: Sequence[Part] | None, depth: int) -> tuple[object, ...] | None:
+    """Every text that parts make one after the other; None where one of them is unknown, or they are too many."""
+    texts = [""]
+    for part in parts or ():
+        values = (part.text,) if part.node is None else evaluate(part.node, depth + 1)
+        if not values or not all(isinstance(one, str) or (part.field and type(one) is int) for one in values):
+            return None
+        added = dict.fromkeys(str(one) for one in values)
+        if len(texts) * len(added) > _MOST_TEXTS:
+            return None
+        texts = [text + one for text in texts for one in added]
+        if len(texts[-1]) > _LONGEST_TEXT:
+            return None
+    return tuple(texts) if parts is not None else None
 
 
 def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
@@ -117,7 +136,7 @@ def only_binding(node: nodes.Name) -> nodes.NodeNG | None:
 
 def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
     values = _bound_values(node)
-    return _union(evaluate(value, depth + 1) for value in values) if values else None
+    return _union(evaluate(value, depth + 1) for value in values) if values else _joined(parts_of(node), depth)
 
 
 def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:
@@ -137,6 +156,8 @@ def _arithmetic(node: nodes.BinOp, depth: int) -> tuple[object, ...] | None:
     function = _ARITHMETIC.get(node.op)
     if function is None or left is None or right is None or len(left) != 1 or len(right) != 1:
         return None
+    if node.op == "+" and isinstance(left[0], str) and isinstance(right[0], str):
+        return (left[0] + right[0],) if len(left[0]) + len(right[0]) < _LONGEST_TEXT else None
     if not all(isinstance(side[0], (int, float)) for side in (left, right)):
         return None
     try:

@@ -50,6 +50,8 @@ class Blocks:
         for related in finding.related:
             place = self.place(related.span, column=False)
             yield line(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
+        if finding.standing is not None:
+            yield line(("note: ", "bold"), clean(finding.standing.words))
         if finding.evidence is not None:
             yield line(("probe: ", "bold magenta"), clean(finding.evidence.words))
 
@@ -60,7 +62,9 @@ class Blocks:
         return line(self.word(finding), " ", finding.code, mark, " ", (finding.rule, "bold"), f": {message}")
 
     def word(self, finding: Finding) -> Piece:
-        """What a finding leads to, in the colour of how bad that is."""
+        """What a finding leads to, in the colour of how bad that is; of one below its rule's level only that it is information."""
+        if finding.severity < self.view.rules[finding.rule].severity:
+            return finding.severity.label, f"bold {_STYLES[finding.severity]}"
         consequence = self.view.rules[finding.rule].consequence
         return consequence.value, _STYLES_OF_WORDS[consequence]
 

@@ -15,6 +15,7 @@ from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import shown_path, unsaid
 from ldlm_lint.report.concise import line
 from ldlm_lint.report.ranking import CONSEQUENCE
+from ldlm_lint.report.summary import elsewhere
 from ldlm_lint.report.view import View
 
 MOST = 10
@@ -46,6 +47,8 @@ def render(view: View) -> str:
     """The commands, one to a line."""
     annotations = [_problem(view, problem) for problem in unsaid(view.report)]
     annotations += [_finding(view, finding) for finding in view.ordered(CONSEQUENCE)]
+    if view.counted:
+        annotations.append(_Annotation("notice", {"title": "ldlm-lint"}, "\n".join(elsewhere(view))))
     return "".join(f"{_command(one)}\n" for one in _with_count(annotations))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ldlm_lint.identity import Identifier, fingerprint
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Identity, Problem, Related, Report, Rule, Span
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Identity, InStep, Problem, Related, Report, Rule, Span
 from ldlm_lint.report.common import fixable, positions, rule_url, settling, severities, shown_path, source_of, verdicts
 from ldlm_lint.report.statistics import RuleCount, by_rule
 from ldlm_lint.report.view import View
@@ -16,6 +16,7 @@ from ldlm_lint.report.view import View
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
+    from ldlm_lint.reach import Standing
 
 SCHEMA = "ldlm-lint/1"
 
@@ -51,6 +52,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "code": finding.code,
         "consequence": rule.consequence.value,
         "severity": finding.severity.label,
+        **_standing(finding.standing),
         "confidence": finding.confidence.label,
         "path": shown_path(finding.span.path, base),
         "line": line,
@@ -59,6 +61,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "end_column": end_column,
         "message": rule.text(finding.args),
         "related": [_related(report, one, base) for one in finding.related],
+        **({"step": _in_step(report, finding.in_step, base)} if finding.in_step is not None else {}),
         "fix": _fix(report, finding.fix, base),
         "cell": finding.span.cell,
         "fingerprint": fingerprint(identifier.of(finding)),
@@ -66,6 +69,29 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         **({"probe": settling(report, finding, rule, base)} if rule.probe is not None else {}),
         "url": rule_url(finding.rule),
     }
+
+
+def _standing(standing: Standing | None) -> dict[str, str]:
+    """Why the code of a finding counts little; nothing for the project's own code that runs."""
+    if standing is None:
+        return {}
+    return {"reach": standing.reach.value, **({"copied_from": standing.origin} if standing.origin else {})}
+
+
+def _in_step(report: Report, place: InStep, base: Path) -> dict[str, object]:
+    """Where a finding stands in a training step: the step, the order, how often it runs, the wait that leaves it nothing to wait for."""
+    return {
+        **_at(report, place.step, base),
+        "order": place.order,
+        "per": place.per,
+        "loop": None if place.loop is None else _at(report, place.loop, base),
+        "after": None if place.after is None else _at(report, place.after, base),
+    }
+
+
+def _at(report: Report, span: Span, base: Path) -> dict[str, object]:
+    (line, _), _ = positions(report, span)
+    return {"path": shown_path(span.path, base), **_cell(span), "line": line}
 
 
 def _counted(one: RuleCount, rules: Mapping[str, Rule]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TextIO
 from xml.etree import ElementTree
@@ -27,7 +27,7 @@ def write(view: View, stream: TextIO) -> None:
 def render(view: View) -> str:
     """The document; a run without findings is one case that passed."""
     findings, problems = view.report.findings, unsaid(view.report)
-    root = _element("testsuites", name=NAME, **_counts(len(findings), len(problems)))
+    root = _element("testsuites", name=NAME, **_counts(findings, len(problems)))
     for path, group in groupby(findings, key=lambda finding: finding.span.path):
         root.append(_suite(view, shown_path(path, view.base), list(group)))
     if problems:
@@ -40,26 +40,35 @@ def render(view: View) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _counts(failures: int, errors: int) -> dict[str, str]:
-    return {"tests": str(failures + errors or 1), "failures": str(failures), "errors": str(errors)}
+def _counts(findings: Sequence[Finding], errors: int) -> dict[str, str]:
+    skipped = sum(finding.standing is not None for finding in findings)
+    counts = {"tests": len(findings) + errors or 1, "failures": len(findings) - skipped, "errors": errors}
+    return {name: str(number) for name, number in (counts | ({"skipped": skipped} if skipped else {})).items()}
 
 
 def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Element:
-    suite = _element("testsuite", name=path, **_counts(len(findings), 0))
+    suite = _element("testsuite", name=path, **_counts(findings, 0))
     for finding in findings:
         place, message = view.place(finding.span), view.message(finding)
         at = f"{place.line}:{place.column}" if place.cell is None else f"cell {place.cell}:{place.line}:{place.column}"
         case = _element("testcase", name=f"{finding.rule} at {at}", classname=path, file=path, line=str(place.line))
-        failure = _element("failure", type=finding.severity.label, message=f"{view.label(finding)}: {message}")
+        failure = _outcome(finding, f"{view.label(finding)}: {message}")
         failure.text = _text(f"{line(view, finding)}\n{rule_url(finding.rule)}")
         case.append(failure)
         suite.append(case)
     return suite
 
 
+def _outcome(finding: Finding, message: str) -> ElementTree.Element:
+    """What became of a case; a finding in copied or unreached code fails nothing, and its case counts as skipped."""
+    if finding.standing is not None:
+        return _element("skipped", message=f"{finding.standing.words}: {message}")
+    return _element("failure", type=finding.severity.label, message=message)
+
+
 def _problems(view: View, problems: Iterable[Problem]) -> ElementTree.Element:
     cases = [(shown_path(one.path, view.base) if one.path else NAME, one) for one in problems]
-    suite = _element("testsuite", name="not checked", **_counts(0, len(cases)))
+    suite = _element("testsuite", name="not checked", **_counts((), len(cases)))
     for path, problem in cases:
         case = _element("testcase", name=path, classname=path, file=path, line=str(max(problem.line, 1)))
         case.append(_element("error", type="error", message=problem.message))

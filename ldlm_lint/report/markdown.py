@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Applicability, Finding, Report, Span
+from ldlm_lint.model import Applicability, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import summary
 from ldlm_lint.report.cells import clean
@@ -42,21 +42,22 @@ def _head_lines(view: View) -> Iterator[str]:
     if view.since:
         # By which a workflow may find the comment again.
         yield MARK
-    yield f"## ldlm-lint: {_title(view.report)}{' on changed lines' if view.since else ''}"
-    if view.report.findings:
+    yield f"## ldlm-lint: {_title(view)}{' on changed lines' if view.since else ''}"
+    if view.shown:
         yield f"\n{', '.join(f'{number} {word}' for word, number in summary.consequences(view).items())}"
 
 
-def _title(report: Report) -> str:
+def _title(view: View) -> str:
+    report, shown = view.report, len(view.shown)
     nothing = "no findings" if report.files else "nothing was checked"
-    title = summary.count(len(report.findings), "finding") if report.findings else nothing
+    title = summary.count(shown, "finding") if shown else nothing
     return f"{title}, {summary.count(len(report.problems), 'problem')}" if report.problems else title
 
 
 def _closing(view: View) -> str:
     """The summary without what the title says."""
     found = summary.found(view)
-    return _escaped(" ".join(line for line in summary.lines(view) if line != found or not view.report.findings))
+    return _escaped(" ".join(line for line in summary.lines(view) if line != found or not view.shown))
 
 
 def _rules(view: View, room: int) -> Iterator[str]:

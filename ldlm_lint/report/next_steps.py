@@ -14,7 +14,7 @@ from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
 # Options of a check that `ldlm-lint baseline` does not have.
-_NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "--evidence"))
+_NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "--evidence", "--show-unreached"))
 
 
 class Step(NamedTuple):
@@ -28,19 +28,19 @@ def next_steps(view: View) -> Iterator[Step]:
     """The commands in the order in which a reader needs them; none where there is nothing to do."""
     if view.fixed is not None and view.fixed.findings and view.again is not None:
         yield Step("take this back", "ldlm-lint undo")
-    if not view.report.findings:
+    if not view.shown:
         return
     if view.again is not None:
         yield from _fixing(view)
         if view.fixed is None and not view.report.baselined and not _NOT_OF_BASELINE.intersection(view.again):
             yield _step(view, "accept these findings, report only new ones", "baseline")
-    worst = ordered(view.report.findings, view.rules, CONSEQUENCE)[0]
+    worst = ordered(view.shown, view.rules, CONSEQUENCE)[0]
     yield Step("read why it matters, and when it does not", f"ldlm-lint explain {worst.rule}")
     yield from _probing(view)
 
 
 def _fixing(view: View) -> Iterator[Step]:
-    findings = view.report.findings
+    findings = view.shown
     safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
     direct = safe + decision if view.unsafe else safe
     unsafe = " --unsafe-fixes" if view.unsafe or not safe else ""
@@ -57,7 +57,7 @@ def _fixing(view: View) -> Iterator[Step]:
 def _probing(view: View) -> Iterator[Step]:
     """The run that settles most of the findings that a probe observes."""
     report = view.report
-    commands = (settling(report, one, view.rules[one.rule], view.base) for one in report.findings if is_open(one))
+    commands = (settling(report, one, view.rules[one.rule], view.base) for one in view.shown if is_open(one))
     counts = Counter(command for command in commands if command is not None)
     for command, number in counts.most_common(1):
         yield Step(f"confirm or refute {count(number, 'finding')} in a run", clean(command))

@@ -50,9 +50,9 @@ def _doubt(finding: Finding) -> int:
 
 
 def _by_consequence(finding: Finding, rule: Rule) -> tuple[object, ...]:
-    """What was refuted last; else the worst, then the most frequent, then the surest first."""
+    """What was refuted last, before it what is below its rule's level; else the worst, then the most frequent, then the surest first."""
     doubt = _doubt(finding)
-    refuted = doubt > _UNSETTLED
+    refuted = (doubt > _UNSETTLED, finding.severity < rule.severity)
     certainty = (doubt, -finding.confidence, -finding.severity)
     return (refuted, rule.consequence.rank, -rule.frequency, *certainty, *finding.order)
 

@@ -170,10 +170,12 @@ def _result(view: View, finding: Finding, index: dict[str, int], prints: Fingerp
 
 def _properties(view: View, finding: Finding) -> dict[str, Any]:
     probe = settling(view.report, finding, view.rules[finding.rule], view.base)
-    evidence = finding.evidence
+    evidence, standing = finding.evidence, finding.standing
     return {
         "consequence": view.rules[finding.rule].consequence.value,
         "confidence": finding.confidence.label,
+        **({"reach": standing.reach.value} if standing else {}),
+        **({"copiedFrom": standing.origin} if standing and standing.origin else {}),
         **({"cell": finding.span.cell} if finding.span.cell is not None else {}),
         **({"probe": probe} if probe is not None else {}),
         **({"evidence": {"verdict": evidence.verdict.value, "reason": evidence.reason}} if evidence else {}),

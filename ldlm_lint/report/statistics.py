@@ -35,7 +35,7 @@ def by_rule(findings: Iterable[Finding]) -> list[RuleCount]:
 
 def table(view: View) -> str:
     """One line for each rule: how many findings, what they lead to, the code, whether flags fix them, and the name."""
-    counts = by_rule(view.report.findings)
+    counts = by_rule(view.shown)
     width = max((len(str(one.findings)) for one in counts), default=0)
     words = [view.rules[one.rule].consequence.value for one in counts]
     widest = max(map(len, words), default=0)

@@ -7,22 +7,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ldlm_lint.model import Applicability, Report
+from ldlm_lint.reach import Reach, Standing
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import fixable, shown_path, trades, verdicts
 from ldlm_lint.report.view import Fixed, View
 
 FIXABLE = "[*]"
 _NAMED = 3
+_NAMED_AREAS = 8
 
 
 def lines(view: View) -> Iterator[str]:
     """The lines below the findings."""
     report = view.report
-    if view.fixed is not None and (view.fixed.findings or report.findings):
+    if view.fixed is not None and (view.fixed.findings or view.shown):
         yield from _fixed(view, view.fixed)
     yield found(view)
-    if report.findings:
+    if view.shown:
         yield fixes(view)
+    yield from elsewhere(view)
     yield ", ".join(_counts(report)) + "."
     if report.unseen:
         yield f"Not understood: {_places(report.unseen, view.base)}."
@@ -31,9 +34,29 @@ def lines(view: View) -> Iterator[str]:
         yield f"{count(gone, 'known finding')} of the baseline gone, see ldlm-lint baseline --update"
 
 
+def elsewhere(view: View) -> Iterator[str]:
+    """How many findings are not shown one by one, since they stand in code that counts little, and what shows them."""
+    for standing, number in view.counted[:_NAMED_AREAS]:
+        yield _elsewhere(view, standing, number)
+    others = view.counted[_NAMED_AREAS:]
+    if others:
+        yield f"{sum(number for _, number in others)} more in {count(len(others), 'other place')} that were copied or that no program reaches"
+    if view.counted:
+        yield "--show-unreached shows them in full."
+
+
+def _elsewhere(view: View, standing: Standing, number: int) -> str:
+    """How many findings stand in one folder or file of code that counts little: ``35 more in annotator/, copied from mmcv``."""
+    more, area = f"{number} more" if view.shown else count(number, "finding"), clean(shown_path(standing.area, view.base))
+    area += "/" * standing.area.endswith("/")
+    if standing.reach is Reach.COPIED:
+        return f"{more} in {area}, copied from {clean(standing.origin)}"
+    return f"{more} in code that no program reaches ({area})"
+
+
 def found(view: View) -> str:
     """How many findings there are, by consequence; after fixes, how many remain."""
-    total, remaining = len(view.report.findings), view.fixed is not None
+    total, remaining = len(view.shown), view.fixed is not None
     if not total:
         done = view.fixed is not None and view.fixed.findings > 0
         return unchecked(view.report) or ("No findings remain." if done else "No findings.")
@@ -54,13 +77,13 @@ def unchecked(report: Report) -> str:
 
 def consequences(view: View) -> dict[str, int]:
     """How many findings lead to what, the worst first, without zeros."""
-    counts = Counter(view.rules[finding.rule].consequence for finding in view.report.findings)
+    counts = Counter(view.rules[finding.rule].consequence for finding in view.shown)
     return {one.value: counts[one] for one in sorted(counts, key=lambda one: one.rank)}
 
 
 def fixes(view: View) -> str:
     """How many of the findings the flags at hand would fix, how many wait for a decision, and how many have no fix."""
-    findings = view.report.findings
+    findings = view.shown
     safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
     traded = trades(findings)
     parts = []
@@ -91,7 +114,7 @@ def _fixed(view: View, fixed: Fixed) -> Iterator[str]:
         named = ", ".join(places[:_NAMED])
         more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
         yield f"  {len(places)} {rule}: {named}{more}"
-    others = 0 if fixed.found is None else fixed.found - fixed.findings - len(view.report.findings)
+    others = 0 if fixed.found is None else fixed.found - fixed.findings - len(view.shown)
     if others > 0:
         yield f"  {count(others, 'more finding')} gone with {'it' if fixed.findings == 1 else 'them'}"
     if others < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Finding, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
 from ldlm_lint.report.blocks import Blocks
@@ -13,6 +13,7 @@ from ldlm_lint.report.cells import clean
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
 from ldlm_lint.report.ranking import CONSEQUENCE, FILE, NONE, RULE, Group, grouped
+from ldlm_lint.report.steps import step_lines
 from ldlm_lint.report.summary import FIXABLE, count
 from ldlm_lint.report.view import View
 
@@ -46,10 +47,16 @@ def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
         blocks.word(first),
         ": ",
         (first.rule, "bold"),
-        f" ({first.code}), {count(places, 'place')}",
+        f" ({first.code}), {count(places, 'place')}{_at_level_info(group)}",
         (mark, "cyan"),
     )
     yield line(clean(view.message(first)))
+
+
+def _at_level_info(group: Group) -> str:
+    """How many places of a rule that is more than information are only that."""
+    low = sum(one.severity is Severity.INFO for one in group.findings)
+    return f", {low} at level info" if 0 < low < len(group.findings) else ""
 
 
 def _file_head(blocks: Blocks, group: Group) -> Iterator[Line]:
@@ -67,7 +74,13 @@ _HEADS = {RULE: _rule_head, FILE: _file_head, NONE: _plain_head}
 
 
 def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
-    """One line for each of the other findings of a group, and how the rest can be seen."""
+    """One line for each of the other findings of a group, and how the rest can be seen; those of training steps by step."""
+    if by == RULE and group.first.in_step is not None:
+        lines, left = step_lines(blocks, group.first, group.others)
+        yield from lines
+        if left:
+            yield line(f"… {left} more: {_choosing(blocks.view, group, by)} --format full")
+        return
     others = _various(blocks.view, group)
     # A line that says that there is one more takes as much room as the one itself.
     shown = others if len(others) <= MOST_OTHERS + 1 else others[:MOST_OTHERS]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
+from ldlm_lint.reach import Standing, counted
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
 from ldlm_lint.report.ranking import ordered
 
@@ -61,7 +62,8 @@ class View:
     ``--unsafe-fixes`` was given, ``quiet`` that only findings are wanted, ``statistics`` that rules are to be counted,
     ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one of its
     `GROUPS`, empty where nobody chose. ``since`` is the revision that a report is about the changes since. ``again`` are
-    the words of the command line that chose files and rules, None where they stand for no files on disk.
+    the words of the command line that chose files and rules, None where they stand for no files on disk. ``unreached``:
+    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder.
     """
 
     report: Report
@@ -78,15 +80,29 @@ class View:
     group_by: str = ""
     since: str = ""
     again: tuple[str, ...] | None = ()
+    unreached: bool = False
     _notebooks: dict[str, Stored | None] = field(default_factory=dict, repr=False, compare=False)
 
+    @property
+    def shown(self) -> tuple[Finding, ...]:
+        """The findings that a report for people shows one by one."""
+        findings = self.report.findings
+        return findings if self.unreached else tuple(one for one in findings if one.standing is None)
+
+    @property
+    def counted(self) -> list[tuple[Standing, int]]:
+        """How many of the other findings stand in which code."""
+        return [] if self.unreached else counted(self.report.findings)
+
     def ordered(self, usual: str) -> list[Finding]:
-        """The findings in the order that was asked for, else in the ``usual`` one of a format."""
-        return ordered(self.report.findings, self.rules, self.sort or usual)
+        """The findings to show, in the order that was asked for, else in the ``usual`` one of a format."""
+        return ordered(self.shown, self.rules, self.sort or usual)
 
     def label(self, finding: Finding) -> str:
-        """What a finding leads to, its code and its name: what every line about it begins with."""
-        return f"{self.rules[finding.rule].consequence.value} {finding.code} {finding.rule}"
+        """What a finding leads to, or that it is only information, its code and its name: what every line about it begins with."""
+        rule = self.rules[finding.rule]
+        word = finding.severity.label if finding.severity < rule.severity else rule.consequence.value
+        return f"{word} {finding.code} {finding.rule}"
 
     def place(self, span: Span) -> Place:
         """The place of a span."""

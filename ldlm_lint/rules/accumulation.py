@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
+NO_SYNC = "run forward and backward of the others under `no_sync()`"
+ACCUMULATE = "pass `gradient_accumulation_steps` to `Accelerator`, and run forward and backward under `accelerator.accumulate(model)`"
+
 ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     code="W7236",
     symbol="accumulation-without-no-sync",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="DDP all-reduces the gradients of every micro-batch here, but the optimizer steps only after %(steps)s of "
-    "them, so all but the last all-reduce are wasted: run forward and backward of the others under `no_sync()`",
+    "them, so all but the last all-reduce are wasted: %(advice)s",
     summary="Gradient accumulation with a DDP model that all-reduces its gradients in every backward pass.",
     rationale="DDP averages gradients over the ranks in each backward pass. While micro-batches are accumulated only the last of these "
     "averages is needed: the sum of the local gradients can be reduced once. `no_sync()` switches the reduction off for the "
@@ -33,7 +36,6 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     ),
     reads=("py",),
     triggers=(b".backward(", b"update_grad=", b"need_update="),
-    silencers=(b"no_sync", b"require_backward_grad_sync"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 from ldlm_lint.patterns import lazily
@@ -78,11 +77,14 @@ _ACCUMULATION = lazily(
     r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|every|grad_batches|grad|gradients?)"
     r"|update_freq|ga_?steps|gas)"
 )
+_MAY_ACCUMULATE = lazily(r"accum|(?:^|_)grad_?acc|micro_?batches|micro_?steps")
 _WORLD = lazily(
     r"(?:(?:global|total|local|num|n|get|data_parallel|dp|ddp)_?)*"
     r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
     r"(?:_per_node|_?count|_?num)?"
 )
+# A text without any of these names no number of ranks, as `is_world_size` tells them.
+_RANKS = lazily(rb"(?i)world|gpus|nodes|nproc|processes|machines|devices|device_?count|size|degree|replicas")
 _BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
 _GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
 
@@ -98,11 +100,21 @@ def is_accumulation(name: str) -> bool:
     return _ACCUMULATION.fullmatch(_plain(name)) is not None
 
 
+def may_accumulate(name: str) -> bool:
+    """Whether an option's name may stand for it: the program that takes it tells."""
+    return is_accumulation(name) or (name.startswith("--") and _MAY_ACCUMULATE.search(_plain(name)) is not None)
+
+
 def is_world_size(name: str) -> bool:
     """Whether a name stands for a number of processes, GPUs or nodes."""
     plain = _plain(name)
     # `--gpu 0` and `device` name one of them.
     return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
+
+
+def may_count_ranks(text: bytes) -> bool:
+    """Whether a text may hold a name for a number of processes, GPUs or nodes."""
+    return _RANKS.search(text) is not None
 
 
 def is_batch_size(name: str) -> bool:
@@ -113,11 +125,3 @@ def is_batch_size(name: str) -> bool:
 def is_global_batch_size(name: str) -> bool:
     """Whether a name stands for the batch size over all GPUs and accumulation steps."""
     return _GLOBAL_BATCH.fullmatch(_plain(name)) is not None
-
-
-def drifts(result: str, numerator: Iterable[str], divisor: Iterable[str]) -> bool:
-    """Whether a floor division computes accumulation steps from a total and the number of GPUs.
-
-    ``numerator`` and ``divisor`` are the names in the two operands, with those that they were computed from.
-    """
-    return is_accumulation(result) and any(map(is_world_size, (*numerator, *divisor)))

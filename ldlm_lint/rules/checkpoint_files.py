@@ -23,7 +23,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
     exceptions="A handful of saves, an outside job that rotates them, or a study that needs every checkpoint. In configuration files and launch "
     "commands up to 5 known saves stay silent, and so do trainings of adapters, whose checkpoints are small.",
     versions="All. Hugging Face's `save_total_limit` is None, that is unlimited, in every version read (4.22 to 5.23); Lightning keeps all "
-    "with `save_top_k=-1`, the CheckpointHook of mmcv and mmengine unless `max_keep_ckpts` is set; axolotl keeps 4 by default and is not reported.",
+    "with `save_top_k=-1`, fvcore's and detectron2's `PeriodicCheckpointer` without `max_to_keep`, the CheckpointHook of mmcv and mmengine unless `max_keep_ckpts` is set; axolotl keeps 4 by default and is not reported.",
     verification="Multiply the size of one checkpoint by the number of saves of the whole run and compare it with the quota.",
     references=(
         Reference(
@@ -48,6 +48,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         b"snapshot(",
         *WORDS,
         b"ModelCheckpoint",
+        b"PeriodicCheckpointer",
         b"CheckpointHook",
         b"checkpoint_config",
     ),

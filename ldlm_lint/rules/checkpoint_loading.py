@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
+from ldlm_lint.wording import quoted
 
 _LOAD = Reference("torch.load", "https://docs.pytorch.org/docs/stable/generated/torch.load.html")
 _SEMANTICS = Reference(
@@ -13,12 +14,33 @@ _SEMANTICS = Reference(
 STRICT_BY_DEFAULT = (2, 6)
 """The first torch whose ``torch.load`` takes nothing but tensors and plain containers unless it is told."""
 
+_STRICT = "`weights_only=True`"
+FROM_ANYWHERE = {
+    "source": "",
+    "stakes": "before torch 2.6 the file can run any code, since 2.6 loading fails on anything but tensors and plain containers",
+    "advice": f"pass {_STRICT}",
+}
+"""The fields of the message where nobody knows whose file it is."""
+
+
+def from_outside(fetched: str) -> dict[str, object]:
+    """Those of a file that a call, or an address, brings onto the machine."""
+    stakes = "before torch 2.6 whoever made the file can run code on this machine"
+    return {"source": f" reads a file from outside ({quoted(fetched)})", "stakes": stakes, "advice": f"pass {_STRICT}"}
+
+
+def of_the_project(where: str) -> dict[str, object]:
+    """Those of a file of the project's own: ``where`` it is written, empty for a checkpoint that a run goes on from."""
+    source = f" reads a file that this project writes ({where})" if where else " reads a checkpoint to resume from"
+    stakes = "since torch 2.6 this fails if the file holds anything but tensors and plain containers"
+    return {"source": source, "stakes": stakes, "advice": f"pass {_STRICT}, or `weights_only=False` if the file holds other objects"}
+
+
 CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     code="W7604",
     symbol="checkpoint-load-unspecified",
     consequence=Consequence.SECURITY,
-    message="`torch.load()` without `weights_only`: before torch 2.6 the file can run any code, since 2.6 loading fails on "
-    "anything but tensors and plain containers; pass `weights_only=True`",
+    message="`torch.load()` without `weights_only`%(source)s: %(stakes)s; %(advice)s",
     summary="`torch.load` that does not say whether the file can hold arbitrary objects.",
     rationale="A checkpoint is a pickle, and unpickling runs whatever code its author put into it. "
     "`weights_only=True` allows tensors and plain containers only. Its default was False, warned about in torch 2.4 "
@@ -27,8 +49,8 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     cost="Arbitrary code execution from a downloaded file on the old default, a resume that ends in UnpicklingError "
     "on the new one.",
     exceptions="Tests, a call that passes `pickle_module`, keyword arguments that a function hands on unless all its calls "
-    "are known to leave it out, and code that picks the argument by the version of torch. A file that the project wrote itself is reported too: whether it "
-    "loads depends on the version.",
+    "are known to leave it out, and code that picks the argument by the version of torch. At level info where the project wrote the file itself (it saves "
+    "to the same name or folder, or the load restores an optimizer to resume a run): nobody else's code is in it, and only whether it loads depends on the version.",
     versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Silent where "
     "`target-torch` is 2.6 or later, since the default is then the strict one.",
     verification="Run once with `weights_only=True`. If it raises UnpicklingError, save plain values instead, allow "

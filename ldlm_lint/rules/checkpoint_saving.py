@@ -14,8 +14,8 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     symbol="checkpoint-saved-by-every-rank",
     frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
-    message="every rank of the training in %(where)s writes this file at the same time, because nothing checks the rank on "
-    "the way here: the ranks overwrite each other's data and the file can be broken; save on rank 0 only",
+    message="%(who)s of the training in %(where)s writes this file at the same time, because %(why)s on the way here: "
+    "the ranks overwrite each other's data and the file can be broken; save on rank 0 only",
     summary="A checkpoint that all ranks of a distributed training write to the same path.",
     rationale="Every process of a process group runs the same lines. A save that no rank is singled out for is done "
     "by all of them, to one path: they truncate and overwrite the file under each other's hands, and a reader, or the "

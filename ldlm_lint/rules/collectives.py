@@ -15,7 +15,7 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     consequence=Consequence.HANG,
     message="a collective that hangs ends this job only after %(length)s: every GPU stays allocated and idle until then; "
     "set a timeout of at most %(limit)s",
-    summary="A process-group timeout above `collective-limit` (2 hours).",
+    summary="A process-group timeout above `collective-limit` (2 hours), `DEEPSPEED_TIMEOUT` (in minutes) among them.",
     rationale="The timeout of the process group is what ends a job whose ranks have fallen out of step: when a collective is not "
     "done within it, the NCCL watchdog aborts it and the process crashes with a report. The default is 10 minutes for NCCL "
     "and 30 minutes for other backends (torch >= 2.2). A value of many hours turns a hang, which some rank's first "
@@ -42,8 +42,9 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
         b"DDPStrategy",
         b"FSDPStrategy",
         b"init_distributed",
+        b"DEEPSPEED_TIMEOUT",
     ),
-    setting_triggers=(b"timeout", b"timedelta"),
+    setting_triggers=(b"timeout", b"timedelta", b"DEEPSPEED_TIMEOUT"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job. Where the program "
     "has such a phase, the timeout is left as it is and the fix is only words: one rank downloads, tokenises or reads a corpus under a test of "

@@ -47,14 +47,15 @@ PERSISTENT_WORKERS = Rule(
     message="this DataLoader is iterated again and again (%(where)s) and starts its worker processes anew each time, "
     "because `persistent_workers` is %(how)s: training waits for the first batch of every epoch; set "
     "`persistent_workers=True`",
-    summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
+    summary="A loader with workers that is iterated more than once without `persistent_workers`.",
     rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "
     "them again for the next one: processes are forked or spawned, the dataset is copied or pickled, imports and file handles "
     "are opened again, and the first batches of every epoch have to wait.",
     cost="One worker start-up per epoch and per evaluation. Not measured here in general: reports range from seven minutes to 35 "
     "seconds per epoch start in one project (mmhuman3d#233) to no difference on Linux in another (delta-interpolator#3). "
     "It matters where epochs are short or the dataset is heavy to start.",
-    exceptions="A loader that is iterated once, an infinite sampler, very long epochs, or memory so tight that the workers' copies "
+    exceptions="Where `persistent_workers` is switched off by hand, in Python, a configuration or a flag, the finding is information: once for each "
+    "value. Not reported are a loader that is iterated once, an infinite sampler, very long epochs, or memory so tight that the workers' copies "
     "of the dataset must go between epochs. A dataset that the main process changes between epochs (`dataset.set_epoch(epoch)`, "
     "`loader.dataset.epoch = epoch`, a new sample): persistent workers would keep the copy that they started with, so such a loader "
     "is not reported. `sampler.set_epoch(epoch)` changes no dataset, since the sampler stays in the main process.",
@@ -68,8 +69,8 @@ PERSISTENT_WORKERS = Rule(
         Reference("delta-interpolator#3", "https://github.com/boreshkinai/delta-interpolator/pull/3"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"DataLoader",),
-    setting_triggers=(b"persistent_workers", b"persistent-workers"),
+    triggers=(b"DataLoader", b"dataloader_num_workers"),
+    setting_triggers=(b"persistent_workers", b"persistent-workers", b"dataloader_num_workers", b"dataloader-num-workers"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
     "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ from the "
@@ -156,7 +157,7 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     verification="Make the loader once.",
     references=(_DATALOADER, _SOURCE),
     reads=("py", "sh", "cfg"),
-    triggers=(b"DataLoader",),
+    triggers=(b"DataLoader", b"dataloader_persistent_workers", b"dataloader_prefetch_factor"),
     setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
@@ -230,14 +231,14 @@ WITHOUT_PIN_MEMORY = Rule(
     symbol="dataloader-without-pin-memory",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training DataLoader returns batches in pageable memory, because `pin_memory` is %(how)s: their copies to "
+    message="this training DataLoader returns batches in pageable memory, because `pin_memory` is not set: their copies to "
     "the GPU cannot overlap with computation; set `pin_memory=True`",
     summary="A loader with workers that feeds a training on CUDA without `pin_memory`.",
     rationale="A copy from pageable host memory goes through a staging buffer of the driver and blocks the host. With "
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
     "`batch.to(device, non_blocking=True)` can then copy asynchronously.",
     cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. Not measured here.",
-    exceptions="Training on CPU; a driver of Ray that hands its batches to other processes; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
+    exceptions="`pin_memory=False`, which is a choice, wherever it is written; training on CPU; a driver of Ray that hands its batches to other processes; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
     "host memory to lock. Without workers pinning would happen in the training process and may cost more than it gains, so "
     "dataloader-in-main-process speaks alone there.",
     versions="All. Without an accelerator torch >= 2.7 warns and pins nothing.",
@@ -250,9 +251,8 @@ WITHOUT_PIN_MEMORY = Rule(
         ),
         Reference("Memory pinning in DataLoader", "https://docs.pytorch.org/docs/stable/data.html#memory-pinning"),
     ),
-    reads=("py", "sh", "cfg"),
+    reads=("py",),
     triggers=(b"DataLoader",),
-    setting_triggers=(b"pin_memory", b"pin-memory"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
     probe=Probe(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Fix, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -118,3 +118,11 @@ RULES = (
     FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
     PARAMETERS_FROZEN_AFTER_WRAP,
 )
+
+CHECKPOINT_FIX = Fix(
+    "pass use_reentrant=False to the checkpoint, or in gradient_checkpointing_kwargs",
+    (),
+    Applicability.DISPLAY,
+    "the call does not spell out what chooses the implementation",
+)
+"""What to do where the call that is reentrant is in another file than the finding."""

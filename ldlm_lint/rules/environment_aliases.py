@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
+from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Edit, Finding, Reference, Related, Rule, Span
 from ldlm_lint.rules.environment_names import RENAMED
 from ldlm_lint.rules.environment_view import (
     FALSE,
+    OUTSIDE_TESTS,
     TRUE,
     Draft,
     Plan,
@@ -107,6 +108,30 @@ def drafts(view: View) -> Iterator[Draft]:
                 continue
             plans = () if is_blocking(setting) else _renaming(setting, new, present, view)
             yield Draft(DEPRECATED_NCCL_VARIABLE, setting, (("new", new),), plans, confidence=Confidence.HIGH)
+
+
+def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
+    """The values that lose to none of their own file, but may to one of a script that shares its shell.
+
+    ``found`` are the settings that a conflict is known of already. The claim's subject is the name that wins, and the value that loses.
+    """
+    view = View(tuple(settings), options)
+    for setting in view.named(_WINNERS):
+        value, winner = _only(setting), _WINNERS[setting.name]
+        if value is None or setting.span in found or setting.place.conditional or any(view.beside(setting, [winner])):
+            continue
+        draft = Draft(CONFLICTING_ENVIRONMENT_ALIAS, setting, (("value", value), ("winner", winner)))
+        yield draft.finding(None)._replace(claims=(OUTSIDE_TESTS, Claim("winner-differs-beside", f"{winner}|{setting.name}|{value}")))
+
+
+def winner_beside(settings: Iterable[Setting], subject: str) -> tuple[Setting, str] | None:
+    """The setting of another script that wins over the value of a candidate, in words too; None where none has another value."""
+    winner, name, value = subject.split("|", 2)
+    for setting in (one for one in settings if one.name == winner):
+        kept = _only(setting)
+        if kept is not None and not setting.place.conditional and _meaning(name, value) != _meaning(name, kept):
+            return setting, assigned(winner, kept)
+    return None
 
 
 def _conflicting(setting: Setting, winner: Setting) -> Draft:

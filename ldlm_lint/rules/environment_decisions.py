@@ -17,6 +17,7 @@ from ldlm_lint.rules import (
     environment_allocator,
     environment_connections,
     environment_debugging,
+    environment_deepspeed,
     environment_error_handling,
     environment_names,
     environment_tuning,
@@ -37,6 +38,7 @@ _TOPICS = (
     environment_tuning,
     environment_allocator,
     environment_connections,
+    environment_deepspeed,
 )
 # A comment that speaks of another unit than seconds.
 _OTHER_UNIT = lazily(r"\bmin|\bms\b|milli|hour|\bhrs?\b|\bh\b", re.I)

@@ -8,12 +8,11 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
     symbol="environment-set-too-late",
     consequence=Consequence.CONFIG,
-    message="`%(name)s` is set after the process group was created, which has read it already: the value has no effect "
-    "there; set it before the process group is created",
-    summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group`.",
+    message="`%(name)s` is set after %(done)s, which has read it already: the value has no effect there; set it before %(doing)s",
+    summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group`, or an option of the CUDA allocator after its first use.",
     rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "
     "changes nothing for this group, without a word. NCCL's own variables are read later, when the first communicator is "
-    "made, so they are not reported.",
+    "made, so they are not reported. The CUDA allocator reads `PYTORCH_CUDA_ALLOC_CONF` when it starts, with the first tensor on a GPU.",
     cost="The setting that somebody relies on is not in force. Not measured.",
     exceptions="A group that is made later, or a child process that inherits the environment, does read the value.",
     versions="torch 2.0 to 2.13.",
@@ -23,10 +22,14 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
             "PyTorch: ProcessGroupNCCL environment variables",
             "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
         ),
+        Reference(
+            "PyTorch: memory management of CUDA",
+            "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
+        ),
     ),
     reads=("py",),
-    triggers=(b"init_process_group",),
-    requires=((b"environ", b"putenv"), (b"NCCL_",)),
+    triggers=(b"init_process_group", b"ALLOC_CONF"),
+    requires=((b"environ", b"putenv"), (b"NCCL_", b"ALLOC_CONF")),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a setting that has had no effect so far comes into force. The assignment moves in front of the call with the comments "
     "above it; there is no fix where its value may depend on what stands in between, where the file mentions the variable elsewhere, "

@@ -16,13 +16,23 @@ _CACHE = Reference(
     "torch.cuda.empty_cache", "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.empty_cache.html"
 )
 
+RUNS_IN_EVERY_STEP = "this runs in every step"
+"""The note at the line that begins the step in which something runs."""
+FOR_ALL = " until the GPU has finished all queued work, and the GPU then idles until new kernels arrive"
+"""What a wait is for, the field ``wait`` of the message."""
+
+
+def after_a_wait(line: int) -> str:
+    """The same for a wait behind another one, between which nothing is launched."""
+    return f", but only for work that line {line} already waits for (it matters once line {line} no longer waits)"
+
+
 HOST_SYNC_IN_TRAINING_LOOP = Rule(
     code="W7507",
     symbol="host-sync-in-training-loop",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(what)s makes Python wait %(where)s until the GPU has finished all queued work, and the GPU then idles until "
-    "new kernels arrive: %(advice)s",
+    message="%(what)s makes Python wait %(where)s%(wait)s: %(advice)s",
     summary="A value is read from the device, or decides a branch on the host, in every training step.",
     rationale="The host launches kernels ahead of the device. `.item()`, `.cpu()`, `.tolist()`, `float(t)`, `print(t)` "
     "and an `if` on a tensor need a number that is still being computed: the host waits until the device has done all "

@@ -13,12 +13,13 @@ TRUNCATED_COMMAND = Rule(
     code="E7224",
     symbol="truncated-command",
     consequence=Consequence.WRONG_RESULT,
-    message="this `%(launcher)s` command ends at this line (%(cause)s): it runs without %(lost)s; repair the line continuation",
+    message="this `%(launcher)s` command is cut off at this line (%(cause)s): it runs without %(lost)s; repair the line continuation",
     summary="A launch command of several lines that ends before its last line, so that arguments never arrive.",
     rationale="A command goes on in the next line only where `\\` is the very last character of a line. Behind `\\` and a "
     "blank the shell sees an escaped blank, which the program gets as an argument, and then the end of the command; "
     "so does a line without its `\\`, a comment line or an empty line in between. The rest is run as a command of "
-    "its own, such as `--nnodes=4: command not found`, and unless `set -e` is on the script goes on.",
+    "its own, such as `--nnodes=4: command not found`, and unless `set -e` is on the script goes on. `NAME=value \\` in front of an empty "
+    "line sets a variable of the shell, which the launch below does not inherit.",
     cost="The training starts with defaults in place of the lost arguments, without its script, or not at all. Where a "
     "default exists for each of them nobody notices that the run is not the one that was meant.",
     exceptions="A following line that is a command on purpose. It is reported only where it begins like an argument: with "

@@ -41,7 +41,8 @@ UNPARSABLE_FILE = _rule(
     "A file with a syntax error, or a configuration that contains template placeholders.",
     "Of a Python file, what stands before the error is still checked, what stands after it is not. Of a configuration file "
     "nothing is; it is named only where it holds settings that a rule would look at. The templates of a Helm chart and "
-    "files of data (JSON Lines, tables of thousands of values) are passed over without a word.",
+    "files of data (JSON Lines, tables of thousands of values) are passed over without a word. Syntax of a newer Python than the one "
+    "that runs ldlm-lint is reported at level info, where its form or the project's requirement (`requires-python >= 3.12`) shows that it is no mistake.",
     "The program would not run or load this file, and what follows the error is unchecked.",
 )
 UNREADABLE_FILE = _rule(

@@ -40,7 +40,7 @@ OPTIMIZER_NOT_FUSED = Rule(
     "optimizer that unscales by itself (modules of Lightning are reported where their Trainers are written out and nothing in the project "
     "clips); code that clips scaled gradients under a GradScaler; an optimizer over a handful of "
     "tensors; a wrapper (DeepSpeed, bitsandbytes, apex) that brings its own kernels.",
-    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported where target-torch is older). "
+    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported where the project allows older ones only). "
     "Where nothing is set, transformers 4.54 and later take `adamw_torch_fused` with torch >= 2.8; only an explicit `adamw_torch` is reported.",
     verification="Profile one optimizer step: kernels with `FusedAdam` or `aten::_fused_adamw_` in their name. After resuming look at "
     "`optimizer.param_groups[0]['fused']`: a checkpoint written without it turns it off.",
@@ -52,7 +52,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"Adam", b"SGD"),
+    triggers=(b"Adam", b"SGD", b"adamw_torch", b"ADAMW_TORCH"),
     setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "

@@ -21,12 +21,12 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="%(where)s goes through the data in the same order in every epoch: %(sampler)s derives its order from the "
-    "epoch, and this training never calls `set_epoch()`; call `set_epoch(epoch)` at the start of each epoch",
+    "epoch, and this training never tells it one; call `set_epoch(epoch)` at the start of each epoch",
     summary="A shuffling `DistributedSampler` whose loader is iterated again and again, without `set_epoch` between the "
     "epochs.",
     rationale="`DistributedSampler` shuffles with a generator seeded by `seed + epoch`, and its epoch stays 0 until `set_epoch(epoch)` "
-    "is called. Without the call every pass gives each rank the same samples in the same order, so that the batches "
-    "are the same in every epoch.",
+    "is called. Without the call, or with the same number in each epoch, every pass gives each rank the same samples in the same "
+    "order, so that the batches are the same in every epoch.",
     cost="Shuffling happens once instead of in every epoch, which can cost quality of the trained model. Not measured here.",
     exceptions="A sampler with `shuffle=False`, evaluation, and a run of one epoch. Accelerate and Lightning call `set_epoch` on the "
     "samplers of the loaders that they are given, and the Hugging Face Trainer on the loaders it makes.",

@@ -7,6 +7,7 @@ from typing import Any
 
 from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Report, Rule, Severity
+from ldlm_lint.reach import Reach
 from ldlm_lint.report.common import has_edits, rule_url
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.server.edits import FileEdit, edit_of
@@ -74,15 +75,21 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
         "code": rule.symbol,
         "href": rule_url(rule.symbol),
         "source": NAME,
-        "message": f"{rule.consequence.value}: {rule.text(finding.args)}",
-        "tags": _tags(rule),
+        "message": f"{rule.consequence.value}: {rule.text(finding.args)}{_remark(finding)}",
+        "tags": _tags(finding, rule),
         "related": related,
         "data": {"code": rule.code, "consequence": rule.consequence.value, "confidence": finding.confidence.label, "fingerprint": identity},
     }
 
 
-def _tags(rule: Rule) -> list[int]:
-    if rule.symbol in _WITHOUT_EFFECT:
+def _remark(finding: Finding) -> str:
+    """Why a finding is only a hint, where its code was copied in or no program reaches it."""
+    return "" if finding.standing is None else f" ({finding.standing.words})"
+
+
+def _tags(finding: Finding, rule: Rule) -> list[int]:
+    unreached = finding.standing is not None and finding.standing.reach is Reach.UNREACHED
+    if rule.symbol in _WITHOUT_EFFECT or unreached:
         return [UNNECESSARY]
     return [DEPRECATED] if rule.consequence is Consequence.DEPRECATED else []
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
-from ldlm_lint.rules.batch_size import is_accumulation
+from ldlm_lint.rules.batch_size import may_count_ranks
 from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
-from ldlm_lint.shapes.outline import Outline, last_name, targets_of
+from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
 
 _TORCH = ("torch",)
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _REMOVALS = frozenset({"remove", "unlink", "rmtree"})
-_DIVISIONS = (ast.Div, ast.FloorDiv)
 
 
 def may_checkpoint(outline: Outline) -> bool:
@@ -65,24 +64,21 @@ def may_remove(outline: Outline) -> bool:
 
 
 def may_round(outline: Outline) -> bool:
-    """Whether a number of accumulation steps may be the result of a division."""
-    return any(
-        value is not None
-        and any(map(_counts_steps, targets_of(statement)))
-        and (isinstance(statement, ast.AugAssign) or any(_divides(one) for one in nodes_below(value)))
-        for statement in (*outline.assigned, *outline.augmented)
-        if (value := statement.value) is not None
-    )
+    """Whether something is the result of a division that drops what is left over: where it goes says whether it is a number of steps."""
+    for statement in (*outline.assigned, *outline.augmented) if may_count_ranks(outline.data) else ():
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.FloorDiv):
+            return True
+        if statement.value is not None and any(map(_rounds, nodes_below(statement.value))):
+            return True
+    return False
 
 
-def _counts_steps(target: ast.expr) -> bool:
-    key = target.slice if isinstance(target, ast.Subscript) else None
-    name = str(key.value) if isinstance(key, ast.Constant) else last_name(target)
-    return bool(name) and is_accumulation(name)
-
-
-def _divides(node: ast.AST) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS)
+def _rounds(node: ast.AST) -> bool:
+    """``a // b``, ``int(a / b)``."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.FloorDiv)
+    first = node.args[0] if isinstance(node, ast.Call) and last_name(node.func) == "int" and node.args else None
+    return isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)
 
 
 __all__ = ["may_checkpoint", "may_copy_to_host", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL
+from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL, WRITERS
 from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
 from ldlm_lint.shapes.owners import Owner
@@ -16,9 +16,9 @@ from ldlm_lint.tables.training_arguments import NAMES, PACKAGES, WORDS
 
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
-FRAMEWORK = (lazily(b"|".join(WORDS)), lazily(rb"ModelCheckpoint"), *(lazily(re.escape(one)) for one in MM_HOOKS))
+FRAMEWORK = (lazily(b"|".join(WORDS)), *(lazily(one.encode()) for one in WRITERS), *(lazily(re.escape(one)) for one in MM_HOOKS))
 """What the text of a file shows that may tell a framework how many checkpoints to keep."""
-_LIGHTNINGS = ("lightning", "pytorch_lightning")
+_OF_WRITERS = ("lightning", "pytorch_lightning", "fvcore", "detectron2")
 _LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
 _IDENTIFIER = lazily(rb"[A-Za-z_]\w*")
 # Counters that most trainings have, which are found faster than any.
@@ -60,7 +60,7 @@ def numbering_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | No
 def _may_tell_a_framework(outline: Outline) -> bool:
     if any(True for _ in calls_of(outline, NAMES, PACKAGES)) or any(one in outline.data for one in MM_HOOKS):
         return True
-    return any(True for _ in calls_of(outline, frozenset({"ModelCheckpoint"}), _LIGHTNINGS))
+    return any(True for _ in calls_of(outline, frozenset(WRITERS), _OF_WRITERS))
 
 
 def _numbering(outline: Outline) -> Iterator[Owner]:

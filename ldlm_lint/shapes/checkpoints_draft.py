@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.checkpoint_words import MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL
+from ldlm_lint.python.checkpoint_words import MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL, WRITERS
 from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.outline import GAP
 from ldlm_lint.tables.training_arguments import WORDS
 
 _SAVES = (b"save", b"save_file", b"save_model")
 _PACKAGES = (b"torch", b"safetensors")
-_FRAMEWORKS = (*WORDS, b"ModelCheckpoint", *MM_HOOKS)
+_FRAMEWORKS = (*WORDS, *(one.encode() for one in WRITERS), *MM_HOOKS)
 _CALLED = lazily(rb"\w+" + GAP + rb"\(")
 # ``(save)(x)`` calls it as well.
 _CALL = lazily(rb"(\w*)" + GAP + rb"(?:\)" + GAP + rb")*\(")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.python.checkpoint_words import MM_HOOKS
+from ldlm_lint.python.checkpoint_words import MM_HOOKS, WRITERS
 from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
@@ -37,6 +37,8 @@ def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
 
 _OUTSIDE_TESTS = _each("stands-outside-tests")
 _TRAINS = _each("belongs-to-training")
+# What the arguments of a Trainer say, whoever makes its loader and its optimizer.
+_OF_TRAINER = _each("belongs-to-training", words=WORDS)
 _FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-workers-at-zero")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
@@ -45,19 +47,19 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-load-unspecified": _each("load-default-stands"),
     "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
     "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
-    "checkpoint-saved-by-every-rank": _each("every-rank-saves"),
+    "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "checkpoint-saves-live-state": _TRAINS,
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "clamped-loss": _TRAINS,
     "compile-guarded-by-try": _OUTSIDE_TESTS,
     "dataloader-conflicting-options": _OUTSIDE_TESTS,
-    "dataloader-in-main-process": _FEEDS,
+    "dataloader-in-main-process": (*_FEEDS, *_OF_TRAINER),
     "dataloader-too-many-workers": _TRAINS,
-    "dataloader-without-persistent-workers": _each("loader-is-reiterated"),
-    "dataloader-without-pin-memory": _each("loader-feeds-training trains-on-cuda"),
+    "dataloader-without-persistent-workers": (*_each("loader-is-reiterated"), *_OF_TRAINER),
+    "dataloader-without-pin-memory": (*_each("loader-feeds-training trains-on-cuda"), *_OF_TRAINER),
     "dataloader-without-prefetch": _FEEDS,
     "dataloader-worker-count-may-be-zero": _OUTSIDE_TESTS,
-    "dataloader-worker-options-without-workers": _OUTSIDE_TESTS,
+    "dataloader-worker-options-without-workers": (*_OUTSIDE_TESTS, *_OF_TRAINER),
     "device-synchronized-in-training-loop": _each("file-trains runs-in-each-training-step"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
@@ -66,7 +68,7 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "missing-activation-checkpointing": _each("model-trains no-activation-checkpointing", "file-trains no-activation-checkpointing"),
     "mse-on-unit-vectors": _TRAINS,
     "non-atomic-checkpoint": _each("stands-in-training-loop"),
-    "optimizer-not-fused": _each("optimizer-trains-on-cuda"),
+    "optimizer-not-fused": (*_each("optimizer-trains-on-cuda"), *_OF_TRAINER),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "requires-grad-toggled-per-step": _each("runs-in-every-step"),
     "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),
@@ -74,7 +76,8 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
     "unbounded-checkpoints": (
         *_each("nothing-prunes-checkpoints stands-in-training-loop"),
-        *_each("belongs-to-training", words=(*WORDS, b"ModelCheckpoint")),
+        *_OF_TRAINER,
+        *_each("belongs-to-training", words=tuple(one.encode() for one in WRITERS)),
         *_each("is-setting-of-mm", words=MM_HOOKS),
     ),
 }

@@ -17,6 +17,8 @@ _OPERATIONS = {
 }
 _DIVISIONS = (ast.FloorDiv, ast.Mod)
 _EXPANSION = lazily(r"\$\{?(\w+)\}?")
+# An argument of the script is no number.
+_POSITIONAL = lazily(r"\$\{?\d")
 MAX_CHARACTERS = 400
 
 
@@ -30,7 +32,7 @@ def evaluate(expression: str, number: Callable[[str], int | None]) -> int | None
 
     The shell rounds towards zero and Python down, so a negative number ends the evaluation.
     """
-    if len(expression) > MAX_CHARACTERS:
+    if len(expression) > MAX_CHARACTERS or _POSITIONAL.search(expression):
         return None
     try:
         return _value(ast.parse(bare(expression).replace("/", "//"), mode="eval").body, number)

@@ -1,12 +1,13 @@
 """Python inside a script: a here-document that python reads (``python - <<'EOF'``) and ``python -c '…'``.
 
-Such code is linted like a file, at its real lines. It belongs to no module of the project, so a finding that rests on
-other files is dropped; a here-document that is written to a file or that the shell fills in is data.
+Such code is linted like a file, at its real lines, and is a program of the project: what rests on other files is asked as of a
+file that lies beside the script. A here-document that is written to a file or that the shell fills in is data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -15,41 +16,65 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
 from ldlm_lint.shell import tree
+from ldlm_lint.shell.embedded_paths import as_of_script, inner_path
 from ldlm_lint.shell.inner_shells import padding
-from ldlm_lint.shell.launch_code import Code
-from ldlm_lint.source import Kind, Source
+from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.scanner import scan
+from ldlm_lint.source import Kind, Source, UnreadableError
 
 _PYTHON = lazily(r"(?:\S*/)?python[\d.]*")
 _OPTION = lazily(r"-[bBdEiIOqsSuvx]+")
-_EXPANDED = lazily(rb"[$`\\]")
+# A backslash in front of another character stays as it is.
+_EXPANDED = lazily(rb"[$`]|\\[$`\\\n]")
+_MAY_HOLD = lazily(rb"python[\w.]*\b[^\n]*(?:<<|[ \t]-c\b)")
+_ABOUT_TRAINING = lazily(rb"torch|transformers|accelerate|lightning|deepspeed|environ")
 _WRAPPERS = frozenset({"nohup", "time", "exec", "command", "env", "srun", "uv", "run", "poetry", "timeout"})
-# What a stretch of Python answers for without a place in the project.
-_OWN_CLAIMS = frozenset(
-    {
-        "stands-outside-tests",
-        "environment-variable-unread",
-        "variable-is-read-nowhere-else",
-        "no-heartbeat-elsewhere-is-wrong",
-        "process-group-takes-timeout",
-    }
-)
+
+
+class Inner(NamedTuple):
+    """A Python program ``[start, end)`` of a script's file; ``quote`` is what stands around it, ``source`` the program at its real places."""
+
+    start: int
+    end: int
+    quote: str
+    source: Source
 
 
 def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings of the Python rules in the Python code of a script."""
-    for start, end, quote in _stretches(code):
-        data = code.text.data[start:end]
-        if data != code.source.data[start + code.source.bom : end + code.source.bom]:
-            # Other line ends than the parser has seen: the places would be wrong.
-            continue
-        at_risk = rules_at_risk(data, Kind.PYTHON)
+    """The findings of the Python rules in the Python code of a script; those that the project decides are of the program's own path."""
+    for inner in programs(code):
+        at_risk = rules_at_risk(inner.source.data[inner.start :], Kind.PYTHON)
         if at_risk:
             from ldlm_lint.checkers.host import lint
 
-            first, last = start + code.source.bom, end + code.source.bom
-            source = Source(code.source.path, _before(code.source.data[:first]) + data, Kind.PYTHON)
-            for finding in lint(source, "__main__", options, at_risk).findings:
-                yield from _kept(finding, first, last, quote)
+            for finding in lint(inner.source, "__main__", options, at_risk).findings:
+                yield from _kept(finding, inner)
+
+
+def programs(code: Code) -> Iterator[Inner]:
+    """The Python programs in a script."""
+    for start, end, quote in _stretches(code):
+        data = code.text.data[start:end]
+        first, last = start + code.source.bom, end + code.source.bom
+        # With other line ends than the parser has seen the places would be wrong.
+        if data == code.source.data[first:last]:
+            path = inner_path(code.source.path, first)
+            yield Inner(first, last, quote, Source(path, _before(code.source.data[:first]) + data, Kind.PYTHON))
+
+
+def programs_in(path: str, data: bytes) -> dict[str, bytes]:
+    """The Python programs in the script of some path that may hold what a rule is about, by the path that each has in the project."""
+    if not _MAY_HOLD.search(data) or not _ABOUT_TRAINING.search(data):
+        return {}
+    try:
+        source = Source.from_bytes(path, data, Kind.SHELL)
+        if tree.problem_of(tree.without_carriage_returns(source.data)):
+            return {}
+        code = codes(source, scan(source))[0]
+    except (UnreadableError, RecursionError):
+        # Its own lint says so.
+        return {}
+    return {one.source.path: one.source.data for one in programs(code)}
 
 
 def _before(data: bytes) -> bytes:
@@ -59,18 +84,18 @@ def _before(data: bytes) -> bytes:
     return blank[:-line] + b"0" + b" " * (line - 2) + b";" if line > 1 else blank
 
 
-def _kept(finding: Finding, start: int, end: int, quote: str) -> Iterator[Finding]:
-    if finding.rule == UNPARSABLE_FILE.symbol or any(claim.kind not in _OWN_CLAIMS for claim in finding.claims):
+def _kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
+    if finding.rule == UNPARSABLE_FILE.symbol:
         return
     if finding.rule == INTERNAL_ERROR.symbol:
-        yield finding
+        yield as_of_script(finding)
         return
     spans = [finding.span, *(edit.span for edit in finding.fix.edits)] if finding.fix else [finding.span]
-    if any(span.start < start or span.end > end for span in spans):
+    if any(span.start < inner.start or span.end > inner.end for span in spans):
         return
-    if finding.fix and quote and any(quote in edit.text for edit in finding.fix.edits):
+    if finding.fix and inner.quote and any(inner.quote in edit.text for edit in finding.fix.edits):
         finding = finding._replace(fix=None)
-    yield finding
+    yield finding if finding.claims else as_of_script(finding)
 
 
 def _stretches(code: Code) -> Iterator[tuple[int, int, str]]:
@@ -86,7 +111,7 @@ def _stretches(code: Code) -> Iterator[tuple[int, int, str]]:
                 yield kind.start_byte, kind.end_byte, ""
         elif kind.type == "raw_string":
             yield kind.start_byte + 1, kind.end_byte - 1, "'"
-        elif not _EXPANDED.search(code.text.data, kind.start_byte, kind.end_byte):
+        elif not _EXPANDED.search(code.text.data, kind.start_byte, kind.end_byte) and b'\\"' not in code.text.data[kind.start_byte : kind.end_byte]:
             yield kind.start_byte + 1, kind.end_byte - 1, '"'
 
 
@@ -95,7 +120,7 @@ def _reads(code: Code, command: Node) -> Node | None:
     written = tree.words(command)
     texts = [code.text.of_node(word) for word in written]
     index = next((place for place, text in enumerate(texts) if _PYTHON.fullmatch(text)), None)
-    if index is None or any(text not in _WRAPPERS and not text.startswith("-") for text in texts[:index]):
+    if index is None or not _is_wrapped(texts[:index]):
         return None
     index += 1
     while index < len(texts) and _OPTION.fullmatch(texts[index]):
@@ -106,6 +131,15 @@ def _reads(code: Code, command: Node) -> Node | None:
     if texts[index : index + 1] not in ([], ["-"]):
         return None
     return _heredoc(code, command)
+
+
+def _is_wrapped(texts: Sequence[str]) -> bool:
+    """Whether words in front of python only start it: ``srun -n 1``, ``timeout 60``, ``env X=1``."""
+    for before, text in zip(("", *texts), texts, strict=False):
+        value = before.startswith("-") or before == "timeout" or "=" in text
+        if text not in _WRAPPERS and not text.startswith("-") and not (before and value):
+            return False
+    return True
 
 
 def _heredoc(code: Code, command: Node) -> Node | None:

@@ -11,9 +11,11 @@ from ldlm_lint.shell import (
     launch_batch,
     launch_calls,
     launch_deprecated,
+    launch_flags,
     launch_frameworks,
     launch_lines,
     launch_pipes,
+    launch_prefixes,
     launch_shared,
     launch_values,
 )
@@ -37,7 +39,7 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
 
 def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     script = found[0]
-    rooms = [launch_lines.truncated(script), launch_deprecated.deprecated(script), launch_batch.drifting(script)]
+    rooms = [launch_lines.truncated(script), launch_prefixes.detached(script), launch_deprecated.deprecated(script), launch_batch.drifting(script, found)]
     for code in found:
         if code.shell:
             rooms.append(launch_lines.truncated(code))
@@ -47,6 +49,7 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
             launch_values.too_many_workers(code, script, options),
             launch_calls.too_many_workers(code, options),
             launch_frameworks.trainer_settings(code, script, options),
+            launch_flags.own_options(code, script, options),
         ]
     for room in rooms:
         yield from guarded(room, script.source.span(0, 0), getattr(room, "__name__", "launch"))

@@ -22,6 +22,7 @@ _ASSIGNED = lazily(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
 _TOKEN = re.compile(r"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 # An element of an array; a comment in it is one as well.
 _ELEMENT = re.compile(r"#[^\n]*|" + _TOKEN.pattern)
+_NUMBER = lazily(r"\"?\$\(\(.*\)\)\"?", re.S)
 _WIDTH = 2
 _DEPTH = 5
 # Bytes between an option and its value; farther apart they come from different variables.
@@ -121,8 +122,8 @@ def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
         raw = script.source.slice(assignment.value_span)
         array = len(raw) > 1 and (raw[0], raw[-1]) == ("(", ")")
         quoted = array or (len(raw) > 1 and raw[0] in "\"'" and raw[0] == raw[-1])
-        if not array and ("$(" in raw.replace("$((", "") or "`" in raw):
-            # The words of a command that is run for its output are none of the launch.
+        if not array and ("$(" in raw.replace("$((", "") or "`" in raw or _NUMBER.fullmatch(raw)):
+            # The words of a command that is run for its output are none of the launch, nor are those of a sum.
             continue
         shift, body = (1, raw[1:-1]) if quoted else (0, raw)
         found = (_ELEMENT if array else _TOKEN).finditer(body)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
 from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation, is_world_size
+from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_quantities import Quantities
 from ldlm_lint.shell.script import Assignment, Form
 from ldlm_lint.wording import quoted
 
@@ -26,38 +27,27 @@ _REMEMBERED = 4
 _REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
 
 
-def drifting(script: Code) -> Iterator[Finding]:
-    """The assignments of a script that round accumulation steps down and never look at what was left over."""
+def drifting(script: Code, found: Sequence[Code]) -> Iterator[Finding]:
+    """The assignments of a script that round accumulation steps down and never look at what was left over.
+
+    ``found`` are the script and the strings that it runs, whose launches tell which variables the steps are.
+    """
+    if not any(b"/" in part and b"))" in part for part in script.text.data.split(b"$((")[1:]):
+        return
+    quantities = Quantities.of(script, found)
     for assignment in script.script.assignments:
-        if not is_accumulation(assignment.name):
+        if assignment.name not in quantities.steps:
             continue
         match = _ARITHMETIC.fullmatch(script.source.slice(assignment.value_span))
         expression = match[1] if match else ""
         total, slash, parts = expression.partition("/")
         if not slash or _ROUNDED_UP.search(expression):
             continue
-        numerator, divisor = _names(script, total), _names(script, parts)
-        if not drifts(assignment.name, numerator, divisor) or _is_settled(script, total, parts):
-            continue
-        if _is_one(script, numerator | divisor):
+        processes = quantities.counted_in(expression)
+        if not processes or _is_settled(script, total, parts) or all(_number(script, one) == 1 for one in processes):
             continue
         if not _is_checked(script, assignment.name, set(_NAME.findall(expression))):
             yield _finding(script, assignment, total, parts)
-
-
-def _names(script: Code, expression: str) -> set[str]:
-    """The names in an expression, and those in the arithmetic that they were set by."""
-    names = set(_NAME.findall(expression))
-    for name in tuple(names):
-        for one in script.assigned(name):
-            if match := _ARITHMETIC.fullmatch(script.source.slice(one.value_span)):
-                names |= set(_NAME.findall(match[1]))
-    return names
-
-
-def _is_one(script: Code, names: set[str]) -> bool:
-    """Whether the script runs on one GPU, whatever the formula says."""
-    return all(_number(script, name) == 1 for name in names if is_world_size(name))
 
 
 def _is_settled(script: Code, total: str, parts: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ldlm_lint.frameworks import trainer
-from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
+from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin
@@ -16,7 +16,8 @@ from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Launch, Word
 
-# Fields of any kind, with one that only transformers has: the Python that is launched has to take them as the Trainer's.
+# How many fields of any kind make a command that says all it has to say; one has to be one that only transformers has, and the
+# Python that is launched has to take them as the Trainer's.
 _NEEDED = 3
 # Commands that hand their options to the Trainer; LLaMA-Factory trains adapters unless it is told otherwise.
 _LLAMA_FACTORY = "llamafactory-cli"
@@ -45,10 +46,10 @@ class CommandEditor:
         span = None if known is None else _value_span(known)
         return None if span is None else (Edit(span, str(value)),)
 
-    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+    def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
         """Write one more option behind another one."""
         argument = _place(beside).argument
-        if argument is None or argument.value_span is None or not argument.name.startswith("--"):
+        if argument is None or argument.value_span is None or isinstance(value, Mapping) or not argument.name.startswith("--"):
             return None
         end = argument.value_span.end
         return (Edit(Span(argument.value_span.path, end, end, argument.value_span.cell), f" --{name} {value}"),)
@@ -89,12 +90,14 @@ def _section(script: Code, launch: Launch) -> Section | None:
     settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
     known = vocabulary("transformers")
-    if not entry or len(settings.keys() & known.fields) < _NEEDED or not known.recognises(settings.keys() - _OF_MODELS, 1):
+    if not entry or not known.recognises(settings.keys() - _OF_MODELS, 1):
         return None
+    # Of a command with few of them what is given counts, and not what is left out.
+    enough = len(settings.keys() & known.fields) >= _NEEDED
     if entry == _LLAMA_FACTORY:
         settings.setdefault("finetuning_type", Setting("finetuning_type", "lora", launch.span))
     claims = () if entry in _TOOLS else (Claim("launch-runs-trainer", entry),)
-    return Section("transformers", settings, CommandEditor(), _is_complete(words), claims, from_command=True)
+    return Section("transformers", settings, CommandEditor(), enough and _is_complete(words), claims, from_command=True)
 
 
 def _given(script: Code, launch: Launch) -> Iterator[Setting]:

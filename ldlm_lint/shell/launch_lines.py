@@ -33,7 +33,7 @@ _ENDED = lazily(r";;|<<(?!<)|[;&|]\s*$")
 _REASON = "the launcher gets arguments with which this script has perhaps never run"
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
     """One line: ``code`` is its text without comment and blanks at the end, ``start`` its offset in the file."""
 
     start: int
@@ -43,7 +43,7 @@ class _Line(NamedTuple):
     comment: str
 
     @classmethod
-    def of(cls, start: int, raw: str) -> _Line:
+    def of(cls, start: int, raw: str) -> Line:
         """Take a line apart; quotes and escapes hide a ``#``."""
         text = raw.rstrip("\r\n")
         match = _COMMENT.search(_HIDDEN.sub(lambda hidden: "_" * len(hidden[0]), text)) if "#" in text else None
@@ -78,14 +78,14 @@ class _Gap(NamedTuple):
     orphan: int
 
 
-class _Lines:
+class Lines:
     """The lines of a script by index."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         offset, self.lines = source.bom, []
         for raw in re.findall(rb"[^\n]*\n|[^\n]+\Z", source.data[source.bom :]):
-            self.lines.append(_Line.of(offset, raw.decode(errors="replace")))
+            self.lines.append(Line.of(offset, raw.decode(errors="replace")))
             offset += len(raw)
         self._starts = [line.start for line in self.lines]
 
@@ -121,7 +121,7 @@ class _Lines:
             return None
         return _Gap(index, self._cause(line, self.lines[index + 1]), orphan)
 
-    def _cause(self, line: _Line, following: _Line) -> str:
+    def _cause(self, line: Line, following: Line) -> str:
         if line.continued:
             return "the next line is a comment" if following.comment else "the next line is empty"
         if line.backslash:
@@ -137,7 +137,7 @@ def _is_closed(code: str) -> bool:
     return _ENDED.search(bare) is not None or bare.count(")") > bare.count("(") or bare.count("}") > bare.count("{")
 
 
-def _is_argument(line: _Line, indent: int, strict: bool) -> bool:
+def _is_argument(line: Line, indent: int, strict: bool) -> bool:
     """Whether a line can only be the rest of a command; ``strict`` where nothing but the line itself says so."""
     code = line.code.strip()
     if dashed := _DASHED.match(code):
@@ -150,7 +150,7 @@ def _is_argument(line: _Line, indent: int, strict: bool) -> bool:
 
 def truncated(code: Code) -> Iterator[Finding]:
     """One finding for each launch command of a script that loses lines, with all places where it does."""
-    lines = _Lines(code.source)
+    lines = Lines(code.source)
     seen = -1
     for launch in sorted(code.script.launches, key=lambda one: one.span):
         first = lines.index(launch.span.start)
@@ -166,9 +166,10 @@ def truncated(code: Code) -> Iterator[Finding]:
             yield _finding(lines, launch, gaps)
 
 
-def _finding(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
+def _finding(lines: Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
     rule = TRUNCATED_COMMAND
-    args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": launch_lost.described(launch, _tokens(lines, gaps))}
+    lost = launch_lost.described(launch, _tokens(lines, gaps))
+    args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": lost}
     others = tuple(Related(_place(lines, gap), f"the command would end here too: {gap.cause}") for gap in gaps[1:])
     return Finding(
         rule.symbol,
@@ -180,7 +181,7 @@ def _finding(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
     )
 
 
-def _place(lines: _Lines, gap: _Gap) -> Span:
+def _place(lines: Lines, gap: _Gap) -> Span:
     """What to look at: the backslash and what follows it, the comment, or the last word of the line."""
     line = lines.lines[gap.line]
     if line.continued and lines.lines[gap.line + 1].comment:
@@ -196,7 +197,7 @@ def _place(lines: _Lines, gap: _Gap) -> Span:
     return lines.source.span(line.at(start), line.at(len(line.text)))
 
 
-def _tokens(lines: _Lines, gaps: list[_Gap]) -> list[Word]:
+def _tokens(lines: Lines, gaps: list[_Gap]) -> list[Word]:
     """The words that the gaps keep from their command, redirections left out; at least one."""
     found = []
     for gap in gaps:
@@ -207,14 +208,14 @@ def _tokens(lines: _Lines, gaps: list[_Gap]) -> list[Word]:
     return found
 
 
-def _remark(line: _Line) -> str:
+def _remark(line: Line) -> str:
     """The comment at the end of a line for a place above the command, with the argument that it spoke of."""
     named = [token.partition("=")[0] for token in _TOKEN.findall(line.code) if _NAMED.match(token)]
     said = line.comment.lstrip("# \t")
     return f"# {named[-1]}: {said}" if named else line.comment
 
 
-def _fix(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Fix:
+def _fix(lines: Lines, launch: Launch, gaps: list[_Gap]) -> Fix:
     """Join each line with the rest of its command, and put the comments that stood in between above it."""
     edits, comments = [], []
     for gap in gaps:

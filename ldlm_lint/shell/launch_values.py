@@ -14,12 +14,15 @@ from ldlm_lint.rules.batch_size import (
     is_batch_size,
     is_global_batch_size,
     is_world_size,
+    may_accumulate,
 )
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
+from ldlm_lint.shell.launch_gpus import Taken, gpus_are_given, taken_by_launcher
+from ldlm_lint.shell.launch_quantities import counts_processes
 from ldlm_lint.shell.launch_world import total_of
 from ldlm_lint.shell.script import Form, Launch
 from ldlm_lint.wording import quoted
@@ -28,10 +31,6 @@ _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
 _ONE_GPU = lazily(r"(?:\w+=\S*\s+)*CUDA_VISIBLE_DEVICES=[\"']?\d+[\"']?\s")
 _EVERY_GPU = ("gpu", "auto", "-1")
-_STARTER_OPTIONS = {
-    "srun": ("-n", "-N", "--ntasks", "--nodes", "--ntasks-per-node", "--gpus", "--gpus-per-node"),
-    "mpirun": ("-n", "-np", "--np"),
-}
 # What a job is given by its header, and the directive that says so.
 _DIRECTIVES = {
     "NODE": rb"(?:-N|--nodes)",
@@ -50,10 +49,12 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
     reported: set[Span] = set()
     for launch in code.script.launches:
         given = arguments(script, launch) if trains(script, launch) else ()
-        world = [one for one in given if _is_world(launch, one) and _varies(script, one.value)]
-        if not world or any(is_global_batch_size(one.name) for one in given):
+        if any(is_global_batch_size(one.name) for one in given) or not any(may_accumulate(one.name) for one in given):
             continue
-        passed = [one for one in given if is_accumulation(one.name)]
+        world = _world_of(script, launch, given)
+        if world is None:
+            continue
+        passed = [one for one in given if may_accumulate(one.name)]
         if len({one.value for one in passed}) > 1:
             continue
         for argument in passed:
@@ -61,7 +62,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
             if steps is None or steps.span in reported or _batch_is_computed(script, argument):
                 continue
             reported.add(steps.span)
-            every = [one for one in given if _is_world(launch, one)]
+            every = [one for one in given if counts_processes(launch, one)]
             yield _accumulation_finding(script, launch, argument, steps, world, total_of(script, launch, every))
 
 
@@ -70,8 +71,13 @@ def trains(script: Code, launch: Launch) -> bool:
     return is_training(launch) or is_training(launch._replace(words=written_words(script, launch)))
 
 
-def _is_world(launch: Launch, argument: Argument) -> bool:
-    return is_world_size(argument.name) or argument.name in _STARTER_OPTIONS.get(launch.launcher, ())
+def _world_of(script: Code, launch: Launch, given: Sequence[Argument]) -> Taken | None:
+    """What decides the number of GPUs of a launch from outside of the script; None where the script fixes it."""
+    varying = (one for one in given if counts_processes(launch, one) and _varies(script, one.value))
+    first = next(varying, None)
+    if first is not None:
+        return Taken(quoted(f"{first.name} {first.value}"), first.span)
+    return taken_by_launcher(script, launch)
 
 
 def _fixed_steps(script: Code, argument: Argument) -> Known | None:
@@ -93,7 +99,7 @@ def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int]
     """Whether a number of processes is decided outside of the script or anew in each run."""
     known = {} if known is None else known
     if text in _EVERY_GPU:
-        return True
+        return not gpus_are_given(script)
     if "$(" in text.replace("$((", "") or "`" in text:
         # `$(echo $CUDA_VISIBLE_DEVICES | …)` counts what the script itself may have written down.
         given = names_in(text)
@@ -155,12 +161,12 @@ def _batch_is_computed(script: Code, argument: Argument) -> bool:
 
 
 def _accumulation_finding(
-    script: Code, launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument], total: str | None
+    script: Code, launch: Launch, argument: Argument, steps: Known, world: Taken, total: str | None
 ) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
-    args = {"name": quoted(name), "value": always(steps.text, steps.origin), "world": quoted(f"{world[0].name} {world[0].value}")}
-    related = [Related(world[0].span, "the number of GPUs comes from here")]
+    args = {"name": quoted(name), "value": always(steps.text, steps.origin), "world": world.text}
+    related = [Related(world.span, "the number of GPUs comes from here")]
     if steps.span != argument.span:
         related.append(Related(argument.span, "the value is passed on here"))
     entry = entry_of(launch).rpartition("/")[2]
@@ -172,8 +178,15 @@ def _accumulation_finding(
         confidence=Confidence.MEDIUM,
         related=tuple(related),
         fix=_accumulation_fix(argument, steps, total),
-        claims=(Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
+        claims=(*_own_option(argument), Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
     )
+
+
+def _own_option(argument: Argument) -> tuple[Claim, ...]:
+    """What is asked where a name alone does not tell that an option counts micro-batches."""
+    if is_accumulation(argument.name):
+        return ()
+    return (Claim("option-counts-micro-batches", argument.name.lstrip("-").replace("-", "_")),)
 
 
 def always(text: str, origin: Origin) -> str:

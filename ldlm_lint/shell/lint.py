@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules import environment_watchdog
+from ldlm_lint.rules import environment_aliases, environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
 from ldlm_lint.shell import embedded, launch, tree
@@ -59,7 +59,10 @@ def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, 
         return
     decided = list(decide(tuple(assignments), options, ScriptEditor(source, assignments), scene_of(source, script)))
     if script.sources or not script.launches:
-        decided += environment_watchdog.candidates(assignments, {one.span for one in decided}, options)
+        told = {one.span for one in decided}
+        decided += environment_watchdog.candidates(assignments, told, options)
+        conflicts = {one.span for one in decided if one.rule == environment_aliases.CONFLICTING_ENVIRONMENT_ALIAS.symbol}
+        decided += environment_aliases.candidates(assignments, conflicts, options)
     yield from decided
 
 

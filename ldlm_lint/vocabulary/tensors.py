@@ -40,7 +40,7 @@ ON_HOST = frozenset(
 )
 """Functions of `torch` that give something of Python."""
 WAITING_METHODS = frozenset(
-    "item tolist numpy cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere".split()
+    "item tolist cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere".split()
 )
 """Methods, and functions of `torch`, for whose result Python waits if the tensor is on the device."""
 WAITING_FUNCTIONS = frozenset("nonzero unique equal allclose masked_select is_nonzero unique_consecutive argwhere".split())

@@ -1,4 +1,4 @@
-"""Rules that ask the linked program: each file has ``RULE``, ``WORDS`` and ``find(view)``.
+"""Rules that ask the linked program: each file has ``RULE`` (or several ``RULES``), ``WORDS`` and ``find(view)``.
 
 ``WORDS`` are byte strings of which a linted file has to hold one: what it does not hold costs nothing. The findings join those of
 the checkers that read one file at a time; where both speak of one place, the checker's stands, since it has the fix.
@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "dataloader_conflicting_options",
+    "dataloader_in_main_process",
     "dataloader_too_many_workers",
+    "dataloader_without_persistent_workers",
+    "dataloader_without_pin_memory",
+    "dataloader_without_prefetch",
+    "dataloader_worker_count_may_be_zero",
+    "dataloader_worker_options_without_workers",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
@@ -22,13 +30,14 @@ _ROOMS = (
     "grad_scaler_with_bfloat16",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
+    "trainer_settings",
 )
 
 
 class Query(NamedTuple):
-    """A rule's question to the program."""
+    """A question to the program, of one rule or of several."""
 
-    symbol: str
+    symbols: tuple[str, ...]
     words: tuple[bytes, ...]
     find: Callable[[View], Iterator[Finding]]
 
@@ -36,4 +45,9 @@ class Query(NamedTuple):
 def queries() -> tuple[Query, ...]:
     """The questions of all rules."""
     rooms = [importlib.import_module(f"{__name__}.{name}") for name in _ROOMS]
-    return tuple(Query(room.RULE.symbol, room.WORDS, room.find) for room in rooms)
+    return tuple(Query(_symbols(room), room.WORDS, room.find) for room in rooms)
+
+
+def _symbols(room: ModuleType) -> tuple[str, ...]:
+    rules = room.RULES if hasattr(room, "RULES") else (room.RULE,)
+    return tuple(rule.symbol for rule in rules)

@@ -50,7 +50,7 @@ def _places(view: View, ways: Ways, call: int, name: str) -> Iterator[Span]:
         if atom < FIRST or view.program.atoms.of[atom] != ("x", name):
             continue
         for way in ways.to(function, atom):
-            if ways.is_guarded_by(way.key, _VERSIONS):
+            if ways.is_guarded_by(way.key, _VERSIONS) or ways.is_fallback(way.key):
                 continue
             home = view.program.module_of(way.key)
             written = home.nodes[way.key & MASK][0] == "attr" and home.table.places[way.key & MASK]

@@ -10,8 +10,8 @@ from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.project.questions.host_time import trains_on_device
-from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP
+from ldlm_lint.project.questions.host_time import only_differentiates, trains_on_device
+from ldlm_lint.rules.host_time import FOR_ALL, HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
 from ldlm_lint.wording import quoted
 
 RULE = HOST_SYNC_IN_TRAINING_LOOP
@@ -37,7 +37,8 @@ def find(view: View) -> Iterator[Finding]:
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     for waits in groups.values():
         module, _ = step_of(view, waits[0].function)
-        if trains_on_device(view.context, view.path(module)):
+        path = view.path(module)
+        if trains_on_device(view.context, path) and not only_differentiates(view.context.project, path):
             yield _finding(view, waits[0])
 
 
@@ -46,8 +47,8 @@ def _finding(view: View, wait: Wait) -> Finding:
     source = view.source(wait.module)
     module, place = step_of(view, wait.function)
     where = view.context.each_step(view.path(module), line_of(place), view.path(wait.module))
-    related = Related(view.context.line_span(view.path(module), line_of(place)), "this runs in every step")
-    args = {"what": _what(wait, source.slice(span)), "where": where, "advice": _advice(wait)}
+    related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
+    args = {"what": _what(wait, source.slice(span)), "where": where, "wait": FOR_ALL, "advice": _advice(wait)}
     return view.finding(RULE, span, args, (related,))
 
 

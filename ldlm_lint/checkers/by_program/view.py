@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
@@ -17,8 +18,11 @@ from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH, TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
+    from ldlm_lint.concepts.reduction import Reduction
+    from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -30,8 +34,11 @@ class View:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
+        """The options of rules for a file, by its path."""
         self._root = context.project.root.rstrip("/")
         self._sources: dict[str, Source] = {}
+        self._given_up: str | None = None
         self._ends: dict[str, dict[int, int]] = {}
 
     @property
@@ -47,6 +54,20 @@ class View:
         return Queries(self.program)
 
     @cached_property
+    def reduction(self) -> Reduction:
+        """Who decides whether gradients are reduced."""
+        from ldlm_lint.concepts.reduction import Reduction
+
+        return Reduction(self.training, self.ask)
+
+    @cached_property
+    def replaced_load(self) -> ReplacedLoad:
+        """What stands in the place of `torch.load`."""
+        from ldlm_lint.concepts.replaced_load import ReplacedLoad
+
+        return ReplacedLoad(self.program)
+
+    @cached_property
     def measuring(self) -> Measuring:
         """What is measured."""
         from ldlm_lint.concepts.measuring import Measuring
@@ -58,7 +79,20 @@ class View:
         """What trains."""
         from ldlm_lint.concepts.training import Training
 
-        return Training(self.program)
+        if self._given_up is not None:
+            # What took too long once takes too long for each who asks.
+            raise OverBudgetError(self._given_up)
+        self._given_up = "the training steps of the project took too long to find"
+        training = Training(self.program)
+        self._given_up = None
+        return training
+
+    @cached_property
+    def loaders(self) -> LoaderCalls:
+        """The data loaders, as rules look at them."""
+        from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+
+        return LoaderCalls(self)
 
     @cached_property
     def autocasts(self) -> Autocasts:

@@ -28,7 +28,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("graph-is-not-static", "gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
-    "mm_configs": ("is-setting-of-mm",),
+    "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "memory": (
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("no-activation-checkpointing",),
@@ -38,9 +38,12 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "save-is-not-optional",
     ),
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
+    "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands"),
+    "checkpoint_saving": (
+        *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
+    ),
     "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
@@ -52,9 +55,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
+        "program-checkpoints-reentrantly",
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
-    "process_groups": ("default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
+    "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
         *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),
@@ -80,8 +84,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
-        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else"),
+        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
+    "launched_options": ("launched-value-reaches-call", "option-counts-micro-batches"),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }
 """The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""
@@ -118,6 +123,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
+            level=finding.level if verdict.level is None else verdict.level,
         )
     return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
 

@@ -7,19 +7,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.model import Finding, Fix, Related, Span
+from ldlm_lint.model import Finding, Fix, Related, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.concepts.wait_order import WaitOrder
     from ldlm_lint.configs.document import Path
     from ldlm_lint.program import Program
     from ldlm_lint.project.calls import Calls
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.copied import Copied
     from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
+    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -64,7 +68,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place; ``shown`` says why a fix may only be shown. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``fix`` takes its place; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -75,6 +79,7 @@ class Verdict(NamedTuple):
     shown: str = ""
     fix: Fix | None = None
     to: Span | None = None
+    level: Severity | None = None
 
 
 class Context:
@@ -108,6 +113,13 @@ class Context:
         return View(self)
 
     @cached_property
+    def wait_order(self) -> WaitOrder:
+        """The order of what runs in one training step."""
+        from ldlm_lint.concepts.wait_order import WaitOrder
+
+        return WaitOrder(self.view)
+
+    @cached_property
     def calls(self) -> Calls:
         """The call graph."""
         from ldlm_lint.project.calls import Calls
@@ -127,6 +139,20 @@ class Context:
         from ldlm_lint.project.waiting_ranks import WaitingRanks
 
         return WaitingRanks(self.project, self.calls, self.ranks)
+
+    @cached_property
+    def copied(self) -> Copied:
+        """What was copied in from other projects."""
+        from ldlm_lint.project.copied import Copied
+
+        return Copied(self.project, lambda: self.launches)
+
+    @cached_property
+    def unreached(self) -> Unreached:
+        """What no program reaches."""
+        from ldlm_lint.project.unreached import Unreached
+
+        return Unreached(self.project)
 
     @cached_property
     def torch(self) -> TorchVersions:
@@ -264,7 +290,12 @@ class Context:
         """The distributed samplers and whether anybody tells them the epoch."""
         from ldlm_lint.project.samplers import Samplers
 
-        return Samplers(self.project, self.calls, self.tracer)
+        def tells_constant(path: str, position: str) -> bool:
+            from ldlm_lint.concepts.epochs import tells_constant_epoch
+
+            return tells_constant_epoch(self.view, path, position)
+
+        return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
     @cached_property
     def pinning(self) -> Pinning:
@@ -279,6 +310,13 @@ class Context:
         from ldlm_lint.project.wrapped import Wraps
 
         return Wraps(self.project, self.calls)
+
+    @cached_property
+    def load_origins(self) -> LoadOrigins:
+        """Where the files come from that the project loads."""
+        from ldlm_lint.project.load_origins import LoadOrigins
+
+        return LoadOrigins(self.calls, self.trees)
 
     @cached_property
     def steps(self) -> Steps:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding, Related, Severity
 from ldlm_lint.project.call_texts import leaves_out, start_of
 from ldlm_lint.project.known_callers import known_callers
+from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.wording import quoted
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.rules.checkpoint_loading import from_outside, of_the_project
+from ldlm_lint.wording import located, quoted
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Every process of a training comes to the save, and nothing it is named by tells the ranks apart."""
+    """Every process of a training comes to the save, or the first of every node, and nothing it is named by tells them apart."""
     path = finding.span.path
-    position, names, parameters = subject.split("|")
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in context.project.flow(path).calls if one.position == position), None)
     if call is None or context.project.is_test(path):
         return Verdict(False)
@@ -31,15 +34,69 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
         line = int(last.position.partition(":")[0])
         note = "every rank reaches this call and saves"
         return Verdict(True, (Related(context.line_span(caller, line), note),), (("where", _name(way.start[0])),))
+    return Verdict(False) if ranks.guarded(path, call) else _by_nodes(context, path, call, names, parameters, disk)
+
+
+def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameters: str, disk: str) -> Verdict:
+    """Some launch runs the training on several nodes, whose first processes come to the save, on a disk that they share."""
+    ranks = context.ranks
+    started = _launch_on_nodes(context, path, disk)
+    for way in ranks.ways_into(path, call.scope, of_nodes=True) if started is not None else ():
+        if started is None or ranks.named_by_rank(path, names.split()):
+            break
+        related = [Related(started.span, "this launch uses several nodes")]
+        if way.last is not None:
+            if parameters and ranks.passes_rank(*way.last):
+                continue
+            line = int(way.last[1].position.partition(":")[0])
+            related.append(Related(context.line_span(way.last[0], line), "the first rank of each node reaches this call and saves"))
+        return Verdict(True, tuple(related), (("where", _name(way.start[0])), ("who", "one rank of each node"), ("why", "only the local rank is checked")))
     return Verdict(False)
 
 
+def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | None:
+    """A launch that runs a file on nodes which share the disk that it writes to: as the path says, or as those of Slurm do."""
+    if disk == "node":
+        return None
+    found = launches_on_nodes(context.project, context.launches, path)
+    return next((one for one in found if disk == "shared" or one.scheduled), None)
+
+
+def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdict:
+    """As `_every_rank_saves`, for a save under a test of the local rank."""
+    path, project = finding.span.path, context.project
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
+    call = next((one for one in project.flow(path).calls if one.position == position), None)
+    if call is None or project.is_test(path) or context.ranks.named_by_rank_here(path, names.split()):
+        return Verdict(False)
+    verdict = _by_nodes(context, path, call, names, parameters, disk)
+    return verdict._replace(args=tuple(one for one in verdict.args if one[0] == "where"))
+
+
 def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file is no test, and no file of the project puts a function of its own in the place of torch.load."""
+    """The file is no test, and nothing in its programs stands in the place of torch.load and decides what the call leaves open."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
+    module = context.view.module(path)
+    if module is not None:
+        return Verdict(not context.view.replaced_load.decides_for(module))
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
+
+
+def _load_has_an_origin(context: Context, finding: Finding, position: str) -> Verdict:
+    """Always true; a file of the project's own lowers the finding to information, one from outside is named."""
+    path = finding.span.path
+    origin = context.load_origins.of(path, position)
+    if origin.fetched:
+        return Verdict(True, args=tuple(from_outside(origin.fetched).items()))
+    if origin.written is not None:
+        where, line = origin.written
+        related = Related(context.line_span(where, line), "the project writes the file here")
+        return Verdict(True, (related,), tuple(of_the_project(located(where, line, path)).items()), level=Severity.INFO)
+    if origin.resumes:
+        return Verdict(True, args=tuple(of_the_project("").items()), level=Severity.INFO)
+    return Verdict(True)
 
 
 def _callers_leave_out(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -59,7 +116,9 @@ def _name(path: str) -> str:
 
 
 QUESTIONS: dict[str, Question] = {
+    "every-node-saves": _every_node_saves,
     "every-rank-saves": _every_rank_saves,
     "callers-leave-out": _callers_leave_out,
     "load-default-stands": _load_default_stands,
+    "load-has-an-origin": _load_has_an_origin,
 }

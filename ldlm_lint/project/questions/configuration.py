@@ -94,7 +94,7 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
     def answer(sink: Sink) -> Verdict | None:
         key = (sink.path, sink.position)
         if key not in answers:
-            answers[key] = _answered(context, finding, sink, topic)
+            answers[key] = answered(context, finding, sink, topic)
         return answers[key]
 
     for one in _reached(context, document, entry, topic, lambda sink: answer(sink) is not None):
@@ -118,7 +118,7 @@ def programs_of(context: Context, document: Document, home: Home) -> tuple[Progr
     return tuple(one for one in context.launches.of_config(document.path) if one.entry == home.entry)
 
 
-def _answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> Verdict | None:
+def answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> Verdict | None:
     """What the questions of a topic answer about a call; None where one says no."""
     at_call = finding._replace(span=context.line_span(sink.path, sink.node.lineno))
     related: tuple[Related, ...] = ()

@@ -6,8 +6,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.training import is_tutorial, setting_feeds_workers
-from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.project.training import is_probe, is_tutorial, setting_feeds_workers
 from ldlm_lint.wording import quoted
 
 
@@ -44,7 +43,7 @@ def _loader_may_feed_training(context: Context, finding: Finding, position: str)
 
 def _is_no_training(context: Context, path: str) -> bool:
     """A test, a tutorial or a file that measures loaders, by its name."""
-    return context.project.is_test(path) or is_tutorial(context.project, path) or is_diagnostic(path, ())
+    return context.project.is_test(path) or is_tutorial(context.project, path) or is_probe(path)
 
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:

@@ -21,6 +21,7 @@ from ldlm_lint.project.reentrant import (
     is_left_off,
     may_enable_reentrant,
     reentrant_calls,
+    switched_on,
 )
 from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
 from ldlm_lint.project.training import trainings_of
@@ -99,12 +100,24 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     if found is not None:
         return _reentrant_at(context, path, [(path, found)])
     calls = []
-    checkpointing = context.reentrant
+    checkpointing, near = context.reentrant, {path, *trainings_of(project, path)}
     for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
         node = context.models.definition(part) if part.path in checkpointing else None
         if node is not None:
-            calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call)]
+            calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call, near - {part.path})]
     return _reentrant_at(context, path, calls) if calls else Verdict(False)
+
+
+def _program_checkpoints_reentrantly(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Every call of a program that reads the file, or is launched here, and that switches checkpointing on makes it reentrant."""
+    project, place = context.project, finding.span
+    programs = context.launches.of_config(place.path)
+    entries = {one.entry for one in programs if one.entry is not None} or context.launches.entries_at(place)
+    files = sorted({path for entry in entries for path in project.reach(entry) if may_enable_reentrant(project, path)})
+    calls = [(path, call, reentrant) for path in files for call, reentrant in switched_on(project, context.trees.of(path))]
+    if not calls or not all(reentrant for _, _, reentrant in calls):
+        return Verdict(False)
+    return _reentrant_at(context, place.path, [(path, call) for path, call, _ in calls])
 
 
 def _reentrant_at(context: Context, own: str, calls: list[tuple[str, nodes.Call]]) -> Verdict:
@@ -207,6 +220,7 @@ QUESTIONS: dict[str, Question] = {
     "no-sync-on-wrap": _no_sync_on_wrap,
     "engine-accumulates": _engine_accumulates,
     "model-checkpoints-reentrantly": _model_checkpoints_reentrantly,
+    "program-checkpoints-reentrantly": _program_checkpoints_reentrantly,
     "transformers-is-old": _transformers_is_old,
     "model-changes-its-graph": _model_changes_its_graph,
     "happens-between-steps": _happens_between_steps,

@@ -7,13 +7,13 @@ import re
 from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import FALSE
+from ldlm_lint.program.gradients import asks_for_gradient
 from ldlm_lint.program.queries import State
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.program.atoms import FALSE
-from ldlm_lint.program.gradients import asks_for_gradient
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.project.traits import Trait
@@ -113,7 +113,12 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         if wrap is None:
             continue
         near = [without_comments(project.data(one)) for one in wrap.files | project.imported_by(path) | {path}]
-        holds = not any(map(_SYNCS_ITSELF.search, near))
+        module = context.view.module(path)
+        if module is None:
+            # No part of a training that is followed: its words have to do.
+            holds = not any(map(_SYNCS_ITSELF.search, near))
+        else:
+            holds = not context.view.reduction.is_taken_care_of(module)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.

@@ -13,10 +13,12 @@ from ldlm_lint.project.frameworks import (
     readers,
     sets,
     setting_of,
+    stores,
     uses_lightning,
     varying_processes,
 )
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.launches import Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.questions.optimizer import fusable_in
 from ldlm_lint.project.training import divides_accumulation
@@ -48,18 +50,33 @@ def _entries(project: Project, entry: str) -> list[str]:
     return found or [one for one in project.files if one.endswith(f"/{posixpath.basename(names[0])}")]
 
 
+def _programs(context: Context, path: str) -> tuple[Program, ...]:
+    """The programs that read a configuration file, or run a Python file."""
+    return context.launches.running(path) if path in context.project.files else context.launches.of_config(path)
+
+
 def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdict:
     """Not every launch that reads the place gives another value; those that do are shown."""
-    programs = context.launches.of_config(finding.span.path)
-    overriding = [(one, given) for one in programs if (given := setting_of(one, name)) is not None]
+    path = finding.span.path
+    programs = _programs(context, path)
+    overriding = [one for one in programs if setting_of(one, name) is not None or _configures(context, one, path, name)]
     if programs and len(overriding) == len(programs):
         return Verdict(False)
-    return Verdict(True, tuple(Related(given.span, "this launch passes another value") for _, given in overriding))
+    given = (setting_of(one, name) for one in overriding)
+    return Verdict(True, tuple(Related(one.span, "this launch passes another value") for one in given if one is not None))
+
+
+def _configures(context: Context, program: Program, path: str, name: str) -> bool:
+    """Whether a file that a program reads gives the setting another value than the default in its Python."""
+    return path in context.project.files and any(holds_key(context.project, use.path, name) for use in program.configs)
 
 
 def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
     """No launch that reads the place gives the setting, no other file that it reads, and no Python that it meets."""
     project, path = context.project, finding.span.path
+    if path in project.files:
+        # What else the code passes to the call is seen there; another file can only set it on the object.
+        return Verdict(not any(stores(project.data(one), name) for one in project.files if one != path and not project.is_test(one)))
     programs = context.launches.of_config(path)
     if any(setting_of(one, name) is not None or not one.complete for one in programs):
         return Verdict(False)
@@ -73,13 +90,13 @@ def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
 
 def _launches_do_not_shard(context: Context, finding: Finding, _name: str) -> Verdict:
     """No launch that reads the file runs the optimizer under DeepSpeed or FSDP, where it works on flat shards."""
-    programs = context.launches.of_config(finding.span.path)
+    programs = _programs(context, finding.span.path)
     return Verdict(not any(shards_optimizer(context.project, one) for one in programs))
 
 
 def _launch_varies_processes(context: Context, finding: Finding, name: str) -> Verdict:
     """A launch that reads the file takes its number of processes from outside, and sets no batch size for all of them."""
-    for program in context.launches.of_config(finding.span.path):
+    for program in _programs(context, finding.span.path):
         if setting_of(program, name) is not None or any(is_global_batch_size(one.name) for one in program.arguments):
             continue
         world = varying_processes(program)

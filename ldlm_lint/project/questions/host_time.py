@@ -10,9 +10,9 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
-from ldlm_lint.project.training import ON_TPU, is_tutorial, trainings_of
+from ldlm_lint.project.training import ON_TPU, is_probe, is_tutorial, trainings_of
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP
 
 _DEVICE = Trait(
     lazily(
@@ -56,7 +56,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
     if found is None and (itself or is_loss(scope)):
         found = _itself(context, path, scope)
-    if found is None or _only_differentiates(context.project, found[0]):
+    if found is None or only_differentiates(context.project, found[0]):
         return Verdict(False)
     if not alone and trainings_of(context.project, path) and not context.starts_training(path):
         return Verdict(False)
@@ -65,7 +65,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     if found[0] == path and _is_made_to_measure(context.project, scope):
         return Verdict(False)
     where = context.each_step(*found, path)
-    return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+    return Verdict(True, (Related(context.line_span(*found), RUNS_IN_EVERY_STEP),), (("where", where),))
 
 
 def _is_beside_steps(context: Context, finding: Finding) -> bool:
@@ -119,7 +119,7 @@ def _call_empties_cache(context: Context, finding: Finding, position: str) -> Ve
     )
 
 
-def _only_differentiates(project: Project, path: str) -> bool:
+def only_differentiates(project: Project, path: str) -> bool:
     """A file with gradients that no weights follow: an attack, a saliency map, a check."""
     return project.any_shows([path], _DIFFERENTIATES) and not project.any_shows([path], _LEARNS)
 
@@ -138,7 +138,7 @@ def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
     key = ("trains-on-device", f"{path}|{alone}")
     if key not in known:
         files = trainings_of(project, path) or (project.training_files | {path} if alone else ())
-        left_out = project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ())
+        left_out = project.is_test(path) or is_tutorial(project, path) or is_probe(path)
         left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
         known[key] = not left_out and bool(files) and _on_device(project, files)
     return known[key]

@@ -7,16 +7,21 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
 def _is_setting_of_mm(context: Context, finding: Finding, name: str) -> Verdict:
-    """The file is a configuration for mmcv or mmengine; where a name is given, none that it is made with speaks of it."""
+    """The file is a configuration for mmcv or mmengine, and no other file decides the setting of a name, if one is given."""
     configs, path = context.mm_configs, finding.span.path
     if not configs.is_config(path):
         return Verdict(False)
     if not name:
         return Verdict(True)
-    near, word = configs.near(path), name.encode()
-    return Verdict(near is not None and not any(word in context.project.data(one) for one in near if one in context.project.files))
+    return Verdict(not configs.is_settled_elsewhere(path, name.encode()))
+
+
+def _some_child_keeps_setting(context: Context, finding: Finding, name: str) -> Verdict:
+    """Not every configuration that is made of the file gives the variable another value."""
+    return Verdict(not context.mm_configs.is_overridden(finding.span.path, name.encode()))
 
 
 QUESTIONS: dict[str, Question] = {
+    "some-child-keeps-setting": _some_child_keeps_setting,
     "is-setting-of-mm": _is_setting_of_mm,
 }

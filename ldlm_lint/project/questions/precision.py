@@ -8,9 +8,8 @@ from collections.abc import Collection
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.training import is_tutorial
+from ldlm_lint.project.training import is_probe, is_tutorial
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.rules.roles import is_diagnostic
 from ldlm_lint.wording import located
 
 _DEPTH = 3
@@ -57,7 +56,7 @@ def _code(context: Context, paths: Collection[str]) -> bytes:
 def _is_entry(context: Context, path: str) -> bool:
     """A script that runs a training, and is neither a test, a toy nor a check."""
     project = context.project
-    if project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ()):
+    if project.is_test(path) or is_tutorial(project, path) or is_probe(path):
         return False
     return context.runs_training(path)
 
@@ -126,7 +125,7 @@ def _runs_in_training(context: Context, finding: Finding, place: str) -> Verdict
     """A statement runs in a process that trains: its function trains, or who calls it does."""
     path = finding.span.path
     scope = place.partition("|")[0]
-    if context.project.is_test(path) or is_tutorial(context.project, path) or is_diagnostic(path, ()):
+    if context.project.is_test(path) or is_tutorial(context.project, path) or is_probe(path):
         return Verdict(False)
     return Verdict(_trains_after(context, path, scope))
 

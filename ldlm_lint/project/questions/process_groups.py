@@ -8,14 +8,19 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
+from ldlm_lint.project.traits import Trait
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.group_timeouts import DEFAULT_GROUP, default_groups, makes_default_group, sets_timeouts_later
+from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
 from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
 
+_DEEPSPEED = Trait(lazily(rb"\bdeepspeed\b"), (b"deepspeed",), code=True)
 _DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a run of its own, then shorten the timeout; until then keep it above the longest wait"
 
 
@@ -95,7 +100,27 @@ def _program_of(context: Context, place: Span) -> Iterable[str]:
     return project.reach_of_all({one.entry for one in context.homes.of(path)})
 
 
+def _deepspeed_reads_timeout(context: Context, _finding: Finding, _subject: str) -> Verdict:
+    """Some file lets DeepSpeed make its process group, and passes no timeout of its own there."""
+    project = context.project
+    key = ("deepspeed-reads-timeout", "")
+    if key not in context.answers:
+        making = project.showing(_DEEPSPEED) & project.plain
+        context.answers[key] = any(_leaves_timeout_to_deepspeed(context.trees.of(one)) for one in making)
+    return Verdict(context.answers[key])
+
+
+def _leaves_timeout_to_deepspeed(module: nodes.Module | None) -> bool:
+    """Whether a file makes DeepSpeed's group by a call without ``timeout=``: another group, or one with it, is what ``initialize`` takes."""
+    calls = [(call, next(iter(names))) for call in nodes_of(module, nodes.Call) if len(names := qualified(call.func)) == 1] if module else []
+    groups = [call for call, name in calls if name in ("deepspeed.init_distributed", "deepspeed.comm.init_distributed", DEFAULT_GROUP)]
+    if groups:
+        return any(not makes_default_group(call) and Arguments(call)["timeout"].absent for call in groups)
+    return any(name == "deepspeed.initialize" for _, name in calls)
+
+
 QUESTIONS: dict[str, Question] = {
+    "deepspeed-reads-timeout": _deepspeed_reads_timeout,
     "timeout-may-be-lowered": _timeout_may_be_lowered,
     "timeouts-are-not-set-later": _timeouts_are_not_set_later,
     "default-group-has-timeout": _default_group_has_timeout,

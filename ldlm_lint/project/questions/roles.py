@@ -6,6 +6,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
+from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP
 
 
 def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -91,7 +92,7 @@ def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdi
     if found is None or not steps.distributed(found[0]):
         return Verdict(False)
     where = context.each_step(*found, path)
-    return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+    return Verdict(True, (Related(context.line_span(*found), RUNS_IN_EVERY_STEP),), (("where", where),))
 
 
 def _module_hands_on(context: Context, finding: Finding, names: str) -> Verdict:

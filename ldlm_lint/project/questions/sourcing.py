@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
+from ldlm_lint.rules.environment_aliases import winner_beside
 from ldlm_lint.rules.environment_watchdog import inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
 from ldlm_lint.shell.lint import settings
@@ -69,6 +70,19 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
     return Verdict(False)
 
 
+def _winner_differs_beside(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A script in the same shell sets the name that torch reads instead, to another value."""
+    sourcing, path = context.sourcing, finding.span.path
+    together = {one for script in (path, *sourcing.sourcers(path)) for one in sourcing.sourced_at_all(script)}
+    for other in sorted(together - {path}):
+        source = context.project.source(other)
+        found = winner_beside(settings(source, sourcing.codes(other), (subject.partition("|")[0],)), subject) if source is not None else None
+        if found is not None:
+            setting, said = found
+            return Verdict(True, (Related(setting.span, "torch reads this one"),), (("winner", said),))
+    return Verdict(False)
+
+
 def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str) -> Verdict:
     """The finding stands in any case; but where other files read the variable, it must not change without a look there."""
     path = finding.span.path
@@ -95,5 +109,6 @@ QUESTIONS: dict[str, Question] = {
     "holds-in-sourcing-script": _holds_in_sourcing_script,
     "heartbeat-is-inert-beside": _heartbeat_is_inert_beside,
     "sourced-scripts-leave-pipefail-off": _sourced_scripts_leave_pipefail_off,
+    "winner-differs-beside": _winner_differs_beside,
     "variable-is-read-nowhere-else": _variable_is_read_nowhere_else,
 }

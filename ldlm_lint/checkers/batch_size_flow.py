@@ -1,0 +1,76 @@
+"""What numbers of a batch stand for, told by where they come from and where they go: ranks, and accumulation steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.micro_batches import is_steps, name_of
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.scopes import scope_of
+from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
+
+_NAMED = (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)
+_MOST_NAMES = 50
+
+
+def names_in(node: nodes.NodeNG) -> Iterator[str]:
+    """The last names of all variables, attributes, called functions and constant keys in an expression."""
+    for one in nodes_of(node, _NAMED):
+        if name := name_of(one):
+            yield name
+
+
+def names_behind(node: nodes.NodeNG) -> set[str]:
+    """The names in an expression, and in what its variables are bound to, however many steps away."""
+    found: set[str] = set()
+    waiting = [node]
+    while waiting and len(found) < _MOST_NAMES:
+        expression = waiting.pop()
+        fresh = [one for one in nodes_of(expression, nodes.Name) if one.name not in found]
+        found.update(names_in(expression))
+        found.update(_variables_read(expression))
+        waiting += filter(None, map(only_binding, fresh))
+    return found
+
+
+def _variables_read(node: nodes.NodeNG) -> Iterator[str]:
+    """``WORLD_SIZE`` of ``os.environ.get("WORLD_SIZE")``."""
+    for call in nodes_of(node, nodes.Call):
+        if last_name(call.func) in ("get", "getenv") and call.args and isinstance(call.args[0], nodes.Const):
+            yield str(call.args[0].value)
+
+
+def counts_ranks(node: nodes.NodeNG) -> bool:
+    """Whether a number of ranks, GPUs or nodes is in an expression, or in what its variables are bound to."""
+    return any(map(is_world_size, names_behind(node)))
+
+
+def is_of_one_rank(node: nodes.NodeNG) -> bool:
+    """Whether a variable holds the share of one rank: ``target // world_size``."""
+    bound = only_binding(node) if isinstance(node, nodes.Name) else None
+    return isinstance(bound, nodes.BinOp) and bound.op == "//" and counts_ranks(bound.right)
+
+
+def holds_steps(target: nodes.NodeNG) -> bool:
+    """Whether what is assigned to is the number of accumulation steps, by its name or by what it is used as."""
+    return is_accumulation(name_of(target)) or any(map(is_steps, _uses(target)))
+
+
+def _uses(target: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    """The places that read a variable in its scope, or an attribute of the same object in the class around it."""
+    if isinstance(target, nodes.AssignName):
+        scope = target.scope()
+        yield from (one for one in nodes_of(scope, nodes.Name) if one.name == target.name and scope_of(one) is scope)
+    elif isinstance(target, nodes.AssignAttr) and isinstance(target.expr, nodes.Name):
+        holder = target.scope().parent
+        around = holder.scope() if holder is not None and target.expr.name == "self" else target.scope()
+        for one in nodes_of(around, nodes.Attribute):
+            if one.attrname == target.attrname and getattr(one.expr, "name", "") == target.expr.name:
+                yield one
+
+
+__all__ = ["counts_ranks", "holds_steps", "is_of_one_rank", "name_of", "names_behind", "names_in"]

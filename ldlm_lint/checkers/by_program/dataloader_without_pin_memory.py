@@ -1,0 +1,38 @@
+"""`dataloader-without-pin-memory` for loaders of every make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_fixes import pin_fix
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.rules.data import WITHOUT_PIN_MEMORY
+
+RULE = WITHOUT_PIN_MEMORY
+WORDS: tuple[bytes, ...] = (b"Loader",)
+
+
+def find(view: View) -> Iterator[Finding]:
+    """All loaders with workers that are trained on on CUDA and leave their batches in pageable memory."""
+    for one in view.loaders.all:
+        if one.has_workers and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one):
+            yield from _finding(view, one)
+
+
+def _is_of_driver(view: View, one: LoaderCall) -> bool:
+    """A driver of Ray hands its batches to other processes, and has no GPU itself."""
+    return any(name.partition(".")[0] == "ray" for name, _, _, _ in one.module.table.imports)
+
+
+def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
+    found = view.loaders.trains(one)
+    if found is None:
+        return
+    _, related = view.loaders.where(one, found, "this trains on its batches")
+    claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
+    args = {"how": "not set"}
+    yield view.finding(
+        RULE, view.call_span(one.call), args, related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence
+    )

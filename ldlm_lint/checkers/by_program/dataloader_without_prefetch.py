@@ -1,0 +1,38 @@
+"""`dataloader-without-prefetch` for loaders of every make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
+from ldlm_lint.checkers.by_program.loader_fixes import prefetch_fix
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.model import Finding
+from ldlm_lint.rules.data import MOST_WITH_DEEPER_QUEUE, PREFETCH, PREFETCH_FACTOR, WORKERS_LIMIT
+
+RULE = PREFETCH
+WORDS: tuple[bytes, ...] = (b"Loader",)
+
+
+def find(view: View) -> Iterator[Finding]:
+    """All loaders with a few workers that are trained on and leave the depth of their queue at its default."""
+    for one in view.loaders.all:
+        if _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
+            yield from _finding(view, one)
+
+
+def _has_few_workers(view: View, one: LoaderCall) -> bool:
+    limit = int(str(view.facts(one.module).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)))
+    most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
+    return bool(one.ways) and all(way.number is not None and 0 < way.number <= most and not way.default for way in one.ways)
+
+
+def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
+    found = view.loaders.trains(one)
+    if found is None or not works_per_item(view, one):
+        return
+    factor = int(str(view.facts(one.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
+    _, related = view.loaders.where(one, found, "this trains on its batches")
+    fix = prefetch_fix(view, one, factor)
+    yield view.finding(RULE, view.call_span(one.call), {"factor": factor}, related, fix=fix, confidence=one.confidence)

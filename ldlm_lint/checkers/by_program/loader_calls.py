@@ -1,0 +1,165 @@
+"""The loaders of a program as rules look at them: where they are made, what for, with how many workers, and who goes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
+from ldlm_lint.concepts.loaders import Loaders, Pass
+from ldlm_lint.model import Claim, Confidence, Related
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.project.training import is_tutorial
+from ldlm_lint.rules.roles import is_diagnostic
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+
+
+class LoaderCall(NamedTuple):
+    """A call that makes a loader: the loader, its module, the argument for the workers and the ways to their number."""
+
+    loader: Loader
+    module: Module
+    workers: Argument
+    ways: tuple[Way, ...]
+
+    @property
+    def call(self) -> int:
+        """The key of the call."""
+        return self.loader.call
+
+    @property
+    def place(self) -> int:
+        """Where the call begins."""
+        return self.module.table.sites[self.call & MASK].place
+
+    @property
+    def position(self) -> str:
+        """The same as ``line:column``, as the older analyses name it."""
+        return f"{line_of(self.place)}:{column_of(self.place)}"
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether it gets workers on one of the ways that the program shows."""
+        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number for way in self.ways)
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure it is that there are workers."""
+        known = self.workers.state is State.GIVEN and all(way.number for way in self.ways)
+        return Confidence.HIGH if known else Confidence.MEDIUM
+
+
+class LoaderCalls:
+    """The loaders of a program."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.options = LoaderOptions(view.ask)
+
+    @cached_property
+    def concept(self) -> Loaders:
+        """Where the loaders go."""
+        return Loaders(self.view.ask, self.view.training)
+
+    @cached_property
+    def all(self) -> list[LoaderCall]:
+        """The loaders of the program, but for those of tutorials and of what only measures."""
+        found = []
+        for loader in self.concept.made:
+            module = self.view.program.module_of(loader.call)
+            path = self.view.path(module)
+            if not is_tutorial(self.view.context.project, path) and not is_diagnostic(path, ()):
+                workers = self.options.option(loader, "num_workers")
+                found.append(LoaderCall(loader, module, workers, tuple(self.options.ways(workers))))
+        return found
+
+    def option(self, one: LoaderCall, name: str) -> Argument:
+        """What a loader gets for an option."""
+        return self.options.option(one.loader, name)
+
+    def is_absent(self, one: LoaderCall, *names: str) -> bool:
+        """Whether a loader surely gets none of some options."""
+        return all(self.option(one, name).state is State.ABSENT for name in names)
+
+    def trains(self, one: LoaderCall) -> Pass | None:
+        """A pass that trains on a loader's batches; none where its names say that it is one for evaluation."""
+        return self.concept.trains(one.call) if not self.is_for_evaluation(one) else None
+
+    def repeated(self, one: LoaderCall) -> Pass | None:
+        """A pass that begins again and again."""
+        return self.concept.repeated(one.call)
+
+    def is_for_evaluation(self, one: LoaderCall) -> bool:
+        """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
+        names = set(self.view.program.names_of(one.call))
+        for source in self.option(one, "dataset").sources:
+            names |= self._dotted(source)
+        scope = one.module.scopes[one.module.table.sites[one.call & MASK].scope]
+        return says_evaluation(sorted(names), scope.name if scope.kind == "def" else "", self.splits(one))
+
+    def is_for_one_test(self, one: LoaderCall) -> bool:
+        """Whether it is made where the split is the one for tests, which are made once."""
+        return says_test(self.splits(one))
+
+    def is_tested(self, one: LoaderCall) -> bool:
+        """Whether the function that makes a loader tests its number of workers outside of the call: it has thought of none."""
+        sources = {source & MASK for source in one.workers.sources if self.view.program.module_of(source) is one.module}
+        site = one.module.table.sites[one.call & MASK]
+        events = one.module.scopes[site.scope].events
+        tests = [event[1] for event in events if event[0] == "test" and not site.place <= event[4] < site.end]
+        return any(_mentions(one.module, test, sources) for test in tests)
+
+    def _dotted(self, key: int) -> set[str]:
+        """The names that a dataset is written with: of variables, attributes and parameters."""
+        module = self.view.program.module_of(key)
+        names = set(self.view.program.names_of(key))
+        number = key & MASK
+        for _ in range(12):
+            row = module.nodes[number]
+            if row[0] in ("free", "param", "attr", "impf"):
+                names.add(str(row[2]))
+            if row[0] not in ("attr", "copy"):
+                break
+            number = row[1]
+        return names
+
+    def splits(self, one: LoaderCall) -> Iterator[str]:
+        """The words that something is compared with and is equal to where a loader is made: ``if split == "test":``."""
+        nodes, table = one.module.nodes, one.module.table
+        number = table.sites[one.call & MASK].guard
+        while number >= 0:
+            guard = table.guards[number]
+            row = nodes[guard.test] if guard.test else ("",)
+            if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",)) and guard.holds is (row[1] == ("Eq",)):
+                sides = [nodes[side] for side in (row[2], row[3][0])]
+                yield from (side[1] for side in sides if side[0] == "const" and side[1].__class__ is str)
+            number = guard.parent
+
+    def where(self, one: LoaderCall, found: Pass, note: str) -> tuple[str, tuple[Related, ...]]:
+        """What a pass is called in a message about a loader, and the pass as a related place."""
+        view = self.view
+        path, line = view.path(found.module), line_of(found.place)
+        same = found.module is one.module and line == line_of(one.place)
+        related = () if same else (Related(view.context.line_span(path, line), note),)
+        return view.described(found.module, found.place, one.module), related
+
+    def collation(self, one: LoaderCall) -> tuple[Claim, ...]:
+        """What is asked of the function that puts batches together, where it has a name."""
+        names = [self.view.program.module_of(source).last_name(source & MASK) for source in self.option(one, "collate_fn").sources]
+        return tuple(Claim("collates-on-host", name) for name in names if name.isidentifier())
+
+
+def _mentions(module: Module, test: int, sources: set[int]) -> bool:
+    """Whether a test is one of some expressions, negates or compares it."""
+    row = module.nodes[test]
+    parts = [test, row[2], *row[3]] if row[0] == "cmp" else [test, row[1]] if row[0] == "not" else [test]
+    rows = [module.nodes[one] for one in sources]
+    return any(part in sources or module.nodes[part] in rows for part in parts)

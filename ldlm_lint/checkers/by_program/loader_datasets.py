@@ -1,0 +1,90 @@
+"""The datasets of loaders: what an item costs, and whether a training changes one between two passes of its loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_collation import works_on_items
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.project.datasets import Load
+from ldlm_lint.vocabulary.loaders import STREAMS
+
+_READS = frozenset({"__init__", "__getitem__", "__getitems__", "__iter__", "__len__", "__next__"})
+_IN_MEMORY = ("TensorDataset", "builtins.range")
+
+
+def classes_of_dataset(view: View, one: LoaderCall) -> set[int]:
+    """The classes of the project that a loader's dataset may be of."""
+    value = _value(view, one)
+    return {fields[1] for kind in ("i", "self") for fields in view.program.atoms.kinds(value, kind)}
+
+
+def _value(view: View, one: LoaderCall) -> frozenset[int]:
+    return frozenset().union(*(view.program.ask(source) for source in view.loaders.option(one, "dataset").sources))
+
+
+def is_changed_between_passes(view: View, one: LoaderCall) -> bool:
+    """Whether something changes the dataset of a loader outside of its own methods: persistent workers would keep their old copies."""
+    path = view.path(one.module)
+    if view.context.dataset_changes.between_passes(path, one.position):
+        return True
+    classes = classes_of_dataset(view, one)
+    return any(_is_changed(view, one, owner) for owner in classes)
+
+
+def _is_changed(view: View, one: LoaderCall, owner: int) -> bool:
+    program = view.program
+    family = set(program.order(owner))
+    for name in _changing_methods(view, family):
+        for call in program.calls.get(name, ()):
+            module = program.module_of(call)
+            function = module.nodes[module.nodes[call & MASK][1]]
+            if function[0] != "attr" or program.class_of_self(module, function[1]) in family:
+                continue
+            if _may_be(view, module.base | function[1], family) and view.loaders.concept.comes_again(call, one.call):
+                return True
+    return any(
+        _may_be(view, target, family)
+        for name, writes in program.other_writes.items()
+        if any((each, name) in program.own_writes for each in family)
+        for target, _ in writes
+    )
+
+
+def _changing_methods(view: View, family: set[int]) -> Iterator[str]:
+    """The methods of classes that set something on their object and are no part of how it is read."""
+    program = view.program
+    for owner in sorted(family):
+        module = program.module_of(owner)
+        for name, bound in module.scopes[owner & MASK].bindings.items():
+            row = module.nodes[bound[-1]]
+            if row[0] == "def" and name not in _READS and module.scopes[row[1]].writes:
+                yield name
+
+
+def _may_be(view: View, key: int, family: set[int]) -> bool:
+    atoms = view.program.atoms
+    return any(one >= FIRST and atoms.of[one][0] in ("i", "self") and atoms.of[one][1] in family for one in view.program.ask(key))
+
+
+def works_per_item(view: View, one: LoaderCall) -> bool:
+    """Whether there may be something to do for each item: in the dataset, or where a batch is put together."""
+    if one.loader.name in STREAMS:
+        return True
+    load = view.context.datasets.load(view.path(one.module), one.position)
+    in_memory = _is_in_memory(view, one)
+    if load is Load.NONE or in_memory:
+        return any(works_on_items(view, source) for source in view.loaders.option(one, "collate_fn").sources)
+    return True
+
+
+def _is_in_memory(view: View, one: LoaderCall) -> bool:
+    """A dataset that is a list, a range, or tensors in memory, as far as the program shows."""
+    value = _value(view, one)
+    atoms = view.program.atoms
+    found = [atoms.of[each] for each in value if each >= FIRST]
+    if any(fields[0] == "d" or (fields[0] == "view" and fields[1] != "items") for fields in found):
+        return True
+    return any(fields[0] in ("o", "x") and str(fields[1]).endswith(_IN_MEMORY) for fields in found)

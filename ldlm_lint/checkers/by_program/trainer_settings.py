@@ -1,0 +1,136 @@
+"""The settings of Trainers whose class or values another file gives, or whose value is the default of a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import extent, span_of
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.prediction_scripts import only_predicts
+from ldlm_lint.checkers.trainer_sections import of_call, of_class
+from ldlm_lint.checkers.trainer_settings import about
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.frameworks.sections import Setting, vocabulary
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
+from ldlm_lint.rules.data import (
+    DATALOADER_TOO_MANY_WORKERS,
+    IN_MAIN_PROCESS,
+    OPTIONS_WITHOUT_WORKERS,
+    PERSISTENT_WORKERS,
+    WITHOUT_PIN_MEMORY,
+)
+from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+from ldlm_lint.tables.training_arguments import WORDS as NAMED
+
+RULES = (
+    *(UNBOUNDED_CHECKPOINTS, EXCESSIVE_COLLECTIVE_TIMEOUT, OPTIMIZER_NOT_FUSED, FIND_UNUSED_PARAMETERS),
+    *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
+    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, WITHOUT_PIN_MEMORY),
+)
+# Whoever trains with one of the classes makes a Trainer.
+WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
+
+
+def find(view: View) -> Iterator[Finding]:
+    """What the arguments cost that calls anywhere in a training pass, and the defaults of classes that are derived elsewhere."""
+    for call, _ in view.ask.calls_of(TRAINING_ARGUMENTS):
+        module = view.program.module_of(call)
+        node = _node(view, module, module.table.sites[call & MASK].place, nodes.Call)
+        source = view.source(module)
+        if isinstance(node, nodes.Call) and not only_predicts(source.data):
+            section = of_call(source, node, _Told(view, call))
+            yield from about(section, node, view.options_of(source.path))
+    for owner in _derived(view):
+        module = view.program.module_of(owner)
+        node = _node(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
+        source = view.source(module)
+        if isinstance(node, nodes.ClassDef) and not only_predicts(source.data):
+            yield from about(of_class(source, node), node, view.options_of(source.path))
+
+
+def _derived(view: View) -> list[int]:
+    """The classes of the project that are derived from TrainingArguments, through whatever files."""
+    owners = {owner for classes in view.program.classes.values() for owner in classes}
+    return sorted(owner for owner in owners if view.program.outside_of(owner) & TRAINING_ARGUMENTS)
+
+
+def _node(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
+    """The tree's node of a call or class; that of a class may begin at its decorators."""
+    tree = view.context.trees.of(view.path(module))
+    here = (line_of(place), column_of(place))
+    for one in nodes_of(tree, kind) if tree is not None else ():
+        if here in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
+            return one
+    return None
+
+
+class _Told:
+    """What the program knows of the arguments of one call."""
+
+    def __init__(self, view: View, call: int) -> None:
+        self._view, self._call = view, call
+        self.is_complete = view.ask.argument(call, "").state is State.ABSENT
+
+    def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
+        """Put in the values that other files or the defaults of flags give, and the fields that a class of the project sets."""
+        source = self._view.source(self._view.program.module_of(self._call))
+        for name in sorted(vocabulary("transformers").fields):
+            given = settings.get(name)
+            if given is None or given.text is None:
+                argument = self._view.ask.argument(self._call, name)
+                setting = self._setting(source, call, name, argument, given)
+                if setting is not None:
+                    settings[name] = setting
+        for name in self._fields():
+            settings.setdefault(name, Setting(name, None, span_of(source, call), certain=False))
+
+    def _setting(self, source: Source, call: nodes.Call, name: str, argument: Argument, given: Setting | None) -> Setting | None:
+        if argument.state is State.ABSENT:
+            return None
+        old = given or Setting(name, None, span_of(source, call))
+        if argument.state is not State.GIVEN or not argument.sources:
+            return old
+        meaning = self._view.ask.meaning(*argument.sources)
+        if len(meaning.flags) == 1 and len(meaning.value) == 1:
+            return self._of_flag(old, meaning.flags[0])
+        return old if meaning.only is ... else old._replace(text=_text(meaning.only))
+
+    def _of_flag(self, old: Setting, key: int) -> Setting:
+        """The default of an option of the command line, which a user may override."""
+        ask = self._view.ask
+        flag = ask.flag(key)
+        default = ask.default_of(flag).only
+        if default is ... or default is None:
+            return old
+        note = Related(self._view.call_span(key), f"this is the default of `{flag.name}`")
+        related = (*old.related, note)
+        return old._replace(text=_text(default), certain=False, related=related, flag=flag.name.lstrip("-").replace("-", "_"))
+
+    def _fields(self) -> Iterator[str]:
+        """The fields that the project's classes between the call and transformers set: their defaults are reported at the class."""
+        program = self._view.program
+        module = program.module_of(self._call)
+        function = program.ask(module.base | module.nodes[self._call & MASK][1])
+        for fields in program.atoms.kinds(function, "c"):
+            for owner in program.order(fields[1]):
+                yield from program.module_of(owner).scopes[owner & MASK].bindings
+                yield from (name for one, name in program.own_writes if one == owner)
+
+
+def _text(value: object) -> str | None:
+    """A constant as a configuration file would write it; None for a text of which a part is not known."""
+    if value is None:
+        return ""
+    return None if isinstance(value, str) and "*" in value else str(value)

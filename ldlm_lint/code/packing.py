@@ -1,0 +1,70 @@
+"""Tables as bytes: for what remembers them, and for what has more of them than should stand in memory."""
+
+from __future__ import annotations
+
+import marshal
+from array import array
+from typing import Any
+
+from ldlm_lint.code.table import Guard, Loop, Scope, Site, Table
+
+FORM = 1
+"""The form of the bytes and of what they say; another number is unreadable to this version."""
+_SCOPE = tuple(name for name in Scope.__slots__)
+_SITE_FIELDS = len(Site._fields)
+
+
+def packed(table: Table) -> bytes:
+    """A table as bytes of `marshal`, which only the same version of Python is sure to read."""
+    sites = array("q")
+    for call, site in table.sites.items():
+        sites.append(call)
+        sites.extend(site)
+    return marshal.dumps((
+        FORM,
+        table.nodes,
+        array("q", table.places).tobytes(),
+        [tuple([getattr(scope, name) for name in _SCOPE]) for scope in table.scopes],
+        [tuple(one) for one in table.loops],
+        [tuple(one) for one in table.guards],
+        sites.tobytes(),
+        table.named,
+        table.imports,
+        table.aliases,
+        table.decorations,
+        table.updates,
+        table.maps,
+    ))  # fmt: skip
+
+
+def unpacked(data: bytes) -> Table:
+    """The table of some bytes; raises ValueError where they are none of this form."""
+    try:
+        fields: tuple[Any, ...] = marshal.loads(data)
+        if fields[0] != FORM:
+            raise ValueError(f"a table of form {fields[0]}")
+        return _restored(fields)
+    except (EOFError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError("no table") from error
+
+
+def _restored(fields: tuple[Any, ...]) -> Table:
+    table = Table()
+    _, table.nodes, places, scopes, loops, guards, sites, *rest = fields
+    # Numbers that large have no object of their own in an array.
+    table.places = array("q", places)
+    table.scopes = [_scope(values) for values in scopes]
+    table.loops = list(map(Loop._make, loops))
+    table.guards = list(map(Guard._make, guards))
+    numbers = array("q", sites)
+    step = _SITE_FIELDS + 1
+    table.sites = {numbers[at]: Site._make(numbers[at + 1 : at + step]) for at in range(0, len(numbers), step)}
+    table.named, table.imports, table.aliases, table.decorations, table.updates, table.maps = rest
+    return table
+
+
+def _scope(values: tuple[Any, ...]) -> Scope:
+    scope = Scope.__new__(Scope)
+    for name, value in zip(_SCOPE, values, strict=True):
+        setattr(scope, name, value)
+    return scope

@@ -1,0 +1,256 @@
+"""What a data loader is made with: its options, also through the constructors of the project's own loader classes, and its workers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ldlm_lint import tables
+from ldlm_lint.code.table import Node
+from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE
+from ldlm_lint.program.calls import BOUND, UNKNOWN
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Argument, Queries, State
+
+_POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
+_BRANCHES = {"phi": 1, "bool": 2}
+
+
+class Loader(NamedTuple):
+    """A loader: the call (key) that makes it, torch's or another package's class, and the project's class between them (0: none)."""
+
+    call: int
+    name: str
+    owner: int = 0
+
+
+class Way(NamedTuple):
+    """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
+
+    ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
+    the number to a parameter, 0 for none.
+    """
+
+    number: int | None
+    default: str = ""
+    giver: int = 0
+
+
+class LoaderOptions:
+    """The options of loaders."""
+
+    def __init__(self, ask: Queries) -> None:
+        self.ask = ask
+        self.program = ask.program
+
+    def option(self, loader: Loader, name: str) -> Argument:
+        """What a loader gets for an option of torch's loader."""
+        return self._given(loader.call, loader.owner, name, ())
+
+    def _given(self, call: int, owner: int, name: str, outer: tuple[int, ...]) -> Argument:
+        """What a call that makes an object of a class gives; ``outer`` are the calls of the constructors that it stands in."""
+        init = self._constructor(owner) if owner else 0
+        if not init:
+            return self._argument(call, name, outer)
+        inner = self._call_of_base(init)
+        if not inner:
+            return Argument(State.OPEN)
+        return self._given(inner, self._above(owner, init), name, (*outer, call))
+
+    def _constructor(self, owner: int) -> int:
+        """The ``__init__`` of a class of the project, 0 where it has none."""
+        return next((one for one in self.program.methods(owner, "__init__")), 0)
+
+    def _above(self, owner: int, init: int) -> int:
+        """The class of the project behind the one of a constructor, 0 where another package's comes next."""
+        order = self.program.order(owner)
+        at = self.program.owner.get(init)
+        behind = order[order.index(at) + 1 :] if at in order else []
+        return next((one for one in behind if self._constructor(one)), 0)
+
+    def _call_of_base(self, init: int) -> int:
+        """The one call of ``super().__init__`` in a constructor, 0 for none or several."""
+        module = self.program.module_of(init)
+        found = []
+        for call in module.scopes[init & MASK].calls:
+            function = module.nodes[module.nodes[call][1]]
+            if function[0] == "attr" and function[2] == "__init__":
+                found.append(module.base | call)
+        return found[0] if len(found) == 1 else 0
+
+    def _argument(self, call: int, name: str, outer: tuple[int, ...]) -> Argument:
+        if not outer:
+            return self.ask.argument(call, name, self._position(call, name))
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        for keyword, value in row[3]:
+            if keyword == name:
+                return self._translated(module, value, outer)
+        position = _POSITIONS.get(name)
+        for index, value in enumerate(row[2]):
+            given = module.nodes[value]
+            if given[0] == "star" and position is not None and index <= position:
+                return self._from_positions(module, given[1], position - index, name, outer)
+            if index == position:
+                return self._translated(module, value, outer)
+        return self._from_keywords(module, row, name, outer)
+
+    def _position(self, call: int, name: str) -> int | None:
+        module = self.program.module_of(call)
+        names = self.ask.names_of(self.program.ask(module.base | module.nodes[call & MASK][1]))
+        same = all(one.startswith(("torch.", "torchdata.", "webdataset.")) for one in names)
+        return _POSITIONS.get(name) if same or name == "dataset" else None
+
+    def _from_positions(self, module: Module, value: int, index: int, name: str, outer: tuple[int, ...]) -> Argument:
+        """What ``*args`` of a constructor hands on, and its keywords if it holds too little."""
+        row = module.plain(value)
+        call = outer[-1]
+        own = self.program.module_of(call)
+        if row[0] != "vararg":
+            return Argument(State.OPEN)
+        scope = module.scopes[row[1]]
+        given = own.nodes[call & MASK][2]
+        at = scope.positional - 1 + index
+        if any(own.nodes[one][0] == "star" for one in given[: at + 1]):
+            return Argument(State.OPEN)
+        if at < len(given):
+            return self._translated(own, given[at], outer[:-1])
+        inner = next(one for one in self._sites(module, row[1]))
+        return self._from_keywords(module, module.nodes[inner], name, outer)
+
+    def _sites(self, module: Module, scope: int) -> list[int]:
+        call = self._call_of_base(module.base | scope)
+        return [call & MASK]
+
+    def _from_keywords(self, module: Module, row: Node, name: str, outer: tuple[int, ...]) -> Argument:
+        """What ``**kwargs`` of a constructor hands on of the call that makes the object."""
+        for keyword, value in row[3]:
+            if keyword is not None:
+                continue
+            given = module.plain(value)
+            if given[0] != "kwarg":
+                keys = self.ask.mappings.keys_at(module.base | value)
+                if name in keys.entries:
+                    return Argument(State.GIVEN if name in keys.certain else State.MAYBE, tuple(keys.entries[name]))
+                if keys.is_open:
+                    return Argument(State.OPEN)
+                continue
+            changed = self.ask.mappings.keys_at(module.base | value)
+            found = self._keyword_of(outer, name) if name not in module.scopes[given[1]].params else Argument(State.ABSENT)
+            if found.state is State.ABSENT and name in changed.entries:
+                return Argument(State.MAYBE, tuple(changed.entries[name]))
+            if found.state is not State.ABSENT:
+                return found
+        return Argument(State.ABSENT)
+
+    def _keyword_of(self, outer: tuple[int, ...], name: str) -> Argument:
+        call = outer[-1]
+        if len(outer) == 1:
+            return self.ask.argument(call, name)
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        for keyword, value in row[3]:
+            if keyword == name:
+                return self._translated(module, value, outer[:-1])
+        return self._from_keywords(module, row, name, outer[:-1])
+
+    def _translated(self, module: Module, value: int, outer: tuple[int, ...]) -> Argument:
+        """An expression of a constructor: a parameter is what the call gives that makes the object, or its default."""
+        row = module.plain(value)
+        if row[0] != "param" or not outer:
+            return Argument(State.GIVEN, (module.base | value,))
+        function, name = module.base | row[1], row[2]
+        node = self.program.argument_node(outer[-1], function, BOUND, name)
+        if node is not None:
+            own = self.program.module_of(node)
+            if own.nodes[node & MASK][0] == "star":
+                return Argument(State.OPEN)
+            return self._translated(own, node & MASK, outer[:-1])
+        given = self._keyword_of(outer, name)
+        if given.state is not State.ABSENT:
+            return given
+        default = module.scopes[row[1]].defaults.get(name)
+        return Argument(State.GIVEN, (module.base | default,)) if default is not None else Argument(State.OPEN)
+
+    def ways(self, argument: Argument) -> list[Way]:
+        """The numbers that a number of workers may be, by the ways on which it comes."""
+        return [way for source in argument.sources for way in self._ways(source, "", set())]
+
+    def _ways(self, key: int, default: str, seen: set[int]) -> list[Way]:
+        if key in seen:
+            return []
+        seen.add(key)
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        kind = row[0]
+        if kind in _BRANCHES and (kind == "phi" or row[1] == "Or"):
+            return [way for one in row[_BRANCHES[kind]] for way in self._ways(module.base | one, default, seen)]
+        if kind == "choice":
+            return [way for one in row[2:4] for way in self._ways(module.base | one, default, seen)]
+        if kind == "copy":
+            return self._ways(module.base | row[1], default, seen)
+        if kind == "param":
+            return self._ways_of_parameter(module, row, default, seen)
+        return self._ways_of_value(key, default)
+
+    def _ways_of_parameter(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
+        program = self.program
+        function, name = module.base | row[1], row[2]
+        written = module.scopes[row[1]].defaults.get(name)
+        program.ask(("callers", function))
+        edges = sorted(program.ask(("edges", function)))
+        ways = []
+        if not edges and written is not None:
+            ways += self._ways(module.base | written, default or "parameter", seen)
+        elif not edges:
+            ways.append(Way(None))
+        for edge in edges:
+            node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            if node is not None and program.module_of(node).nodes[node & MASK][0] != "star":
+                ways += [way if way.giver else way._replace(giver=edge >> 2) for way in self._ways(node, default, seen)]
+                continue
+            given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
+            if given.state is State.ABSENT and written is not None:
+                ways += self._ways(module.base | written, default or "parameter", seen)
+            elif given.sources:
+                ways += [way for one in given.sources for way in self._ways(one, default, seen)]
+            else:
+                ways.append(Way(None))
+        return ways
+
+    def _ways_of_value(self, key: int, default: str) -> list[Way]:
+        value = self.program.ask(key)
+        atoms = self.program.atoms
+        ways = []
+        for one in sorted(value):
+            fields = atoms.of[one] if one >= FIRST else ("",)
+            if fields[0] == "k" and fields[1].__class__ is int:
+                ways.append(Way(fields[1], default))
+            elif fields[0] == "flag":
+                ways.append(self._way_of_flag(fields[1]))
+            elif one == FALSE:
+                ways.append(Way(0, default))
+            elif one in (HOST, TRUE, NONE) or fields[0]:
+                ways.append(Way(None, default))
+        return ways or self._ways_by_name(key) or [Way(None, default)]
+
+    def _way_of_flag(self, call: int) -> Way:
+        flag = self.ask.flag(call)
+        known = self.ask.default_of(flag)
+        number = known.only
+        return Way(number if number.__class__ is int else None, flag.name, call)
+
+    def _ways_by_name(self, key: int) -> list[Way]:
+        """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] != "attr" or self.program.ask(module.base | row[1]):
+            return []
+        program = self.program
+        flags = [call for call in program.calls.get("add_argument", ()) if destination(self.ask.flag(call).name) == row[2]]
+        own = [call for call in flags if program.module_of(call) is module]
+        return [self._way_of_flag(call) for call in own or flags]
+
+
+def destination(flag: str) -> str:
+    """The attribute that an option is stored as by default."""
+    return flag.lstrip("-").replace("-", "_")

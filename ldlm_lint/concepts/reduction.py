@@ -1,0 +1,140 @@
+"""Who decides whether the gradients of a training's steps are reduced: facts about its loop, never words of a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.queries import Queries, State
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.training import Training
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
+
+_SCOPES = ("no_sync", "accumulate", "set_requires_gradient_sync", "set_requires_all_reduce", "set_is_last_backward")
+_FLAG = "require_backward_grad_sync"
+_DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
+_SHARDS = (
+    "fully_shard",
+    "FullyShardedDataParallel",
+    "FSDP",
+)
+_ENGINES = frozenset({"accelerate.Accelerator"})
+
+
+class Reduction:
+    """What takes care of the reduction in the steps of a program."""
+
+    def __init__(self, training: Training, ask: Queries) -> None:
+        self.training = training
+        self.program: Program = training.program
+        self.ask = ask
+
+    def is_taken_care_of(self, module: Module) -> bool:
+        """Whether something in the programs that a module takes part in decides on the reduction by itself.
+
+        That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
+        """
+        near = self._programs_of(module)
+        return (
+            any(self._sets_flag(one) for one in near)
+            or any(self._reaches(name, near) for name in _SCOPES)
+            or any(self._is_called(name, near) for name in _SHARDS)
+            or self._has_static_graph(near)
+            or any(self._makes(call, near) for call, _ in self.ask.calls_of(_ENGINES))
+        )
+
+    def _programs_of(self, module: Module) -> set[int]:
+        """The modules that import a module, and all that these import: it takes part in nothing else."""
+        links = self._links()
+        importers: dict[int, set[int]] = {}
+        for index, linked in links.items():
+            for target in linked:
+                importers.setdefault(target, set()).add(index)
+        above = _closure({module.index}, importers)
+        tops = {one for one in above if not importers.get(one)} or above
+        return _closure(tops, links)
+
+    def _links(self) -> dict[int, set[int]]:
+        return {one.index: self.program.modules.linked(one) for one in self.program.live}
+
+    def _sets_flag(self, index: int) -> bool:
+        """Whether a function that a step reaches sets DDP's flag."""
+        module = self.program.modules.all[index]
+        return any(
+            name == _FLAG and (module.base | number) in self.training.reached
+            for number, scope in enumerate(module.scopes)
+            for _, name, _, _ in scope.writes
+        )
+
+    def _reaches(self, name: str, near: set[int]) -> bool:
+        """Whether a step makes a call of this name, wherever a context manager for it is chosen."""
+        for call in self.program.calls.get(name, ()):
+            module = self.program.module_of(call)
+            function = self.program.function_of(call)
+            loops = self.training.reached.get(function)
+            if module.index in near and loops is not None and self._runs(module, call, function, loops):
+                return True
+        return False
+
+    def _runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
+        site = module.table.sites[call & MASK]
+        if None in loops:
+            return True
+        loop = site.loop
+        while loop >= 0:
+            if loop in loops:
+                return True
+            loop = module.table.loops[loop].parent
+        # Bound before the loop: ``scope = model.no_sync``.
+        return False
+
+    def _is_called(self, name: str, near: set[int]) -> bool:
+        """Whether code that somebody runs shards a model."""
+        for call in self.program.calls.get(name, ()):
+            if self.program.module_of(call).index in near and self.is_run(self.program.function_of(call)):
+                return True
+        return False
+
+    def is_run(self, function: int) -> bool:
+        """Whether a function is called, by whomever the program shows; the module's own code always is.
+
+        A function that no module imports beside its own is an entry of its own: it is run by somebody who is not shown.
+        """
+        seen: set[int] = set()
+        todo = [function]
+        while todo:
+            one = todo.pop()
+            if one & MASK == 0:
+                return True
+            if one in seen:
+                continue
+            seen.add(one)
+            self.program.ask(("callers", one))
+            todo += [self.program.function_of(edge >> 2) for edge in self.program.ask(("edges", one))]
+            if one in self.training.steps or one in self.training.reached:
+                return True
+        return False
+
+    def _has_static_graph(self, near: set[int]) -> bool:
+        for call, _ in self.ask.calls_of(_DDP):
+            argument = self.ask.argument(call, "static_graph")
+            if self.program.module_of(call).index not in near or argument.state in (State.ABSENT, State.OPEN):
+                continue
+            if self.ask.meaning(*argument.sources).only is not False:
+                return True
+        return any(self._reaches(name, near) for name in ("_set_static_graph",))
+
+    def _makes(self, call: int, near: set[int]) -> bool:
+        return self.program.module_of(call).index in near
+
+
+def _closure(start: set[int], links: dict[int, set[int]]) -> set[int]:
+    seen, todo = set(start), list(start)
+    while todo:
+        for one in links.get(todo.pop(), ()):
+            if one not in seen:
+                seen.add(one)
+                todo.append(one)
+    return seen

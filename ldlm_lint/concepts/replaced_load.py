@@ -1,0 +1,88 @@
+"""Which functions a program puts in the place of `torch.load`, and whether they decide what the caller has left open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.program.atoms import FIRST, MASK
+
+if TYPE_CHECKING:
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
+
+_OPTION = "weights_only"
+_LOADS = frozenset({"torch.load", "torch.serialization.load"})
+
+
+class ReplacedLoad:
+    """The replacements of `torch.load` in a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def decides_for(self, module: Module) -> bool:
+        """Whether a replacement is in force where a module runs, and says ``weights_only`` itself."""
+        return any(self._decides(value) and self._is_in_force(place, module) for place, value in self._replacements())
+
+    def _replacements(self) -> Iterator[tuple[int, int]]:
+        """Where ``torch.load`` is set (a key in the module), and the value that it gets."""
+        program = self.program
+        for target, value in program.other_writes.get("load", ()):
+            if self._is_torch(target):
+                yield target, value
+        for call in program.calls.get("setattr", ()):
+            module = program.module_of(call)
+            args = module.nodes[call & MASK][2]
+            if len(args) == 3 and self._is_torch(module.base | args[0]):
+                texts = program.atoms.texts(program.ask(module.base | args[1]))
+                if texts == {"load"}:
+                    yield call, module.base | args[2]
+
+    def _is_torch(self, key: int) -> bool:
+        return any(fields[1] in ("torch", "torch.serialization") for fields in self.program.atoms.kinds(self.program.ask(key), "x"))
+
+    def _decides(self, value: int) -> bool:
+        """Whether a replacement gives the option to the original, or reads it by itself."""
+        program = self.program
+        found = program.ask(value)
+        for one in sorted(found):
+            fields = program.atoms.of[one] if one >= FIRST else ("",)
+            if fields[0] == "partial":
+                module = program.module_of(fields[1])
+                if any(name == _OPTION for name, _ in module.nodes[fields[1] & MASK][3]):
+                    return True
+            elif fields[0] in ("f", "b") and self._function_decides(fields[1]):
+                return True
+        # What is nothing that the program shows may decide anything; the original function does not.
+        return not found
+
+    def _function_decides(self, function: int) -> bool:
+        module = self.program.module_of(function)
+        scope = module.scopes[function & MASK]
+        if any(name == _OPTION for call in scope.calls for name, _ in module.nodes[call][3]):
+            return True
+        names = (module.nodes[call][2][0] for call in scope.calls if module.nodes[call][2])
+        if any(module.nodes[one] == ("const", _OPTION) for one in names):
+            # ``kwargs.setdefault("weights_only", False)``
+            return True
+        return any(event[0] == "store" and module.nodes[module.nodes[event[1]][2]] == ("const", _OPTION) for event in scope.events)
+
+    def _is_in_force(self, place: int, module: Module) -> bool:
+        """Whether the module that replaces the function runs in a program that a module takes part in."""
+        modules = self.program.modules
+        own = self.program.module_of(place).index
+        if own == module.index or own in modules.linked(module):
+            return True
+        links = {one.index: modules.linked(one) for one in self.program.live}
+        return any({own, module.index} <= _below(index, links) for index in links)
+
+
+def _below(index: int, links: dict[int, set[int]]) -> set[int]:
+    seen, todo = {index}, [index]
+    while todo:
+        for one in links.get(todo.pop(), ()):
+            if one not in seen:
+                seen.add(one)
+                todo.append(one)
+    return seen

@@ -1,0 +1,92 @@
+"""Branches that set anew what their own test compares, such as the count or the clock time of the last report.
+
+    if time.time() - shown > 10:  # what stands here runs now and then
+        shown = time.time()
+
+The next steps compare with the new value, so the branch is one of a few steps, like one under the remainder of a count.
+"""
+
+from __future__ import annotations
+
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+
+_ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
+
+
+class Restarts:
+    """Which guards stand before such a branch."""
+
+    def __init__(self) -> None:
+        self._bound: dict[int, dict[int, list[int]]] = {}
+        self._known: dict[int, bool] = {}
+
+    def of(self, module: Module, test: int, guard: int, function: int) -> bool:
+        """Whether a comparison in a test reads what its own branch sets for the next round of a loop."""
+        key = module.base | guard
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._of(module, test, guard, function)
+        return known
+
+    def _of(self, module: Module, test: int, guard: int, function: int) -> bool:
+        carried = {number for one in _compared(module, test) for number in _carried(module, one)}
+        if not carried:
+            return False
+        bound = self._bound_in(module, function)
+        return any(_is_under(module, at, guard) for number in carried for at in bound.get(number, ()))
+
+    def _bound_in(self, module: Module, function: int) -> dict[int, list[int]]:
+        """The guards under which the values of a function's names are bound, by their nodes."""
+        found = self._bound.get(function)
+        if found is None:
+            found = self._bound[function] = {}
+            for kind, node, _, guard, _, _ in module.scopes[function & MASK].events:
+                if kind in ("bind", "add"):
+                    found.setdefault(node, []).append(guard)
+        return found
+
+
+def _compared(module: Module, test: int) -> set[int]:
+    """What the ordering comparisons of a test compare, through ``and``, ``or``, ``not`` and arithmetic."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    todo = [(test, False)]
+    while todo:
+        number, is_compared = todo.pop()
+        if number in (found if is_compared else seen):
+            continue
+        (found if is_compared else seen).add(number)
+        row = module.nodes[number]
+        if is_compared:
+            todo += [(one, True) for one in row[2:4]] if row[0] == "op" else []
+        elif row[0] == "bool":
+            todo += [(one, False) for one in row[2]]
+        elif row[0] in ("not", "copy"):
+            todo.append((row[1], False))
+        elif row[0] == "cmp" and _ORDERED.issuperset(row[1]):
+            todo += [(one, True) for one in (row[2], *row[3])]
+    return found
+
+
+def _carried(module: Module, number: int) -> set[int]:
+    """What a name may hold from an earlier round of a loop, the way of other branches included."""
+    if module.nodes[number][0] not in ("phi", "copy"):
+        return set()
+    found: set[int] = set()
+    todo = [number]
+    while todo:
+        row = module.nodes[todo.pop()]
+        for one in row[1] if row[0] == "phi" else (row[1],) if row[0] == "copy" else ():
+            if one not in found:
+                found.add(one)
+                todo.append(one)
+    return found
+
+
+def _is_under(module: Module, guard: int, outer: int) -> bool:
+    while guard >= 0:
+        if guard == outer:
+            return True
+        guard = module.table.guards[guard].parent
+    return False

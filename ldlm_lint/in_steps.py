@@ -1,0 +1,108 @@
+"""The waits of one training step together: in the order in which they run, with how often each runs and what it adds to the wait before.
+
+That rests on all findings of a step, so it is told after the project has decided on each of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.model import Finding, InStep, Severity, Span
+from ldlm_lint.projects import Projects
+from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP, after_a_wait
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.wait_order import Row, WaitOrder
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.project.questions import Context
+
+_Placed = tuple[Finding, "Row | None"]
+
+
+def arranged(findings: Sequence[Finding], projects: Projects) -> list[Finding]:
+    """The findings, those that are waits of a training step with their place in it."""
+    contexts: dict[int, tuple[Context, dict[int, tuple[Finding, Span]]]] = {}
+    for number, finding in enumerate(findings):
+        told = _told_step(finding)
+        if told is not None:
+            context = projects.of(finding.span.path)
+            contexts.setdefault(id(context), (context, {}))[1][number] = finding, told
+    found = list(findings)
+    for context, waits in contexts.values():
+        for number, finding in _placed(context, waits, projects):
+            found[number] = finding
+    return found
+
+
+def _told_step(finding: Finding) -> Span | None:
+    """The line that begins the step, as the finding's own note tells."""
+    if finding.rule != HOST_SYNC_IN_TRAINING_LOOP.symbol:
+        return None
+    return next((one.span for one in finding.related if one.message == RUNS_IN_EVERY_STEP), None)
+
+
+def _placed(context: Context, waits: Mapping[int, tuple[Finding, Span]], projects: Projects) -> Iterator[tuple[int, Finding]]:
+    """The waits of a project with their places; where the program gives out, in the order of their files."""
+    path = next(iter(waits.values()))[0].span.path
+    try:
+        with projects.clock(path).running(len(context.project.files)):
+            yield from [one for step in _steps(context, waits) for one in _ordered(context, *step)]
+    except OverBudgetError:
+        for order, (number, (finding, step)) in enumerate(sorted(waits.items(), key=lambda one: one[1][0].order), 1):
+            yield number, finding._replace(in_step=InStep(step, order))
+
+
+def _steps(context: Context, waits: Mapping[int, tuple[Finding, Span]]) -> Iterator[tuple[Span, dict[int, _Placed]]]:
+    """The waits by their steps: by the program's, where it knows one, so that one step has one name."""
+    order = context.wait_order
+    steps: dict[Span, dict[int, _Placed]] = defaultdict(dict)
+    for number, (finding, told) in waits.items():
+        row = order.row_at(finding.span.path, finding.span.start)
+        known = order.step(row) if row is not None else None
+        step = _line_span(context, *known) if known is not None else told
+        steps[step][number] = finding, row if known is not None else None
+    yield from steps.items()
+
+
+def _ordered(context: Context, step: Span, waits: Mapping[int, _Placed]) -> Iterator[tuple[int, Finding]]:
+    order = context.wait_order
+    before: list[_Placed] = []
+    for place, number in enumerate(sorted(waits, key=lambda number: _key(order, *waits[number])), 1):
+        finding, row = waits[number]
+        per, loop = order.frequency(row) if row is not None else ("step", None)
+        earlier = _already_waited(order, row, reversed(before))
+        repeated = _line_span(context, *loop) if loop is not None else None
+        before.append((finding, row))
+        in_step = InStep(step, place, per, repeated, earlier.span if earlier is not None else None)
+        yield number, (finding if earlier is None else _lowered(context, finding, earlier))._replace(in_step=in_step)
+
+
+def _lowered(context: Context, finding: Finding, earlier: Finding) -> Finding:
+    """A wait that adds nothing to an earlier one."""
+    line = context.project.data(earlier.span.path)[: earlier.span.start].count(b"\n") + 1
+    args = dict(finding.args) | {"wait": after_a_wait(line)}
+    return finding._replace(level=Severity.INFO, args=tuple(sorted(args.items())))
+
+
+def _key(order: WaitOrder, finding: Finding, row: Row | None) -> tuple[object, ...]:
+    """What runs first comes first; a place that the program does not know comes last."""
+    return (row is None, order.path(row) if row is not None else (), finding.order)
+
+
+def _already_waited(order: WaitOrder, row: Row | None, before: Iterable[_Placed]) -> Finding | None:
+    """The last wait before a row that leaves it nothing to wait for."""
+    if row is None:
+        return None
+    return next((finding for finding, earlier in before if earlier is not None and order.follows(earlier, row)), None)
+
+
+def _line_span(context: Context, module: Module, place: int) -> Span:
+    from ldlm_lint.code.table import line_of
+
+    return context.line_span(context.view.path(module), line_of(place))
+
+
+__all__ = ["arranged"]

@@ -1,0 +1,49 @@
+"""In which code the findings of a run stand: the project's own, some that was copied in, some that no program reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.projects import Projects
+from ldlm_lint.select import LINTER_FAMILY
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Finding
+    from ldlm_lint.project.questions import Context
+    from ldlm_lint.reach import Standing
+
+
+def placed(findings: Iterable[Finding], projects: Projects) -> list[Finding]:
+    """The findings, those in code that counts little with their `Standing`; a file that cannot be read is said as loud as ever."""
+    from ldlm_lint.project.unreached import merged
+
+    found = [(finding, _standing(finding, projects)) for finding in findings]
+    shorter = merged(standing for _, standing in found if standing is not None)
+    return [
+        finding if standing is None else finding._replace(standing=shorter.get(standing, standing))
+        for finding, standing in found
+    ]
+
+
+def _standing(finding: Finding, projects: Projects) -> Standing | None:
+    from ldlm_lint.project.texts import ChangedError
+
+    path = finding.span.path
+    if finding.code[1:3] == LINTER_FAMILY:
+        return None
+    context = projects.of(path)
+    try:
+        with projects.clock(path).running(len(context.project.files)):
+            return context.copied.standing(path) or _unreached(finding, context)
+    except (ChangedError, OverBudgetError):
+        # A finding of which this cannot be told counts in full.
+        return None
+
+
+def _unreached(finding: Finding, context: Context) -> Standing | None:
+    path = finding.span.path
+    if path not in context.project.files:
+        return None
+    return context.unreached.standing(path, context.project.data(path).count(b"\n", 0, finding.span.start) + 1)

@@ -1,0 +1,126 @@
+"""Records: dataclasses, named tuples, models of pydantic and attrs, whose fields are what their constructors are given.
+
+Their constructors stand nowhere: a class declares its fields in order, each with or without a default.
+"""
+
+from __future__ import annotations
+
+from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
+from ldlm_lint.program.index import Index
+from ldlm_lint.program.modules import Module
+
+_DECORATORS = frozenset({"dataclass", "()dataclass", "define", "()define", "frozen", "()frozen", "attrs", "()attrs"})
+_BASES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple", "pydantic.BaseModel", "pydantic.BaseSettings"})
+OPEN_RECORDS = frozenset({"SimpleNamespace", "Namespace", "EasyDict", "AttrDict", "Munch", "Box", "ConfigDict"})
+"""Classes of other packages, by last name, whose objects take any attribute, those of their constructor's keywords first."""
+_DEFAULTS = ("default", "factory", "default_factory")
+
+
+class Records(Index):
+    """What fields of records may be."""
+
+    def order(self, owner: int) -> list[int]:
+        """A class and its bases of the project, nearest first."""
+        raise NotImplementedError
+
+    def is_record(self, owner: int) -> bool:
+        """Whether a class gets its constructor from the fields that it declares."""
+        module = self.module_of(owner)
+        scope = module.scopes[owner & MASK]
+        if "__init__" in scope.bindings:
+            return False
+        decorated = any(module.last_name(one) in _DECORATORS for one in scope.decorators)
+        return decorated or any(not _BASES.isdisjoint(self.outside_bases.get(one, ())) for one in self.order(owner))
+
+    def is_field(self, owner: int, name: str) -> bool:
+        """Whether an attribute of a class is a field of a record."""
+        return self.is_record(owner) and name in self.fields_of(owner)
+
+    def fields_of(self, owner: int) -> list[str]:
+        """The fields in the order of the constructor's parameters: those of the bases first."""
+        fields: dict[str, None] = {}
+        for one in reversed(self.order(owner)):
+            fields.update(dict.fromkeys(self.module_of(one).scopes[one & MASK].annotations))
+        return list(fields)
+
+    def constructions(self, owner: int) -> list[int]:
+        """The calls that make objects of exactly this class."""
+        name = self.module_of(owner).scopes[owner & MASK].name
+        made = self.atoms.atom("c", owner)
+        calls = {call for one in (name, *sorted(self.aliases.get(name, ()))) for call in self.calls.get(one, ())}
+        return [call for call in sorted(calls) if made in self.closed(self._function_of(call))]
+
+    def _function_of(self, call: int) -> int:
+        module = self.module_of(call)
+        return module.base | module.nodes[call & MASK][1]
+
+    def field(self, owner: int, name: str) -> Value:
+        """Question ``("field", class, name)``: what the constructions of a record give for a field, and its default if one does not."""
+        if not self.is_field(owner, name):
+            return NOTHING
+        fields = self.fields_of(owner)
+        calls = self.constructions(owner)
+        value, is_left = NOTHING, not calls
+        for call in calls:
+            given, is_given = self._given_for_field(call, fields.index(name), name)
+            value |= given
+            is_left |= not is_given
+        return value | self._default_of_field(owner, name) if is_left else value
+
+    def _given_for_field(self, call: int, index: int, name: str) -> tuple[Value, bool]:
+        module = self.module_of(call)
+        row = module.nodes[call & MASK]
+        for keyword, given in row[3]:
+            if keyword == name:
+                return self.closed(module.base | given), True
+        for position, given in enumerate(row[2][: index + 1]):
+            if module.nodes[given][0] == "star":
+                return NOTHING, False
+            if position == index:
+                return self.closed(module.base | given), True
+        value = NOTHING
+        for keyword, given in row[3]:
+            if keyword is None:
+                value |= self.item(self.closed(module.base | given), name)
+        return value, bool(value)
+
+    def _default_of_field(self, owner: int, name: str) -> Value:
+        for one in self.order(owner):
+            module = self.module_of(one)
+            bound = module.scopes[one & MASK].bindings.get(name, ())
+            if bound:
+                return frozenset().union(*(self._default(module, number) for number in bound))
+        return NOTHING
+
+    def _default(self, module: Module, number: int) -> Value:
+        """A default as it is written, or inside of ``field(default=…)``."""
+        row = module.nodes[number]
+        if row[0] == "call":
+            given = dict(row[3])
+            for keyword in _DEFAULTS:
+                if keyword in given:
+                    value = self.closed(module.base | given[keyword])
+                    return value if keyword == "default" else self._made_by(value)
+        return self.closed(module.base | number)
+
+    def _made_by(self, factory: Value) -> Value:
+        """What a factory of defaults makes, where it is a class of the project."""
+        classes = [self.atoms.of[one] for one in factory if one >= FIRST and self.atoms.of[one][0] == "c"]
+        return frozenset(self.atoms.atom("i", fields[1]) for fields in classes)
+
+    def attribute_of_open_record(self, container: int, name: str) -> Value:
+        """What an attribute of a namespace may be: what it was made with, and what is set on it anywhere."""
+        place = self.atoms.of[container][1]
+        module = self.module_of(place)
+        row = module.nodes[place & MASK]
+        if row[0] != "call" or module.last_name(row[1]) not in OPEN_RECORDS:
+            return NOTHING
+        value = self.get(("content", place, name))
+        for target, written in self.other_writes.get(name, ()):
+            if container in self.get(target):
+                value |= self.get(written)
+        return value
+
+    def item(self, value: Value, key: object) -> Value:
+        """What ``value[key]`` may be; any item for None."""
+        raise NotImplementedError

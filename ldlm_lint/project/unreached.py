@@ -1,0 +1,214 @@
+"""Functions and classes that no program of a project reaches: their module is imported, and nothing that runs mentions them.
+
+A program is a file that nobody imports and that does something by itself. Everything that is not known for certain counts as
+reached: what tests, configurations or scripts mention, what a decorator may have kept, what is looked up by a computed name, what
+a package offers to others, and whatever is imported by a file that is no program.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.builds import build_texts
+from ldlm_lint.python.mentions import NOTHING, Mentions, Part, mentions_in
+from ldlm_lint.python.skim import holds_any
+from ldlm_lint.python.syntax import syntax_of
+from ldlm_lint.reach import Reach, Standing
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.filesets import FileSet
+    from ldlm_lint.project.index import Project
+
+# What may run or look up code by a name that nobody can read.
+_COMPUTED = lazily(
+    rb"import_module\((?![ \t\n]*[\"'][\w.]+[\"'][ \t\n]*[,)])|__import__\((?![ \t\n]*[\"'])|sys\.modules"
+    rb"|exec\((?<![\w.]exec\()|eval\((?<![\w.]eval\()|globals\(\)|locals\(\)"
+)
+_COMPUTED_WORDS = (b"import_module(", b"__import__(", b"sys.modules", b"exec(", b"eval(", b"globals()", b"locals()")
+# A module whose names are looked up: the name of the module decides which of them are reached.
+_LOOKED_UP = (
+    (lazily(rb"(\w+)\.__dict__"), b".__dict__"),
+    (lazily(rb"(?:get|has)attr\((\w+)[ \t]*,[ \t\n]*(?![\"'])"), b"attr("),
+    (lazily(rb"vars\((\w+)\)"), b"vars("),
+    (lazily(rb"dir\((\w+)\)"), b"dir("),
+    (lazily(rb"getmembers\((\w+)"), b"getmembers("),
+)
+_SUBCLASSES = lazily(rb"__init_subclass__|__subclasses__|metaclass[ \t]*=")
+_SUBCLASSES_WORDS = (b"subclass", b"metaclass")
+_INIT = "/__init__.py"
+_MAIN = b"__main__"
+
+
+class Unreached:
+    """Tells which parts of a project's files no program reaches."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._root = project.root.rstrip("/")
+        self._mentions: dict[str, Mentions] = {}
+        self._known: dict[str, bool] = {}
+        self._names: dict[str, bool] = {}
+        self._lookups: dict[str, frozenset[str]] = {}
+
+    def standing(self, path: str, line: int) -> Standing | None:
+        """What is known of the code at a line of a file, where no program reaches it; else None."""
+        if path not in self._project.plain or is_notebook(path) or not self._is_known(path):
+            return None
+        part = self._of(path).part_at(line)
+        if part is None or self._runs(path, part) or self._is_reached(part.name):
+            return None
+        return Standing(Reach.UNREACHED, path)
+
+    def _of(self, path: str) -> Mentions:
+        if path not in self._mentions:
+            self._mentions[path] = self._read(path)
+        return self._mentions[path]
+
+    def _read(self, path: str) -> Mentions:
+        """What a file mentions; one that cannot be read may mention anything, and nothing is said of its parts."""
+        try:
+            tree = syntax_of(Source.from_bytes(path, self._project.data(path), Kind.PYTHON))
+        except UnreadableError:
+            return NOTHING
+        return NOTHING if tree is None else mentions_in(tree)
+
+    def _is_known(self, path: str) -> bool:
+        """Whether all programs that import a file are known, and none of them looks code up by names that cannot be read."""
+        if path not in self._known:
+            self._known[path] = self._has_known_programs(path)
+        return self._known[path]
+
+    def _has_known_programs(self, path: str) -> bool:
+        project = self._project
+        if self._is_offered(path):
+            return False
+        importers = project.importers(path) & project.plain
+        programs = [one for one in importers if one != path and self._begins(one)]
+        if not programs or not all(map(self._acts, programs)):
+            return False
+        used = project.reach_of_all(programs)
+        if project.any_that(used, "computes-names", self._computes):
+            return False
+        return not any(path in self._looked_up(one) for one in used)
+
+    def _begins(self, path: str) -> bool:
+        """Whether nobody imports a file, or it is a program besides."""
+        return path not in self._imported or _MAIN in self._project.data(path)
+
+    def _acts(self, path: str) -> bool:
+        """Whether a file does something when it is run: else who takes what from it is not known."""
+        return _MAIN in self._project.data(path) or self._of(path).acts
+
+    @cached_property
+    def _imported(self) -> FileSet:
+        project = self._project
+        return project.universe.joined(*(project.imported_by(path) for path in project.plain))
+
+    def _is_offered(self, path: str) -> bool:
+        """Whether a file belongs to a package that is built for others to import, or is named by its build."""
+        if not self._builds:
+            return False
+        module = posixpath.basename(path).removesuffix(".py").encode()
+        if any(module in text for text in self._builds):
+            return True
+        folder = posixpath.dirname(path)
+        while folder != self._root and folder.startswith(self._root):
+            if folder + _INIT in self._project.files or posixpath.basename(folder) == "src":
+                return True
+            folder = posixpath.dirname(folder)
+        return False
+
+    @cached_property
+    def _builds(self) -> tuple[bytes, ...]:
+        return build_texts(self._project)
+
+    def _computes(self, path: str) -> bool:
+        data = self._project.data(path)
+        return holds_any(data, _COMPUTED_WORDS) and _COMPUTED.search(data) is not None
+
+    def _looked_up(self, path: str) -> frozenset[str]:
+        """The files whose names a file looks up one by one, by a name that it computes."""
+        if path not in self._lookups:
+            self._lookups[path] = self._find_looked_up(path)
+        return self._lookups[path]
+
+    def _find_looked_up(self, path: str) -> frozenset[str]:
+        project, data = self._project, self._project.data(path)
+        names = {name.decode(errors="replace") for pattern, word in _LOOKED_UP if word in data for name in pattern.findall(data)}
+        found: set[str] = set()
+        for imported in project.skim(path).bound if names else ():
+            last = imported.rpartition(".")[2]
+            # What is imported under another name may be called anything.
+            if names.isdisjoint((last, imported.lstrip(".").partition(".")[0])) and last not in project.skim(path).renamed:
+                continue
+            module = project.resolve(path, imported)
+            if module is not None and not module[1]:
+                found |= {module[0], *project.imported_by(module[0])}
+        return frozenset(found)
+
+    def _is_reached(self, name: str) -> bool:
+        """Whether anything that runs mentions a name, directly or by way of what it mentions."""
+        if name not in self._names:
+            self._names[name] = True
+            seen: set[str] = set()
+            reached = self._leads_to_running(name, seen)
+            self._names[name] = reached
+            if not reached:
+                # Nothing that mentions one of these runs either.
+                self._names.update(dict.fromkeys(seen, False))
+        return self._names[name]
+
+    def _leads_to_running(self, name: str, seen: set[str]) -> bool:
+        waiting = [name]
+        while waiting:
+            wanted = waiting.pop()
+            if wanted in seen:
+                continue
+            seen.add(wanted)
+            if self._is_mentioned_outside(wanted):
+                return True
+            for path in self._holding(wanted):
+                mentions = self._of(path)
+                if mentions is NOTHING or wanted in mentions.own.words or self._project.is_test(path):
+                    return True
+                for part in mentions.parts:
+                    if part.name != wanted and wanted in part.code.words:
+                        if self._runs(path, part):
+                            return True
+                        waiting.append(part.name)
+        return False
+
+    def _runs(self, path: str, part: Part) -> bool:
+        """Whether a part of a file runs for all that is known, whatever mentions it."""
+        kept = part.announced or (part.derived and self._keeps_subclasses)
+        return kept or not self._is_known(path) or self._names.get(part.name, False)
+
+    @cached_property
+    def _keeps_subclasses(self) -> bool:
+        """Whether a class of the project learns of the classes that are derived from it."""
+        texts = (self._project.data(path) for path in self._project.universe.paths)
+        return any(holds_any(data, _SUBCLASSES_WORDS) and _SUBCLASSES.search(data) for data in texts)
+
+    def _holding(self, name: str) -> Iterator[str]:
+        word = name.encode()
+        return (path for path in self._project.universe.paths if word in self._project.data(path))
+
+    def _is_mentioned_outside(self, name: str) -> bool:
+        """Whether a script, a configuration or a file of another kind holds the word."""
+        return any(name.encode() in self._project.data(path) for path in self._project.others)
+
+
+def merged(standings: Iterable[Standing]) -> dict[Standing, Standing]:
+    """What a report names for unreached code: the folder where several of its files are concerned, else the file."""
+    unreached = {one for one in standings if one.reach is Reach.UNREACHED}
+    folders: dict[str, int] = {}
+    for one in unreached:
+        folder = posixpath.dirname(one.area)
+        folders[folder] = folders.get(folder, 0) + 1
+    return {one: one._replace(area=f"{folder}/") for one in unreached if folders[folder := posixpath.dirname(one.area)] > 1}

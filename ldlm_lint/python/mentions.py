@@ -1,0 +1,163 @@
+"""Which names the parts of a Python file mention: the code of the module itself, and each function and class at its top level.
+
+Every word that may stand for a name counts: reads, attributes, keywords, what texts hold. An import alone mentions nothing, unless
+it gives the name another one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+from ldlm_lint.patterns import lazily
+
+_WORD = lazily(r"[A-Za-z_]\w*")
+# What these make of a function is called as before, and nobody else learns of it.
+_QUIET = frozenset(
+    ("property", "cached_property", "staticmethod", "classmethod", "abstractmethod", "dataclass", "contextmanager", "lru_cache", "cache", "wraps")
+)
+_QUIET_MODULES = frozenset(("torch", "functools", "contextlib", "dataclasses", "abc", "typing"))
+_Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Code:
+    """Some statements and expressions of a file, and the words that they mention, found when somebody asks for them."""
+
+    def __init__(self, nodes: list[ast.AST]) -> None:
+        self._nodes = nodes
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names that the code mentions."""
+        return frozenset(_words(self._nodes))
+
+
+class Part(NamedTuple):
+    """A function or class at the top level of a module: its name, its lines, and the code that only a use of it runs.
+
+    ``announced``: a decorator or a metaclass learns of it when it is defined; ``derived``: it is a class with bases, which may.
+    """
+
+    name: str
+    first: int
+    last: int
+    announced: bool
+    derived: bool
+    code: Code
+
+
+class Mentions(NamedTuple):
+    """The parts of a file, the code that runs when it is imported, and whether that does anything but define names."""
+
+    parts: tuple[Part, ...]
+    own: Code
+    acts: bool
+
+    def part_at(self, line: int) -> Part | None:
+        """The part that a line (from 1) stands in."""
+        return next((one for one in self.parts if one.first <= line <= one.last), None)
+
+
+def mentions_in(tree: ast.Module) -> Mentions:
+    """The parts of a file and what they mention."""
+    parts: list[Part] = []
+    own: list[ast.AST] = []
+    for unit in _units(tree.body, own):
+        at_once, inside = _split(unit)
+        own += at_once
+        derived = isinstance(unit, ast.ClassDef) and bool(unit.bases)
+        parts.append(Part(unit.name, _first(unit), unit.end_lineno or unit.lineno, _announced(unit), derived, Code(inside)))
+    return Mentions(tuple(parts), Code(own), any(map(_acts, tree.body)))
+
+
+def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
+    """The functions and classes of a module; all other code is added to ``own``."""
+    # A chain of ``elif`` is as deep as it is long.
+    waiting = list(body)[::-1]
+    while waiting:
+        statement = waiting.pop()
+        if isinstance(statement, _Unit):
+            yield statement
+        elif isinstance(statement, (ast.If, ast.Try, ast.With)):
+            inner = [one for name in ("body", "orelse", "finalbody") for one in getattr(statement, name, [])]
+            inner += [one for handler in getattr(statement, "handlers", []) for one in handler.body]
+            waiting += reversed(inner)
+            own += (one for one in ast.iter_child_nodes(statement) if not isinstance(one, (ast.stmt, ast.ExceptHandler)))
+        elif not _is_docstring(statement):
+            own.append(statement)
+
+
+def _split(unit: _Unit) -> tuple[list[ast.AST], list[ast.AST]]:
+    """What a definition runs when it is reached itself, and what only a use of it runs."""
+    body = [one for one in unit.body if not _is_docstring(one)]
+    if isinstance(unit, ast.ClassDef):
+        at_once = [one for one in body if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.AnnAssign))]
+        return [*unit.decorator_list, *at_once], [*unit.bases, *(one.value for one in unit.keywords), *body]
+    defaults = [one for one in (*unit.args.defaults, *unit.args.kw_defaults) if one is not None]
+    return [*unit.decorator_list, *defaults], [unit.args, *([unit.returns] if unit.returns else []), *body]
+
+
+def _first(unit: _Unit) -> int:
+    return min([unit.lineno, *(one.lineno for one in unit.decorator_list)])
+
+
+def _announced(unit: _Unit) -> bool:
+    """Whether a decorator or the class of a class may keep the definition somewhere."""
+    return bool(isinstance(unit, ast.ClassDef) and unit.keywords) or not all(map(_is_quiet, unit.decorator_list))
+
+
+def _is_quiet(decorator: ast.expr) -> bool:
+    node = decorator.func if isinstance(decorator, ast.Call) else decorator
+    last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return last in _QUIET or getattr(node, "id", "") in _QUIET_MODULES
+
+
+def _words(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        kind = node.__class__
+        if kind is ast.Name:
+            yield node.id  # type: ignore[attr-defined]  # told by the class
+            continue
+        if kind is ast.Attribute:
+            yield node.attr  # type: ignore[attr-defined]  # told by the class
+        elif kind is ast.Constant:
+            if isinstance(node.value, str):  # type: ignore[attr-defined]  # told by the class
+                yield from _WORD.findall(node.value)  # type: ignore[attr-defined]  # told by the class
+            continue
+        elif isinstance(node, ast.alias) and node.asname:
+            yield from node.name.split(".")
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.arg
+        waiting += _children(node)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            yield from (one for one in value if isinstance(one, ast.AST) and not _is_docstring(one))
+        elif isinstance(value, ast.AST):
+            yield value
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    """Whether a statement is a text that nobody reads."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    """Whether a statement at the top level is a step of a program: a call, a loop, the block behind a test of ``__name__``."""
+    if isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
+        return True
+    if isinstance(statement, ast.If):
+        return "__main__" in {one.value for one in ast.walk(statement.test) if isinstance(one, ast.Constant)}
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await))
+
+
+NOTHING = Mentions((), Code([]), acts=True)

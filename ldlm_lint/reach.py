@@ -1,0 +1,44 @@
+"""Code that counts little: copied in from another project, or reached by no program.
+
+Its findings keep their place in every format for programs, at level info; a report for people counts them by folder.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Finding
+
+
+class Reach(enum.Enum):
+    """Why the code of a finding counts little, as the word of JSON and SARIF."""
+
+    COPIED = "copied"
+    UNREACHED = "unreached"
+
+
+class Standing(NamedTuple):
+    """What is known of the code of a finding.
+
+    ``area`` is the folder or file (absolute) that a report names for it, ``origin`` the project that it was copied from, or
+    the holder of its copyright; empty for code that no program reaches.
+    """
+
+    reach: Reach
+    area: str
+    origin: str = ""
+
+    @property
+    def words(self) -> str:
+        """``copied from mmcv``, or ``in code that no program reaches``."""
+        return f"copied from {self.origin}" if self.reach is Reach.COPIED else "in code that no program reaches"
+
+
+def counted(findings: Iterable[Finding]) -> list[tuple[Standing, int]]:
+    """How many findings stand in which code, the copied code first, then the most."""
+    counts = Counter(finding.standing for finding in findings if finding.standing is not None)
+    return sorted(counts.items(), key=lambda one: (one[0].reach.value, -one[1], one[0].area))

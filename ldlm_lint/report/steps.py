@@ -1,0 +1,70 @@
+"""The waits of training steps as blocks: each step's in the order in which they run, with how often each does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ldlm_lint.model import Finding, InStep, Span
+from ldlm_lint.report.blocks import Blocks
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.lines import Line, line
+from ldlm_lint.report.summary import count
+
+MOST_STEPS, MOST_WAITS = 4, 8
+_OFTEN = {"layer": "once per layer", "parameter": "once per parameter", "sample": "once per sample", "pass": "once per pass"}
+
+
+def steps_of(first: Finding, findings: Sequence[Finding]) -> list[list[Finding]]:
+    """The findings by their steps, each in order; the step of the ``first`` one comes first."""
+    steps: dict[Span, list[Finding]] = defaultdict(list)
+    for finding in (first, *findings):
+        if finding.in_step is not None:
+            steps[finding.in_step.step].append(finding)
+    return [sorted(waits, key=_order) for waits in steps.values()]
+
+
+def step_lines(blocks: Blocks, first: Finding, findings: Sequence[Finding]) -> tuple[list[Line], int]:
+    """A block for each step, and how many findings are left out; ``first`` is shown in full already."""
+    shown: list[Line] = []
+    left = 0
+    for number, waits in enumerate(steps_of(first, findings)):
+        if number >= MOST_STEPS:
+            left += len(waits)
+        elif waits != [first]:
+            shown += _step(blocks, waits)
+            left += max(len(waits) - MOST_WAITS, 0)
+    return shown, left
+
+
+def _step(blocks: Blocks, waits: list[Finding]) -> Iterator[Line]:
+    place = waits[0].in_step
+    assert place is not None
+    number = f"{count(len(waits), 'wait')} in the order in which they run" if len(waits) > 1 else "1 wait"
+    yield line(("step: ", "bold"), f"{blocks.place(place.step, column=False)}, {number}")
+    for finding in waits[:MOST_WAITS]:
+        yield line(f"  {_order(finding):>2}. ", blocks.place(finding.span), (f"  {_said(blocks, finding)}", "dim"))
+    if len(waits) > MOST_WAITS:
+        yield line(f"  … {len(waits) - MOST_WAITS} more of this step")
+
+
+def _said(blocks: Blocks, finding: Finding) -> str:
+    """What waits, how often, and whether that adds anything to the wait before."""
+    place = finding.in_step
+    assert place is not None
+    often = _OFTEN.get(place.per, "")
+    if place.loop is not None:
+        often += f" of the loop at {blocks.place(place.loop, column=False)}" if place.per == "pass" else f" ({blocks.place(place.loop, column=False)})"
+    after = _after(blocks, place)
+    return ", ".join(filter(None, (clean(str(dict(finding.args).get("what", ""))), often, after)))
+
+
+def _after(blocks: Blocks, place: InStep) -> str:
+    return f"info: nothing left to wait for after {blocks.place(place.after, column=False)}" if place.after is not None else ""
+
+
+def _order(finding: Finding) -> int:
+    return finding.in_step.order if finding.in_step is not None else 0
+
+
+__all__ = ["step_lines", "steps_of"]

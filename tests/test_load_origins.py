@@ -1,0 +1,223 @@
+"""Whose file `torch.load` reads: level and message of checkpoint-load-unspecified follow from where the path comes from."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from harness import lint
+
+from ldlm_lint.model import Finding, Severity
+
+RULE = "checkpoint-load-unspecified"
+
+
+def found(tmp_path: Path, **files: str) -> list[Finding]:
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'small'\nversion = '1'\n")
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+    return [one for one in lint(tmp_path).findings if one.rule == RULE]
+
+
+def said(finding: Finding) -> str:
+    return str(dict(finding.args)["source"])
+
+
+OWN = {
+    "same name in another file": {
+        "train": """
+            import os
+            import torch
+
+            def keep(net, args, step):
+                torch.save({"net": net.state_dict()}, os.path.join(args.out, f"snapshot_{step:06d}.pt"))
+        """,
+        "draw": """
+            import glob
+            import torch
+
+            def newest(folder):
+                return sorted(glob.glob(f"{folder}/snapshot_*.pt"))[-1]
+
+            def restored(net, folder):
+                net.load_state_dict(torch.load(newest(folder))["net"])
+        """,
+    },
+    "name put together from a constant of the module": {
+        "train": """
+            from pathlib import Path
+            import torch
+
+            NAME = "last_state.pt"
+
+            def keep(net, folder):
+                torch.save(net.state_dict(), Path(folder) / NAME)
+
+            def take(net, folder):
+                net.load_state_dict(torch.load(Path(folder) / NAME))
+        """,
+    },
+    "same setting, no name": {
+        "train": """
+            import torch
+
+            def keep(net, args):
+                torch.save(net.state_dict(), args.state_file)
+
+            def take(net, args):
+                net.load_state_dict(torch.load(args.state_file))
+        """,
+    },
+    "helper that is given the name": {
+        "store": """
+            import torch
+
+            def write(state, name):
+                torch.save(state, name)
+
+            def read(name):
+                return torch.load(name)
+        """,
+        "train": """
+            from store import read, write
+
+            def run(net, args):
+                write(net.state_dict(), f"{args.out}/ema_weights.pt")
+
+            def again(args):
+                return read(f"{args.out}/ema_weights.pt")
+        """,
+    },
+    "an optimizer is restored": {
+        "train": """
+            import torch
+
+            def go_on(net, optimizer, args):
+                state = torch.load(args.resume, map_location="cpu")
+                net.load_state_dict(state["net"])
+                optimizer.load_state_dict(state["optimizer"])
+                return state["epoch"]
+        """,
+    },
+    "a cache of its own": {
+        "data": """
+            import os
+            import torch
+
+            def features(path, make):
+                if os.path.exists(path):
+                    return torch.load(path)
+                made = make()
+                torch.save(made, path)
+                return made
+        """,
+    },
+}
+
+OUTSIDE = {
+    "hub": """
+        import torch
+        from huggingface_hub import hf_hub_download
+
+        def published(net):
+            net.load_state_dict(torch.load(hf_hub_download("someone/net", "weights.bin")))
+    """,
+    "in two steps through a helper": """
+        import torch
+        from huggingface_hub import hf_hub_download
+
+        def fetch(name):
+            return hf_hub_download(repo_id="someone/net", filename=name)
+
+        def published(net, optimizer, name):
+            path = fetch(name)
+            state = torch.load(path, map_location="cpu")
+            net.load_state_dict(state["net"])
+            optimizer.load_state_dict(state["optimizer"])
+    """,
+    "downloaded to that name": """
+        import os
+        import torch
+        from urllib.request import urlretrieve
+
+        def published(net, url, folder):
+            target = os.path.join(folder, "backbone.pth")
+            if not os.path.exists(target):
+                urlretrieve(url, target)
+            net.load_state_dict(torch.load(target))
+    """,
+    "by a command of a helper": """
+        import os
+        import torch
+
+        def fetch(file):
+            os.system(f"curl -L https://example.com/weights -o {file}")
+
+        def published(net, file):
+            fetch(file)
+            net.load_state_dict(torch.load(file))
+    """,
+}
+
+UNKNOWN = {
+    "initial weights, beside a resume under the same name": """
+        import torch
+
+        def begin(net, optimizer, args):
+            if args.weights:
+                state = torch.load(args.weights)
+                net.load_state_dict(state["net"])
+            if args.resume:
+                state = torch.load(args.resume, weights_only=False)
+                optimizer.load_state_dict(state["optimizer"])
+    """,
+    "another file is written": """
+        import torch
+
+        def run(net, args):
+            net.load_state_dict(torch.load(args.backbone))
+            torch.save(net.state_dict(), f"{args.out}/final_state.pt")
+    """,
+    "a name that published models have": """
+        import torch
+
+        def run(net, args):
+            net.load_state_dict(torch.load(f"{args.base}/pytorch_model.bin"))
+            torch.save(net.state_dict(), f"{args.out}/pytorch_model.bin")
+    """,
+    "another folder, written out": """
+        import torch
+
+        def run(net):
+            net.load_state_dict(torch.load("published/best.pth"))
+            torch.save(net.state_dict(), "runs/best.pth")
+    """,
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_file_of_the_project_is_information(name, tmp_path):
+    (finding,) = found(tmp_path, **OWN[name])
+    assert finding.severity is Severity.INFO
+    assert said(finding) in (" reads a checkpoint to resume from",) or "this project writes" in said(finding)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_file_from_outside_is_a_warning_that_names_the_download(name, tmp_path):
+    (finding,) = found(tmp_path, train=OUTSIDE[name])
+    assert finding.severity is Severity.WARNING
+    assert "from outside" in said(finding)
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_file_of_unknown_origin_is_a_warning(name, tmp_path):
+    findings = found(tmp_path, train=UNKNOWN[name])
+    assert [(one.severity, said(one)) for one in findings] == [(Severity.WARNING, "")]
+
+
+def test_what_only_a_test_writes_is_not_the_projects(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_io.py").write_text("import torch\n\ndef test_round(tmp_path):\n    torch.save({}, tmp_path / 'tower_weights.pt')\n")
+    (finding,) = found(tmp_path, train="import torch\n\ndef take(net, args):\n    net.load_state_dict(torch.load(f'{args.base}/tower_weights.pt'))\n")
+    assert finding.severity is Severity.WARNING

@@ -1,0 +1,95 @@
+"""What no program reaches, and everything that may reach it after all: negative cases first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from calling import Enter, Run
+
+OLD = "import torch\n\n\ndef load_old(path):\n    return torch.load(path)\n\n\ndef load_new(path):\n    return open(path)\n"
+MAIN = "from tools import load_new\n\nif __name__ == '__main__':\n    load_new('a.pt')\n"
+HOLDER = "import torch\n\n\nclass {name}{bases}:\n    def __init__(self, path):\n        self.state = torch.load(path)\n\n\ndef used():\n    return 1\n"
+
+
+def reaches(enter: Enter, run: Run, files: Mapping[str, str]) -> list[tuple[str, int]]:
+    """The findings in code that no program reaches, by path and line."""
+    enter({"pyproject.toml": "", **files})
+    found = json.loads(run("--format", "json", "--select", "checkpoint-load-unspecified", "--no-cache")[1])["findings"]
+    assert found
+    assert not any("copied_from" in one for one in found)
+    return [(one["path"], one["line"]) for one in found if one.get("reach") == "unreached"]
+
+
+def holder(name: str = "Old", bases: str = "") -> str:
+    return HOLDER.format(name=name, bases=bases)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"tools.py": OLD}, id="nobody-imports-it"),
+        pytest.param({"tools.py": OLD, "old/train.py": MAIN.replace("load_new", "load_old")}, id="an-old-program-uses-it"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "b.py": MAIN.replace("load_new('", "load = load_old; load('")}, id="one-program-of-two"),
+        pytest.param({"tools.py": OLD, "api.py": "from tools import load_new\n\n\ndef serve():\n    return load_new\n"}, id="who-imports-it-is-no-program"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "api.py": "from tools import load_new\nserve = load_new\n"}, id="one-of-them-is-none"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "tests/test_tools.py": "import tools\n\n\ndef test_it():\n    tools.load_old('a')\n"}, id="a-test"),
+        pytest.param({"tools.py": OLD + "LOADERS = {'old': load_old}\n", "main.py": MAIN}, id="handed-on-as-a-value"),
+        pytest.param({"tools.py": OLD + "__all__ = ['load_old', 'load_new']\n", "main.py": MAIN}, id="offered-by-name"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "configs/a.yaml": "loader: load_old\n"}, id="a-configuration"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "go.sh": "#!/bin/bash\npython -c 'import tools; tools.load_old(1)'\n"}, id="a-script"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN.replace("load_new(", "import tools, sys; getattr(tools, sys.argv[1])(")}, id="looked-up"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN + "    import tools, sys\n    tools.__dict__[sys.argv[1]]()\n"}, id="looked-up-in-the-dictionary"),
+        pytest.param({"tools.py": OLD + "\n\ndef get(name):\n    return globals()[name]\n", "main.py": MAIN}, id="its-own-globals"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN + "    import importlib\n    importlib.import_module(input()).run()\n"}, id="a-computed-module"),
+        pytest.param({"tools.py": OLD.replace("def load_old", "@register\ndef load_old"), "main.py": MAIN}, id="registered"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN.replace("import load_new", "import load_new, load_old as load")}, id="under-another-name"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN, "setup.py": "py_modules = ['tools']\n"}, id="a-module-for-others"),
+        pytest.param(
+            {"pkg/__init__.py": "", "pkg/tools.py": OLD, "main.py": MAIN.replace("from tools", "from pkg.tools"), "setup.py": "name='pkg'\n"},
+            id="a-package-for-others",
+        ),
+        pytest.param({"tools.py": holder() + "\n\nclass New(Old):\n    pass\n", "main.py": "from tools import New\n\nNew('a.pt')\n"}, id="a-base"),
+        pytest.param(
+            {"tools.py": "class Base:\n    def __init_subclass__(cls):\n        all_of_them.append(cls)\n\n\n" + holder(bases="(Base)"), "main.py": "from tools import used\n\nused()\n"},
+            id="a-base-that-keeps-its-subclasses",
+        ),
+        pytest.param({"main.py": OLD + "\n\nload_new('a')\n"}, id="in-the-program-itself"),
+        pytest.param({"tools.py": "import torch\nstate = torch.load('a.pt')\n\n\ndef load_new(path):\n    return state\n", "main.py": MAIN}, id="code-of-the-module"),
+    ],
+)
+def test_reached_or_unknown(enter: Enter, run: Run, files: Mapping[str, str]) -> None:
+    assert reaches(enter, run, files) == []
+
+
+def test_a_function_that_no_program_mentions(enter: Enter, run: Run) -> None:
+    assert reaches(enter, run, {"tools.py": OLD, "main.py": MAIN}) == [("tools.py", 5)]
+
+
+def test_a_comment_or_a_docstring_reaches_nothing(enter: Enter, run: Run) -> None:
+    main = '"""As load_old did."""\n# load_old is gone\n' + MAIN
+    assert reaches(enter, run, {"tools.py": OLD, "main.py": main}) == [("tools.py", 5)]
+
+
+def test_a_class_that_only_a_package_hands_on(enter: Enter, run: Run) -> None:
+    files = {
+        "models/__init__.py": "from .old import Old, used\n",
+        "models/old.py": holder(),
+        "main.py": "import models\n\nprint(models.used())\n",
+    }
+    assert reaches(enter, run, files) == [("models/old.py", 6)]
+
+
+def test_what_only_unreached_code_mentions(enter: Enter, run: Run) -> None:
+    tools = OLD + "\n\ndef restore(path):\n    return load_old(path)\n\n\ndef resume(path):\n    return restore(path)\n"
+    assert reaches(enter, run, {"tools.py": tools, "main.py": MAIN}) == [("tools.py", 5)]
+    assert reaches(enter, run, {"tools.py": tools, "main.py": MAIN.replace("    load_new(", "    import tools\n    tools.resume(")}) == []
+
+
+def test_findings_of_several_files_are_counted_by_their_folder(enter: Enter, run: Run) -> None:
+    files = {f"old/{name}.py": OLD for name in ("a", "b")}
+    enter({"pyproject.toml": "", **files, "main.py": "import old.a\nimport old.b\n\nprint(old.a.load_new(1), old.b.load_new(2))\n", "load.py": OLD})
+    code, text, _ = run("--select", "checkpoint-load-unspecified", "--no-cache")
+    assert "2 more in code that no program reaches (old/)\n--show-unreached shows them in full.\n" in text
+    assert "Found 1 finding:" in text and code == 1

@@ -27,7 +27,7 @@ from ldlm_lint.rules.checkpoint_loading import (
 )
 from ldlm_lint.source import Source
 
-_LOADS = frozenset({"torch.load", "torch.serialization.load"})
+LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
 # Shards belong to the device mesh that they were saved from.
 _SHARDED = lazily(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
@@ -43,11 +43,11 @@ class CheckpointLoadingChecker(LdlmChecker):
     def visit_call(self, node: nodes.Call) -> None:
         """Look at the calls of torch.load."""
         names = qualified(node.func)
-        if names.isdisjoint(_LOADS) or UNKNOWN in names:
+        if names.isdisjoint(LOADS) or UNKNOWN in names:
             return
         arguments = Arguments(node, ("f", "map_location", "pickle_module"))
         self._check_weights_only(node, arguments)
-        if names <= _LOADS:
+        if names <= LOADS:
             self._check_map_location(node, arguments)
 
     def _check_weights_only(self, node: nodes.Call, arguments: Arguments) -> None:
@@ -131,5 +131,5 @@ def _loads_state(node: nodes.Call) -> bool:
 
 def _fix(source: Source, node: nodes.Call, name: str, value: str, level: Applicability, reason: str) -> Fix | None:
     # What else the function may be, by another branch, need not take the keyword.
-    edit = add_keyword(source, span_of(source, node), name, value) if qualified(node.func) <= _LOADS else None
+    edit = add_keyword(source, span_of(source, node), name, value) if qualified(node.func) <= LOADS else None
     return Fix(f"set {name}={value}", (edit,), level, reason) if edit else None

@@ -250,6 +250,9 @@ class Mappings:
                 certain = self._stands_beside(module, change, place)
                 self._put(keys, module, row[2], module.base | row[3], change, certain=certain)
                 continue
+            if row[0] == "item":
+                self._drop(keys, module, row[2], gone=self._stands_beside(module, change, place))
+                continue
             method = module.nodes[row[1]][2]
             if method == "setdefault" and row[2]:
                 self._put(keys, module, row[2][0], module.base | row[2][-1], change, certain=False)
@@ -259,14 +262,16 @@ class Mappings:
                     keys.join(self.keys_at(module.base | one), certain=certain)
                 self._put_keywords(keys, module, row[3], change, certain=certain)
             elif method in _DROPS:
-                self._drop(keys, module, row, certain=self._stands_beside(module, change, place))
+                self._drop(keys, module, row[2][0] if row[2] else 0, gone=self._stands_beside(module, change, place))
 
-    def _drop(self, keys: Keys, module: Module, row: Node, *, certain: bool) -> None:
-        texts = self.program.atoms.texts(self.program.ask(module.base | row[2][0])) if row[2] else set()
+    def _drop(self, keys: Keys, module: Module, key: int, *, gone: bool) -> None:
+        """Take a key out, or all of them; ``gone`` if that surely happens."""
+        texts = self.program.atoms.texts(self.program.ask(module.base | key)) if key else set(keys.entries)
         keys.certain -= texts or set(keys.certain)
-        if certain and len(texts) == 1:
-            keys.entries.pop(next(iter(texts)), None)
-            keys.put_by.pop(next(iter(texts)), None)
+        if gone and (not key or len(texts) == 1):
+            for text in texts:
+                keys.entries.pop(text, None)
+                keys.put_by.pop(text, None)
 
     def _stands_beside(self, module: Module, change: int, place: int) -> bool:
         """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""
@@ -284,7 +289,7 @@ class Mappings:
             return site.scope, site.loop, site.guard
         for index, scope in enumerate(module.scopes):
             for event in scope.events:
-                if event[1] == number and event[0] in ("bind", "store"):
+                if event[1] == number and event[0] in ("bind", "store", "delete"):
                     return index, event[2], event[3]
         return None
 
@@ -294,7 +299,7 @@ class Mappings:
             for change in self._all_changes():
                 module = self.program.module_of(change)
                 row = module.nodes[change & MASK]
-                base = row[1] if row[0] == "upd" else module.nodes[row[1]][1]
+                base = row[1] if row[0] in ("upd", "item") else module.nodes[row[1]][1]
                 for one in self.program.ask(module.base | base):
                     if one >= FIRST and self.program.atoms.of[one][0] == "d":
                         self._changes[one].append(change)
@@ -305,6 +310,8 @@ class Mappings:
         found: set[int] = set()
         for module in program.live:
             found.update(module.base | update for update in module.table.updates)
+            deleted = (event[1] for scope in module.scopes for event in scope.events if event[0] == "delete")
+            found.update(module.base | number for number in deleted if module.nodes[number][0] == "item")
         for name in (*_ADDS, *_DROPS):
             for call in program.calls.get(name, ()):
                 module = program.module_of(call)

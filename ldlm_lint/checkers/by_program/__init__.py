@@ -17,6 +17,7 @@ from ldlm_lint.model import Finding
 _ROOMS = (
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
+    "checkpoint_load_unspecified",
     "dataloader_too_many_workers",
     "dataloader_without_persistent_workers",
     "dataloader_without_pin_memory",

@@ -72,7 +72,13 @@ def lists_tensors(view: View, key: int) -> bool:
     row = module.plain(key & MASK)
     if row[0] == "op" and row[1] == "Add":
         return lists_tensors(view, module.base | row[2]) or lists_tensors(view, module.base | row[3])
-    return row[0] == "seq" and not any(module.plain(one)[0] in ("map", "star", "call") for one in row[2])
+    return row[0] == "seq" and not any(_is_many(module, one, module.table.places[key & MASK]) for one in row[2])
+
+
+def _is_many(module: Module, element: int, begin: int) -> bool:
+    """Whether an element of a list may be many tensors: a group, what is unpacked, or what a call gives that stands in the list itself."""
+    row = module.plain(element)
+    return row[0] in ("map", "star") or (row[0] == "call" and module.table.places[element] >= begin)
 
 
 def line_span(view: View, key: int) -> Span:

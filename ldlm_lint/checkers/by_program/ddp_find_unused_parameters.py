@@ -25,7 +25,7 @@ def find(view: View) -> Iterator[Finding]:
     ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS | ENGINES)):
         flag = view.ask.argument(call, _FLAG)
-        if flag.state in _GIVEN and not _may_be_static(view, call):
+        if flag.state in _GIVEN and not _may_be_static(view, call) and not _is_chosen(view, flag.sources):
             places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, ways, source, by)]
             if places:
                 yield _finding(view, call, places)
@@ -35,6 +35,12 @@ def _may_be_static(view: View, call: int) -> bool:
     """With a static graph DDP neither walks the graph nor keeps the first buckets: the flag does nothing."""
     static = view.ask.argument(call, _STATIC)
     return static.state in _GIVEN and any(view.program.ask(one) != frozenset([FALSE]) for one in static.sources)
+
+
+def _is_chosen(view: View, sources: tuple[int, ...]) -> bool:
+    """Whether the function that wraps decides between True and False; what its callers decide each of them says for itself."""
+    given = [view.program.module_of(one).plain(one & MASK)[0] == "param" for one in sources]
+    return not all(given) and any(FALSE in view.program.ask(one) for one in sources)
 
 
 def _is_told(view: View, ways: Ways, source: int, by: int) -> bool:

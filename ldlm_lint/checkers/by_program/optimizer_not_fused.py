@@ -84,12 +84,6 @@ def _may_choose(view: View, call: int) -> Iterator[bool]:
         yield argument.state is not State.ABSENT and not argument.flags
 
 
-def _version(view: View, module: Module, which: str) -> tuple[int, int] | None:
-    """A bound on torch of the project that a file belongs to."""
-    bound = view.facts(module).get(which)
-    return bound if isinstance(bound, tuple) else None
-
-
 def _has_fused(view: View, module: Module, name: str) -> bool:
     """Whether some torch that the project runs on has the fused implementation."""
     newest = view.torch_of(module).newest

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.failures import internal_error
 from ldlm_lint.model import Finding, InStep, Severity, Span
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP, after_a_wait
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
     from ldlm_lint.project.questions import Context
 
+# So many waits before one are asked whether they leave it nothing to wait for.
+_MOST_BEFORE = 50
 _Placed = tuple[Finding, "Row | None"]
 
 
@@ -31,10 +35,17 @@ def arranged(findings: Sequence[Finding], projects: Projects) -> list[Finding]:
             context = projects.of(finding.span.path)
             contexts.setdefault(id(context), (context, {}))[1][number] = finding, told
     found = list(findings)
+    failures: list[Finding] = []
     for context, waits in contexts.values():
-        for number, finding in _placed(context, waits, projects):
+        try:
+            placed = list(_placed(context, waits, projects))
+        except Exception as error:
+            first = next(iter(waits.values()))[0]
+            failures.append(internal_error(first.span, error, first.rule))
+            continue
+        for number, finding in placed:
             found[number] = finding
-    return found
+    return [*found, *failures]
 
 
 def _told_step(finding: Finding) -> Span | None:
@@ -73,7 +84,7 @@ def _ordered(context: Context, step: Span, waits: Mapping[int, _Placed]) -> Iter
     for place, number in enumerate(sorted(waits, key=lambda number: _key(order, *waits[number])), 1):
         finding, row = waits[number]
         per, loop = order.frequency(row) if row is not None else ("step", None)
-        earlier = _already_waited(order, row, reversed(before))
+        earlier = _already_waited(order, row, islice(reversed(before), _MOST_BEFORE))
         repeated = _line_span(context, *loop) if loop is not None else None
         before.append((finding, row))
         in_step = InStep(step, place, per, repeated, earlier.span if earlier is not None else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzz.properties import check_fixes, check_lint
+from fuzz.properties import check_fixes, check_lint, check_program
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +78,7 @@ DOCUMENTS = st.recursive(st.builds("{}: {}".format, KEYS, SCALARS).map(lambda li
 def test_programs(text: str) -> None:
     check_lint("train.py", text.encode())
     check_fixes("train.py", text.encode())
+    check_program(text.encode())
 
 
 @BOUNDED

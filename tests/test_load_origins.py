@@ -186,6 +186,22 @@ UNKNOWN = {
             net.load_state_dict(torch.load(f"{args.base}/pytorch_model.bin"))
             torch.save(net.state_dict(), f"{args.out}/pytorch_model.bin")
     """,
+    "what a converter is given, by its place on the command line": """
+        import sys
+        import torch
+
+        def convert():
+            state = torch.load(sys.argv[1])
+            torch.save(state["net"], sys.argv[2])
+    """,
+    "what a converter is given, under the same name in another folder": """
+        import os
+        import torch
+
+        def convert(source, target):
+            state = torch.load(os.path.join(source, "tower_00.pt"))
+            torch.save(state["net"], os.path.join(target, "tower_00.pt"))
+    """,
     "another folder, written out": """
         import torch
 
@@ -221,3 +237,16 @@ def test_what_only_a_test_writes_is_not_the_projects(tmp_path):
     (tmp_path / "tests" / "test_io.py").write_text("import torch\n\ndef test_round(tmp_path):\n    torch.save({}, tmp_path / 'tower_weights.pt')\n")
     (finding,) = found(tmp_path, train="import torch\n\ndef take(net, args):\n    net.load_state_dict(torch.load(f'{args.base}/tower_weights.pt'))\n")
     assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_information_leaves_the_exit_code_alone_in_both_hosts(jobs, tmp_path):
+    import subprocess
+    import sys
+
+    assert [one.severity for one in found(tmp_path, **OWN["same setting, no name"])] == [Severity.INFO]
+    only = ["--disable=all", f"--enable={RULE}", "--load-plugins=ldlm_lint", jobs, "train.py"]
+    pylint = subprocess.run([sys.executable, "-m", "pylint", *only], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (pylint.returncode, RULE in pylint.stdout) == (0, True)
+    command = [sys.executable, "-m", "ldlm_lint", "check", "--no-cache", "."]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0

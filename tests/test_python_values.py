@@ -41,8 +41,17 @@ from ldlm_lint.python.values import constant, evaluate, only_binding, seconds, t
         pytest.param("n = 1 if x else 2\ntarget(n + 1)", id="arithmetic-over-two-values"),
         pytest.param("target(x or 3)", id="or"),
         pytest.param("target(max(1, 2))", id="max"),
-        pytest.param("target(f'{1}')", id="formatted"),
-        pytest.param("target('a' + 'b')", id="text"),
+        pytest.param("target(f'{1:>9}')", id="formatted-with-width"),
+        pytest.param("target(f'{1.5}')", id="formatted-fraction"),
+        pytest.param("target('a' + b)", id="text-and-unknown"),
+        pytest.param("n = 'a'\nif x:\n    n += 'b'\ntarget(n)", id="text-that-may-grow"),
+        pytest.param("n = 'a'\nfor m in x:\n    n += 'b'\ntarget(n)", id="text-that-grows-in-a-loop"),
+        pytest.param("n = ['a']\nn.append(x)\ntarget(','.join(n))", id="joined-unknown"),
+        pytest.param("n = ['a']\nn.sort()\ntarget(','.join(n))", id="joined-that-changes"),
+        pytest.param("target('{0:>900000}'.format(1))", id="format-with-width"),
+        pytest.param("target('{}'.format())", id="format-of-nothing"),
+        pytest.param("target('%s %s' % 1)", id="percent-of-too-few"),
+        pytest.param("target('%(n)s' % {'n': 1})", id="percent-by-name"),
         pytest.param("target('a' * 10**9)", id="long-text"),
         pytest.param("target(10**10**10)", id="power"),
         pytest.param("target(1 / 0)", id="division-by-zero"),
@@ -179,3 +188,21 @@ def test_a_variable_that_is_deleted_for_its_memory_is_still_what_it_was(indent: 
     head = "def run():\n" if indent else ""
     bound = only_binding(argument(f"{head}{indent}n = f()\n{indent}target(n)\n{indent}del n"))
     assert bound is not None and bound.as_string() == "f()"
+
+
+@pytest.mark.parametrize(
+    ("code", "texts"),
+    [
+        pytest.param("target('a' + 'b')", {"ab"}, id="added"),
+        pytest.param("n = 3\ntarget(f'a{n}')", {"a3"}, id="formatted"),
+        pytest.param("n = 'a' if x else 'b'\ntarget(f'{n},c')", {"a,c", "b,c"}, id="one-of-two"),
+        pytest.param("n = ['a', 'b']\ntarget(','.join(n))", {"a,b"}, id="joined"),
+        pytest.param("n = ['a']\nn.append('b')\nn.extend(['c'])\ntarget(','.join(n))", {"a,b,c"}, id="collected"),
+        pytest.param("target('{},{n}'.format('a', n='b'))", {"a,b"}, id="format"),
+        pytest.param("target('{1}{0}'.format('a', 'b'))", {"ba"}, id="format-by-number"),
+        pytest.param("target('100%% %s' % 'a')", {"100% a"}, id="percent"),
+        pytest.param("n = 'a'\nn += ','\nn += 'b'\ntarget(n)", {"a,b"}, id="in-steps"),
+    ],
+)
+def test_texts_that_are_put_together(code: str, texts: set[str]) -> None:
+    assert set(evaluate(argument(code)) or ()) == texts

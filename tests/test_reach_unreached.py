@@ -93,3 +93,17 @@ def test_findings_of_several_files_are_counted_by_their_folder(enter: Enter, run
     code, text, _ = run("--select", "checkpoint-load-unspecified", "--no-cache")
     assert "2 more in code that no program reaches (old/)\n--show-unreached shows them in full.\n" in text
     assert "Found 1 finding:" in text and code == 1
+
+
+def test_a_long_chain_at_the_top_and_a_broken_file_are_taken_in_stride(enter: Enter, run: Run) -> None:
+    chain = "if x == 0:\n    pass\n" + "".join(f"elif x == {number}:\n    load_new\n" for number in range(1, 900))
+    files = {"tools.py": OLD, "main.py": MAIN, "chain.py": "x = 1\n" + chain, "broken.py": "def load_old(:\n"}
+    assert reaches(enter, run, files) == []
+
+
+def test_a_licence_that_is_no_text_tells_nothing(enter: Enter, run: Run) -> None:
+    root = enter({"pyproject.toml": "", "lib/load.py": OLD, "main.py": "from lib.load import load_old\n\nload_old(1)\n"})
+    (root / "LICENSE").mkdir()
+    (root / "lib/LICENSE").write_bytes(b"Copyright (c) 2020 \xff\xfe\x00" * 1000)
+    found = json.loads(run("--format", "json", "--select", "checkpoint-load-unspecified", "--no-cache")[1])["findings"]
+    assert [one.get("reach") for one in found] == [None]

@@ -20,7 +20,7 @@ OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scale
 _NEW_SCALERS = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler"})
 SCALERS = OLD_SCALERS | _NEW_SCALERS
 OLD_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
-_BFLOAT16 = lazily(r"^(use_|is_|with_)?(bf16|bfloat16)$", re.I)
+NAMES_BFLOAT16 = lazily(r"^(use_|is_|with_)?(bf16|bfloat16)$", re.I)
 CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
 
 
@@ -87,4 +87,4 @@ def _is_chosen_by_precision(node: nodes.NodeNG) -> bool:
 def _asks_for_bfloat16(branch: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
     body = branch.body if isinstance(branch.body, list) else [branch.body]
-    return child in body and isinstance(branch.test, (nodes.Name, nodes.Attribute)) and _BFLOAT16.search(last_name(branch.test)) is not None
+    return child in body and isinstance(branch.test, (nodes.Name, nodes.Attribute)) and NAMES_BFLOAT16.search(last_name(branch.test)) is not None

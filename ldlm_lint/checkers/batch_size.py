@@ -9,11 +9,12 @@ from ldlm_lint.checkers.batch_size_flow import (
     counts_ranks,
     holds_steps,
     is_of_one_rank,
-    name_of,
+    leaves_nothing,
     names_behind,
     names_in,
 )
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
+from ldlm_lint.python.micro_batches import name_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES
 from ldlm_lint.source import Source
@@ -50,6 +51,8 @@ class BatchSizeChecker(LdlmChecker):
             # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
             return
         if _is_rounded_up(left) or not (counts_ranks(right) or is_of_one_rank(left)) or not holds_steps(target):
+            return
+        if leaves_nothing(left, right):
             return
         if _is_checked(node.root(), name, names_behind(left) | names_behind(right)):
             return

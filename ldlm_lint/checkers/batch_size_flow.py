@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.python.micro_batches import is_steps, name_of
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.scopes import scope_of
-from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _NAMED = (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)
 _MOST_NAMES = 50
@@ -50,9 +54,38 @@ def counts_ranks(node: nodes.NodeNG) -> bool:
 
 
 def is_of_one_rank(node: nodes.NodeNG) -> bool:
-    """Whether a variable holds the share of one rank: ``target // world_size``."""
-    bound = only_binding(node) if isinstance(node, nodes.Name) else None
-    return isinstance(bound, nodes.BinOp) and bound.op == "//" and counts_ranks(bound.right)
+    """Whether a variable holds the share of one rank: ``target // world_size``, also where it is divided once more."""
+    return any(counts_ranks(divisor) for _, divisor in _divisions(node))
+
+
+def leaves_nothing(left: nodes.NodeNG, right: nodes.NodeNG) -> bool:
+    """Whether all numbers of a division, and of those that its left side comes from, are written out and leave no remainder."""
+    for one, divisor in ((left, right), *_divisions(left)):
+        number, by = constant(one), constant(divisor)
+        if not _is_number(number) or not _is_number(by) or by <= 0 or number % by:
+            return False
+    return True
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _divisions(node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
+    """The divisions that a number is the result of, the last one first."""
+    for _ in range(_MOST_NAMES):
+        if isinstance(node, nodes.Name):
+            bound = only_binding(node)
+        elif isinstance(node, nodes.Call) and last_name(node.func) == "int" and len(node.args) == 1:
+            bound = node.args[0]
+        else:
+            bound = None
+        node = bound if bound is not None else node
+        if isinstance(node, nodes.BinOp) and node.op in ("//", "/"):
+            yield node.left, node.right
+            node = node.left
+        elif bound is None:
+            return
 
 
 def holds_steps(target: nodes.NodeNG) -> bool:
@@ -73,4 +106,4 @@ def _uses(target: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
                 yield one
 
 
-__all__ = ["counts_ranks", "holds_steps", "is_of_one_rank", "name_of", "names_behind", "names_in"]
+__all__ = ["counts_ranks", "holds_steps", "is_of_one_rank", "leaves_nothing", "names_behind", "names_in"]

@@ -19,6 +19,7 @@ from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_p
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
+from ldlm_lint.python.places import position_of
 from ldlm_lint.rules import (
     accumulation,
     collectives,
@@ -77,16 +78,17 @@ class DistributedChecker(LdlmChecker):
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
         self._passing_back: frozenset[str] = frozenset()
+        self._late: set[nodes.NodeNG] = set()
         self._accumulates, self._looks_at_calls = self.may_break(*accumulation.RULES), self.may_break(*_OF_CALLS)
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
         self._passing_back = backward_names(node) if self._accumulates else frozenset()
+        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
+            self._check_allocator(node)
         if self.may_break(*_OF_ENVIRONMENT):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
-        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
-            self._check_allocator(node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
         """Look at timeouts that are set on what is handed to a process group, and at a flag that a runner reads."""
@@ -120,6 +122,9 @@ class DistributedChecker(LdlmChecker):
     def _check_order(self, node: nodes.Call) -> None:
         """Look at the variables that are set behind a process group."""
         for write in settings_after(node):
+            if write.value in self._late:
+                continue
+            self._late.add(write.value)
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
                 write.statement,
@@ -176,7 +181,10 @@ class DistributedChecker(LdlmChecker):
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
-        self._report_unused_parameters(place, argument, _OUTSIDE_TESTS)
+        # A dictionary that is handed on may be filled with more than its file's words tell.
+        handed = any(keyword.arg is None for keyword in node.keywords)
+        still = (Claim("graph-is-not-static", f"{position_of(node)}|static_graph"),) if handed else ()
+        self._report_unused_parameters(place, argument, (*_OUTSIDE_TESTS, *still))
 
     def _report_unused_parameters(self, place: nodes.NodeNG, flag: Argument, claims: tuple[Claim, ...]) -> None:
         self.report(FIND_UNUSED_PARAMETERS, place, claims=claims, fix=lambda source: _unused_fix(source, flag))

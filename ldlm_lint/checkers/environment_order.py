@@ -11,6 +11,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.environment import block_of, lines_of
+from ldlm_lint.checkers.environment_callers import calls_of
 from ldlm_lint.checkers.environment_writes import Write, writes_of
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.names import qualified
@@ -48,10 +49,20 @@ def settings_after(call: nodes.Call) -> Iterator[Write]:
 
     Only code that runs after the call counts, and only up to whatever may still read the variable: another group, or a new process.
     """
-    for later in _following(call.statement(), _reads_again):
-        for write in _written_in(later):
-            if write.name.startswith(_PREFIX) or write.name in _OLD_NAMES:
-                yield write
+    helper = f".{getattr(call.scope(), 'name', '')}"
+    for site in _sites(call):
+        for later in _following(site.statement(), lambda one: _reads_again(one) or _calls(one, lambda name: name == helper)):
+            for write in _written_in(later):
+                if write.name.startswith(_PREFIX) or write.name in _OLD_NAMES:
+                    yield write
+
+
+def _sites(call: nodes.Call) -> Iterator[nodes.Call]:
+    """A call, and the calls of the module's function that it stands in, whatever else that does."""
+    yield call
+    function = call.scope()
+    if isinstance(function, nodes.FunctionDef) and isinstance(function.parent, nodes.Module):
+        yield from (site for site, _ in calls_of(function))
 
 
 def allocator_settings_after_use(module: nodes.Module) -> Iterator[Late]:

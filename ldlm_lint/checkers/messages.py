@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from pylint.constants import MSG_TYPES
 from pylint.interfaces import HIGH, INFERENCE
 from pylint.utils import FileState
 
@@ -47,9 +48,10 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
 def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
     """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and writes texts as they are.
 
-    A message has the letter of its rule; one at level info leaves the exit status as it is.
+    A message has the letter of its rule; one at level info leaves the exit status and the score as they are.
     """
-    status = linter.msg_status
+    kind = MSG_TYPES[finding.code[0]]
+    status, counted = linter.msg_status, getattr(linter.stats, kind)
     line, column = _utf8_position(source, finding.span.start)
     end_line, end_column = _utf8_position(source, finding.span.end)
     linter.add_message(
@@ -61,8 +63,11 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         args={name: clean(value) if isinstance(value, str) else value for name, value in finding.args} or None,
         confidence=_confidence(finding),
     )
-    if finding.severity is Severity.INFO:
+    if finding.severity is Severity.INFO and getattr(linter.stats, kind) > counted:
         linter.msg_status = status
+        for name, number in ((kind, -1), ("info", 1)):
+            linter.stats.increase_single_message_count(name, number)
+            linter.stats.increase_single_module_message_count(linter.current_name, name, number)
 
 
 def _confidence(finding: Finding) -> Level:

@@ -19,12 +19,18 @@ _MODEL, _ARGUMENTS = "model", "args"
 
 def trained_models(module: nodes.Module, made: nodes.Call | None) -> list[Slot]:
     """The places of the models that a Trainer of the file trains with the arguments a call made; with any where that is None."""
-    found: dict[Slot, None] = {}
-    for call in nodes_of(module, nodes.Call):
-        if _makes_trainer(call) and (made is None or made in _values(_passed(call, _ARGUMENTS, 1))):
-            model = _passed(call, _MODEL, 0)
-            found.update(dict.fromkeys(model_slots(model) if model is not None else ()))
-    return list(found)
+    trainers = remembered(module, ("trainers by arguments",), lambda: _by_arguments(module))
+    models = (_passed(call, _MODEL, 0) for call in trainers.get(id(made) if made is not None else 0, ()))
+    return list(dict.fromkeys(slot for model in models if model is not None for slot in model_slots(model)))
+
+
+def _by_arguments(module: nodes.Module) -> dict[int, list[nodes.Call]]:
+    """The calls that make Trainers, by the identity of what their arguments may be; all of them under 0."""
+    found: dict[int, list[nodes.Call]] = {}
+    for call in filter(_makes_trainer, nodes_of(module, nodes.Call)):
+        for key in (0, *(id(value) for value in _values(_passed(call, _ARGUMENTS, 1)))):
+            found.setdefault(key, []).append(call)
+    return found
 
 
 def trains_adapter(module: nodes.Module, made: nodes.Call | None) -> bool:

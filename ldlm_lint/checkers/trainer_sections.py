@@ -12,7 +12,7 @@ from ldlm_lint.checkers.setting_edits import CodeEditor
 from ldlm_lint.checkers.trainer_models import trains_adapter
 from ldlm_lint.checkers.trainer_stores import stored_on, stored_on_parsed
 from ldlm_lint.frameworks.checkpoints import ADAPTER
-from ldlm_lint.frameworks.sections import Section, Setting
+from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Related
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.defaults import field_default
@@ -84,6 +84,18 @@ def _member(node: nodes.NodeNG) -> str | None:
     return parts[-1].lower()
 
 
+def of_dictionary(source: Source, call: nodes.Call) -> Section | None:
+    """``HfArgumentParser(…).parse_dict({"optim": …})``: a dictionary with names that only the Trainer's arguments have."""
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "parse_dict" or not call.args:
+        return None
+    held = mapping_of(call.args[0])
+    if not vocabulary("transformers").recognises(held.entries, 1):
+        return None
+    settings = {key: one for name, argument in held.entries.items() if not argument.absent for key, one in _settings(source, name, argument, call)}
+    whole = Setting("", None, span_of(source, call))
+    return Section("transformers", settings, CodeEditor(source, None), not held.open, _OUTSIDE_TESTS, call=whole, in_code=True)
+
+
 def of_stores(source: Source, module: nodes.Module) -> Iterator[tuple[nodes.Call, Section]]:
     """What a file sets on arguments that a parser gave, with the call of the parser: whatever else they have is not known."""
     for call, settings in stored_on_parsed(source, module):
@@ -110,4 +122,4 @@ def of_class(source: Source, node: nodes.ClassDef) -> Section:
     return Section("transformers", settings, CodeEditor(source, None), False, _OUTSIDE_TESTS, in_code=True)
 
 
-__all__ = ["Told", "of_call", "of_class", "of_stores"]
+__all__ = ["Told", "of_call", "of_class", "of_dictionary", "of_stores"]

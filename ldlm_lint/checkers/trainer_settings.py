@@ -8,7 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_models import trained_models
-from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_stores
+from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_dictionary, of_stores
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
@@ -38,7 +38,7 @@ def findings(module: nodes.Module, source: Source, options: Mapping[str, object]
         if isinstance(node, nodes.ClassDef):
             section = of_class(source, node) if is_derived(node) else None
         else:
-            section = of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else None
+            section = of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else of_dictionary(source, node)
         if section is not None:
             yield from about(section, node, options)
     for node, section in of_stores(source, module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -21,13 +22,30 @@ _PARSES = frozenset({"parse_args_into_dataclasses", "parse_yaml_file", "parse_js
 _BRANCHES = (nodes.If, nodes.For, nodes.While, nodes.Try, nodes.Match)
 
 
+class _Stores(NamedTuple):
+    """The stores of a file to fields of arguments: by the calls (their identity) that made what they are on, and those on anything."""
+
+    of_calls: dict[int, dict[str, list[nodes.AssignAttr]]]
+    of_any: dict[str, nodes.AssignAttr]
+
+
 def stored_on(source: Source, call: nodes.Call) -> dict[str, Setting]:
     """The fields that the file gives another value: of what the call made, or of an object that may be it."""
-    found: dict[str, list[nodes.AssignAttr]] = {}
-    for one in _stores(call.root()):
-        if _may_be(one.expr, call):
-            found.setdefault(one.attrname, []).append(one)
-    return {name: _setting(source, name, stores, call) for name, stores in found.items()}
+    stores = remembered(call.root(), ("stores by call",), lambda: _by_call(call.root()))
+    found = {name: _setting(source, name, one, call) for name, one in stores.of_calls.get(id(call), {}).items()}
+    anyones = {name: Setting(name, None, span_of(source, one), certain=False) for name, one in stores.of_any.items()}
+    return {**found, **anyones}
+
+
+def _by_call(module: nodes.Module) -> _Stores:
+    stores = _Stores({}, {})
+    for one in _stores(module):
+        made = _makers(one.expr)
+        if not made:
+            stores.of_any.setdefault(one.attrname, one)
+        for call in made:
+            stores.of_calls.setdefault(id(call), {}).setdefault(one.attrname, []).append(one)
+    return stores
 
 
 def stored_on_parsed(source: Source, module: nodes.Module) -> Iterator[tuple[nodes.Call, dict[str, Setting]]]:
@@ -68,10 +86,11 @@ def _find_stores(module: nodes.Module) -> list[nodes.AssignAttr]:
     return [one for one in nodes_of(module, nodes.AssignAttr) if one.attrname in fields]
 
 
-def _may_be(owner: nodes.NodeNG, call: nodes.Call) -> bool:
-    """Whether an expression may be what a call made; a name that only other calls are bound to is not."""
+def _makers(owner: nodes.NodeNG) -> list[nodes.Call]:
+    """The calls that made what an expression is; empty where it may be anything."""
     found = [_bound(one) for one in bindings(owner)] if isinstance(owner, nodes.Name) else []
-    return not found or any(value is None or value is call or not isinstance(value, nodes.Call) for value in found)
+    calls = [value for value in found if isinstance(value, nodes.Call)]
+    return calls if len(calls) == len(found) else []
 
 
 def _bound(binding: nodes.NodeNG) -> nodes.NodeNG | None:

@@ -163,6 +163,18 @@ class Frequency:
             return next((found for one in row[2] if (found := self.tells_training(module, one))), 0)
         return self.tells_training(module, row[1]) if kind == "copy" else 0
 
+    def is_rare(self, module: Module, call: int) -> bool:
+        """Whether a call stands behind a failure, an alarm or the test of one step."""
+        guard = module.table.sites[call].guard
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if one.kind == "except":
+                return True
+            if one.kind in ("if", "rest") and one.test and one.holds in (self.is_alarm(module, one.test), self.is_start(module, one.test)):
+                return True
+            guard = one.parent
+        return False
+
     def passes(self, module: Module, guard: int, function: int) -> bool:
         """Whether what stands under a guard runs in a usual training step."""
         while guard >= 0:

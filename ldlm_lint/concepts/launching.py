@@ -11,6 +11,8 @@ from ldlm_lint.vocabulary.tensors import HOST_BUILTINS, HOST_LIBRARIES, HOST_MET
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
 
+# What is called through more functions than these is no mere log line.
+_MOST_OPEN = 40
 # Of these a result on the device is computed; attributes, items and names only pass on what is there.
 _COMPUTED = frozenset({"op", "un", "cmp"})
 _READS = (TO_HOST | HOST_METHODS | frozenset({"cpu", "detach"})) - {"backward"}
@@ -25,6 +27,7 @@ class Launching:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._functions: dict[int, bool] = {}
+        self._calls_open = 0
 
     def launches(self, module: Module, number: int) -> bool:
         """Whether evaluating a row by itself, its operands left out, may launch work."""
@@ -72,13 +75,17 @@ class Launching:
 
     def _function_launches(self, function: int) -> bool:
         """Whether a function of the project may launch work: one of its own rows does."""
+        if function not in self._functions and self._calls_open >= _MOST_OPEN:
+            return True
         if function not in self._functions:
             # A function that calls itself adds nothing to what its other rows do.
             self._functions[function] = False
             module = self._program.module_of(function)
             scope = module.scopes[function & MASK]
             rows = (at for at, place in enumerate(module.table.places) if place and scope.place <= place < scope.end)
+            self._calls_open += 1
             self._functions[function] = any(self.launches(module, at) for at in rows)
+            self._calls_open -= 1
         return self._functions[function]
 
 

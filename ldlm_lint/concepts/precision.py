@@ -6,11 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from ldlm_lint.checkers.autocasts import AUTOCASTS, OLD_AUTOCASTS, Precision
-from ldlm_lint.program.atoms import FALSE
+from ldlm_lint.checkers.autocasts import AUTOCASTS, CHOOSES_PRECISION, NAMES_BFLOAT16, OLD_AUTOCASTS, Precision
+from ldlm_lint.code.table import Guard
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import FALSE, MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.conditions import words_below
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Queries, State
 
 _FULL = frozenset({"torch.float32", "torch.float"})
+_CALLERS = 16
+"""Calls through which something is asked for that are looked at."""
 _BFLOAT16 = frozenset({"torch.bfloat16"})
 
 
@@ -53,3 +60,37 @@ class Autocasts:
     def _is_for_cpu(self, call: int) -> bool:
         device = self.ask.argument(call, "device_type", 0)
         return device.state is State.GIVEN and self.ask.meaning(*device.sources).only == "cpu"
+
+
+def is_chosen_by_precision(program: Program, call: int) -> bool:
+    """Whether a condition around a call, or around the calls of its function, speaks of the precision or of scaling."""
+    todo, seen = [call], set[int]()
+    while todo and len(seen) < _CALLERS:
+        at = todo.pop()
+        seen.add(at)
+        module = program.module_of(at)
+        site = module.table.sites[at & MASK]
+        if _speaks_of_precision(module, site.guard):
+            return True
+        function = module.base | site.scope
+        program.ask(("callers", function))
+        edges = program.ask(("edges", function)) if site.scope else ()
+        todo += [edge >> 2 for edge in edges if edge & 3 != UNKNOWN and edge >> 2 not in seen]
+    return False
+
+
+def _speaks_of_precision(module: Module, guard: int) -> bool:
+    while guard >= 0:
+        row = module.table.guards[guard]
+        if _asks_for_bfloat16(module, row):
+            return False
+        if row.kind in ("if", "rest", "case") and any(CHOOSES_PRECISION.search(word) for word in words_below(module, row.test)):
+            return True
+        guard = row.parent
+    return False
+
+
+def _asks_for_bfloat16(module: Module, guard: Guard) -> bool:
+    """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
+    plain = module.nodes[guard.test][0] in ("free", "param", "attr") if guard.test else False
+    return plain and guard.holds is True and NAMES_BFLOAT16.search(module.last_name(guard.test)) is not None

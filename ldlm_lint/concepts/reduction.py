@@ -36,7 +36,7 @@ class Reduction:
 
         That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
         """
-        near = self._programs_of(module)
+        near = self.programs_of(module)
         return (
             any(self._sets_flag(one) for one in near)
             or any(self._reaches(name, near) for name in _SCOPES)
@@ -45,7 +45,7 @@ class Reduction:
             or any(self._makes(call, near) for call, _ in self.ask.calls_of(_ENGINES))
         )
 
-    def _programs_of(self, module: Module) -> set[int]:
+    def programs_of(self, module: Module) -> frozenset[int]:
         """The modules that import a module, and all that these import: it takes part in nothing else."""
         links = self._links()
         importers: dict[int, set[int]] = {}
@@ -54,7 +54,7 @@ class Reduction:
                 importers.setdefault(target, set()).add(index)
         above = _closure({module.index}, importers)
         tops = {one for one in above if not importers.get(one)} or above
-        return _closure(tops, links)
+        return frozenset(_closure(tops, links))
 
     def _links(self) -> dict[int, set[int]]:
         return {one.index: self.program.modules.linked(one) for one in self.program.live}
@@ -68,7 +68,7 @@ class Reduction:
             for _, name, _, _ in scope.writes
         )
 
-    def _reaches(self, name: str, near: set[int]) -> bool:
+    def _reaches(self, name: str, near: frozenset[int]) -> bool:
         """Whether a step makes a call of this name, wherever a context manager for it is chosen."""
         for call in self.program.calls.get(name, ()):
             module = self.program.module_of(call)
@@ -90,7 +90,7 @@ class Reduction:
         # Bound before the loop: ``scope = model.no_sync``.
         return False
 
-    def _is_called(self, name: str, near: set[int]) -> bool:
+    def _is_called(self, name: str, near: frozenset[int]) -> bool:
         """Whether code that somebody runs shards a model."""
         for call in self.program.calls.get(name, ()):
             if self.program.module_of(call).index in near and self.is_run(self.program.function_of(call)):
@@ -117,7 +117,7 @@ class Reduction:
                 return True
         return False
 
-    def _has_static_graph(self, near: set[int]) -> bool:
+    def _has_static_graph(self, near: frozenset[int]) -> bool:
         for call, _ in self.ask.calls_of(_DDP):
             argument = self.ask.argument(call, "static_graph")
             if self.program.module_of(call).index not in near or argument.state in (State.ABSENT, State.OPEN):
@@ -126,7 +126,7 @@ class Reduction:
                 return True
         return any(self._reaches(name, near) for name in ("_set_static_graph",))
 
-    def _makes(self, call: int, near: set[int]) -> bool:
+    def _makes(self, call: int, near: frozenset[int]) -> bool:
         return self.program.module_of(call).index in near
 
 

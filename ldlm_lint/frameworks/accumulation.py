@@ -25,6 +25,6 @@ def fixed_accumulation(section: Section) -> Iterator[Finding]:
     yield section.report(
         GRADIENT_ACCUMULATION_FIXED,
         setting,
-        {"name": quoted(setting.name), "value": f"always {steps:g}"},
+        {"name": quoted(setting.name), "value": f"always {steps:g}" if setting.certain else f"{steps:g} by default"},
         claims=(Claim("launch-varies-processes", setting.name),),
     )

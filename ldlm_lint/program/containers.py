@@ -229,6 +229,8 @@ class Containers(Classes):
         """Of ``dict(…)``, ``ModuleList([…])`` and the like."""
         found: set[int] = set()
         nodes, base = module.nodes, module.base
+        if module.last_name(row[1]) == "asdict" and row[2] and key.__class__ is str:
+            return self.attribute(self.get(base | row[2][0]), str(key))
         for one in row[2] if follow else ():
             if nodes[one][0] == "star":
                 found |= self.elements(self.get(base | nodes[one][1]))

@@ -27,7 +27,8 @@ from ldlm_lint.program.atoms import (
     WHERE_TENSOR,
     Value,
 )
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import LATER, UNKNOWN
+from ldlm_lint.program.counters import counters
 from ldlm_lint.program.methods import Methods
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
@@ -59,6 +60,7 @@ class Expressions(Methods):
     def begin_expressions(self) -> None:
         """No call has given a parameter anything yet."""
         self._taken: dict[int, set[int]] = {}
+        self._counters: dict[int, frozenset[int]] = {}
         self.hooks: dict[int, dict[str, Value]] = {}
         """What a framework gives the functions that it calls, by parameter; ``*`` for all others."""
 
@@ -154,6 +156,10 @@ class Expressions(Methods):
                 value |= self.argument_at(call, function, edge & 3, name)[0]
             else:
                 taken.add(edge)
+        for call in sorted(self.get(("partials", function))):
+            node = self.argument_node(call, function, LATER, name)
+            if node is not None and self.module_of(call).nodes[node & MASK][0] != "star":
+                value |= self.take(~key, node)
         return value
 
     def _stands_in_handler(self, call: int) -> bool:
@@ -343,13 +349,21 @@ class Expressions(Methods):
                 value |= OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
-        return self._of_constants(row[1], left, right)
+        return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
 
-    def _of_constants(self, name: str, left: Value, right: Value) -> Value:
+    def _counters_of(self, module: Module) -> frozenset[int]:
+        known = self._counters.get(module.index)
+        if known is None:
+            known = self._counters[module.index] = frozenset([module.base | one for one in counters(module)])
+        return known
+
+    def _of_constants(self, name: str, left: Value, right: Value, *, counts: bool) -> Value:
         if name == "Add":
             containers = frozenset(one for one in left | right if one >= FIRST and self.atoms.of[one][0] in ("d", "view"))
             if containers:
                 return containers
+        if counts and name != "BitOr":
+            return OF_PYTHON if left or right else NOTHING
         if name in ("Add", "Div") and (self.atoms.texts(left) or self.atoms.texts(right)):
             between = "/" if name == "Div" else ""
             return self._of_texts([f"{one}{between}{two}" for one in self._written(left) for two in self._written(right)])
@@ -482,6 +496,10 @@ class Expressions(Methods):
         """Question ``("edges", function)``: the calls that go to it; they are put in where they are found."""
         return NOTHING
 
+    def partials(self, function: int) -> Value:
+        """Question ``("partials", function)``: the calls of ``functools.partial`` that wrap it; they are put in like `edges`."""
+        return NOTHING
+
     def option(self, parser: int, name: str) -> Value:
         """What an attribute of the result of ``parse_args`` may be: the options of that name, by the calls that add them."""
         found: set[int] = set()
@@ -580,6 +598,7 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "returns": Expressions.returned,
     "callers": Expressions.callers,
     "edges": Expressions.edges,
+    "partials": Expressions.partials,
     "callable": Expressions.callable_of,
     "unwrapped": Expressions.unwrapped,
     "to": Expressions.goes_to,

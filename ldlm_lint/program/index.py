@@ -53,7 +53,10 @@ class Index(Solver):
 
     def _index_module(self, module: Module) -> None:
         base, table = module.base, module.table
-        self.starts.update(base | call for _, _, call in add_processes(module))
+        added = add_processes(module)
+        self.starts.update(base | call for _, _, call in added)
+        if added:
+            module.keep()
         for name, alias in table.aliases:
             self.aliases[name].add(alias)
         for name, calls in table.named.items():

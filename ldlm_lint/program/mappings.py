@@ -12,23 +12,30 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _ADDS = frozenset({"update", "setdefault"})
+_READS = frozenset({"loads", "literal_eval", "safe_load"})
 _DROPS = frozenset({"pop", "clear", "popitem"})
 
 
 class Keys:
     """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
 
-    ``put_by`` are the expressions that put them in, in the same order; ``is_open``: others may be there, by somebody whom the program
-    does not show.
+    ``put_by`` are the expressions that put them in, in the same order; ``flags`` the options by which a user may add others, and
+    ``unresolved``: somebody whom the program does not show may.
     """
 
-    __slots__ = ("certain", "entries", "is_open", "put_by")
+    __slots__ = ("certain", "entries", "flags", "put_by", "unresolved")
 
     def __init__(self) -> None:
         self.entries: dict[str, list[int]] = defaultdict(list)
         self.put_by: dict[str, list[int]] = defaultdict(list)
         self.certain: set[str] = set()
-        self.is_open = False
+        self.flags: set[int] = set()
+        self.unresolved = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others may be there."""
+        return self.unresolved or bool(self.flags)
 
     def add(self, key: str, value: int, by: int, *, certain: bool) -> None:
         """An entry, and the expression by which it comes in; what surely comes takes the place of what stood there before."""
@@ -47,7 +54,8 @@ class Keys:
                 self.certain.add(key)
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
-        self.is_open |= other.is_open
+        self.unresolved |= other.unresolved
+        self.flags |= other.flags
 
     def either(self, other: Keys) -> None:
         """This mapping or another one."""
@@ -55,7 +63,8 @@ class Keys:
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
         self.certain &= other.certain
-        self.is_open |= other.is_open
+        self.unresolved |= other.unresolved
+        self.flags |= other.flags
 
 
 class Mappings:
@@ -74,7 +83,7 @@ class Mappings:
         ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
-            keys.is_open = True
+            keys.unresolved = True
             return keys
         first = Keys()
         first.join(ways[0], certain=True)
@@ -85,6 +94,11 @@ class Mappings:
 
     def keys_at(self, key: int, call: int = 0) -> Keys:
         """The keys of an expression's value, before what is put in after a ``call``."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] == "call" and module.last_name(row[1]) in _READS and row[2]:
+            # ``json.loads(args.options)``
+            return self.keys_at(module.base | row[2][0], call)
         return self.keys(self.program.ask(key), call)
 
     def put_into(self, place: int) -> Keys:
@@ -101,7 +115,10 @@ class Mappings:
         if fields[0] == "view" and fields[1] == "pass":
             return self.keys(self.program.ask(fields[2]), call)
         keys = Keys()
-        keys.is_open = True
+        if fields[0] == "flag":
+            keys.flags.add(fields[1])
+        else:
+            keys.unresolved = True
         return keys
 
     def _of_place(self, place: int) -> Keys:
@@ -164,14 +181,14 @@ class Mappings:
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
-            keys.is_open = True
+            keys.unresolved = True
 
     def _put(self, keys: Keys, module: Module, key: int, value: int, by: int, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | key))
         if len(texts) == 1 and "*" not in next(iter(texts)):
             keys.add(next(iter(texts)), value, by, certain=certain)
         elif not texts or any("*" in text for text in texts):
-            keys.is_open = True
+            keys.unresolved = True
         else:
             for text in texts:
                 keys.add(text, value, by, certain=False)
@@ -191,7 +208,7 @@ class Mappings:
         owners = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(value, kind)}
         owner = next(iter(owners)) if len(owners) == 1 else 0
         if not owner or not program.is_record(owner):
-            keys.is_open = True
+            keys.unresolved = True
             return
         for name in program.fields_of(owner):
             for number, source in enumerate(program.field_sources(owner, name)):
@@ -204,12 +221,12 @@ class Mappings:
         edges = sorted(program.ask(("edges", function)))
         params = module.scopes[function & MASK].params
         if not edges:
-            keys.is_open = True
+            keys.unresolved = True
         for index, edge in enumerate(edges):
             caller = program.module_of(edge >> 2)
             own = Keys()
             if edge & 3 == UNKNOWN:
-                own.is_open = True
+                own.unresolved = True
             given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
             self._put_keywords(own, caller, given, edge >> 2, certain=True)
             for name in params:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ldlm_lint.code import Scope, Table, unpacked
+from ldlm_lint.code import Scope, Table, packed, unpacked
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import SHIFT
 
@@ -52,6 +52,11 @@ class Module:
         """Have a table at hand."""
         self.table, self.nodes, self.scopes = table, table.nodes, table.scopes
         self.at_hand = True
+
+    def keep(self) -> None:
+        """Have the table as it is by now come back, where it is kept as bytes."""
+        if self.packed:
+            self.packed = packed(self.table)
 
     def let_go(self) -> None:
         """Have the table as bytes alone."""

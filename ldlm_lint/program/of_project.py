@@ -13,7 +13,7 @@ from ldlm_lint.code import Table, table_of
 from ldlm_lint.program.modules import NOTHING_SHOWN
 from ldlm_lint.program.program import Filed, Program, linked
 from ldlm_lint.program.slices import shown_by
-from ldlm_lint.python.syntax import parsed
+from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ def _tables(project: Project) -> Iterator[Filed]:
 def table_of_file(project: Project, path: str) -> Table | None:
     """The table of a file, or of the cells of a notebook; None for one that is no Python."""
     try:
-        return table_of(_tree(project, path))
+        return table_of(tree_of(Source.from_bytes(path, project.data(path), Kind.PYTHON)))
     except (*_FAILURES, UnreadableError):
         return None
 
 
-def _tree(project: Project, path: str) -> ast.Module:
-    source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
+def tree_of(source: Source) -> ast.Module:
+    """The tree of a text, or of what stands before its first syntax error; raises what parsing raises where not even that parses."""
     try:
-        return parsed(source.text)
+        return required(source)
     except SyntaxError as error:
         # What stands before it is looked at as well when the file is linted by itself.
         from ldlm_lint.python.tree import readable

@@ -80,7 +80,7 @@ class Outside(Calls):
             return self._loader(name, given)
         if last in OPEN_RECORDS or name == "dataclasses.asdict":
             return frozenset([self.atoms.atom("d", given.call)])
-        if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse"):
+        if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse", "dataclasses"):
             return self._of_python(top, last, name, given)
         if name == "datetime.timedelta":
             return self._made(name, given) | OF_PYTHON
@@ -123,13 +123,23 @@ class Outside(Calls):
         """What ``checkpoint(function, *args)`` gives: what the function gives."""
         return self.callvalue(given.args[0], given.call, LATER, given.args[1:]) if given.args else NOTHING
 
+    def _partial(self, given: Given) -> Value:
+        if not given.args:
+            return NOTHING
+        # It gives arguments, and calls nothing yet.
+        for function, _ in self.targets(given.args[0], [])[0]:
+            self.put(("partials", function), frozenset([given.call]))
+        return frozenset([self.atoms.atom("partial", given.call)])
+
     def _of_python(self, top: str, last: str, name: str, given: Given) -> Value:
         if last == "partial":
-            return frozenset([self.atoms.atom("partial", given.call)]) if given.args else NOTHING
+            return self._partial(given)
         if last == "import_module":
             return self.modules_named(given.args[0], given.module) if given.args else NOTHING
         if top == "hydra":
             return NOTHING
+        if last == "asdict":
+            return frozenset([self.atoms.atom("d", given.call)])
         if top == "copy":
             return given.args[0] if given.args else NOTHING
         if top == "itertools":
@@ -296,13 +306,26 @@ class Outside(Calls):
         return frozenset([self.atoms.atom("super", given.module.base | at)]) if at > 0 else NOTHING
 
     def _getattr(self, given: Given) -> Value:
-        texts = self.atoms.texts(given.args[1]) or {"*"}
+        later = self.later(given.call, given.args[1])
+        if later:
+            return later
+        texts = self.atoms.texts(given.args[1]) | self._texts_of_flags(given.args[1]) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         found = NOTHING
         for text in sorted(texts):
             found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
         # A default is only what holds where nothing was set: of a device it says nothing.
         return value | found if found else value - frozenset([CPU])
+
+    def _texts_of_flags(self, value: Value) -> set[str]:
+        """What an option is by default, and ``*`` for what a user may give."""
+        texts: set[str] = set()
+        for fields in self.atoms.kinds(value, "flag"):
+            module = self.module_of(fields[1])
+            given = dict(module.nodes[fields[1] & MASK][3])
+            if "default" in given:
+                texts |= self.atoms.texts(self.get(module.base | given["default"])) | {"*"}
+        return texts
 
     def _matching(self, value: Value, text: str) -> Value:
         """The classes and functions of modules, and the methods of objects, whose names fit a text with ``*``."""
@@ -315,6 +338,9 @@ class Outside(Calls):
                     if name != "*" and pattern.match(name):
                         bound = self.get(("global", fields[1], name))
                         found |= {two for two in bound if two >= FIRST and self.atoms.of[two][0] in ("c", "f")}
+            elif fields[0] == "x":
+                # Anything of another package's.
+                found.add(self.atoms.atom("x", f"{fields[1]}.*"))
             elif fields[0] in ("i", "self") and text.strip("*"):
                 for owner in self.order(fields[1]):
                     for name in self.module_of(owner).scopes[owner & MASK].bindings:

@@ -6,7 +6,8 @@ Three things are never mixed: a *default* of the code, what *the user may overri
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
@@ -17,6 +18,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
+_NAMED = frozenset({"attr", "free", "impf", "param", "item", "phi", "choice"})
 _DEFINITIONS = frozenset({"def", "class", "imp", "impf"})
 _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
@@ -54,11 +56,15 @@ class Meaning(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary."""
+    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary.
+
+    ``flags``: nothing but these options of a command line may give it where it is OPEN.
+    """
 
     state: State
     sources: tuple[int, ...] = ()
     given_by: tuple[int, ...] = ()
+    flags: tuple[int, ...] = ()
 
 
 class Flag(NamedTuple):
@@ -128,7 +134,7 @@ class Queries:
         for call in module.table.sites:
             function = module.nodes[call][1]
             # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
-            if self._is_indirect(module, function) or module.last_name(function) != written.get(call, ""):
+            if self._is_indirect(module, function) or (call in written and module.last_name(function) != written[call]):
                 yield module.base | call
 
     def _is_indirect(self, module: Module, function: int) -> bool:
@@ -143,9 +149,24 @@ class Queries:
         if kind == "attr":
             owner = self.program.class_of_self(module, row[1])
             if owner is None:
-                return self._is_value_of_module(module, row)
+                return row[2] in self._class_valued or self._is_value_of_module(module, row)
             return (owner, row[2]) in self.program.own_writes or self._is_value_in_class(owner, row[2])
         return kind in _INDIRECT
+
+    @cached_property
+    def _class_valued(self) -> frozenset[str]:
+        """The attributes that may hold a function or class without being one: set to something that has a name, or properties."""
+        program = self.program
+        names = {name for (_, name), values in program.own_writes.items() if any(self._has_name(value) for value in values)}
+        for owner in (one for classes in program.classes.values() for one in classes):
+            module = program.module_of(owner)
+            bound = module.scopes[owner & MASK].bindings
+            names.update(name for name, values in bound.items() if any(self._has_name(module.base | value) for value in values))
+        names.update(program.module_of(one).scopes[one & MASK].name for one in program.owner if program.is_property(one))
+        return frozenset(names)
+
+    def _has_name(self, key: int) -> bool:
+        return self.program.module_of(key).nodes[key & MASK][0] in _NAMED
 
     def _is_value(self, module: Module, row: Node) -> bool:
         """Whether something bound to a name is neither defined nor imported as what it is: ``make = torch.optim.AdamW``."""
@@ -200,22 +221,30 @@ class Queries:
         """What ``**`` gives, or a ``partial``."""
         module = self.program.module_of(call)
         sources: list[tuple[int, int]] = []
+        flags: set[int] = set()
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
-                is_open |= keys.is_open or not self.is_complete(module.base | value)
+                is_open |= keys.unresolved or not (keys.flags or self.is_complete(module.base | value))
+                flags |= keys.flags
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
-        for fields in self.program.atoms.kinds(functions, "partial"):
+        partials = self.program.atoms.kinds(functions, "partial")
+        all_give = 0 < len(partials) == len(functions)
+        for fields in partials:
             inner = self.argument(fields[1], name)
+            all_give &= inner.state is State.GIVEN
             sources += zip(inner.sources, inner.given_by, strict=True)
-            is_open |= inner.state is State.OPEN
+            is_open |= inner.state is State.OPEN and not inner.flags
+            flags.update(inner.flags)
         if sources:
             given = list(dict.fromkeys(sources))
-            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
-        return Argument(State.OPEN if is_open else State.ABSENT)
+            return Argument(State.GIVEN if is_certain or all_give else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
+        if is_open:
+            return Argument(State.OPEN)
+        return Argument(State.OPEN, flags=tuple(sorted(flags))) if flags else Argument(State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:
         """What one of some expressions may be."""
@@ -236,7 +265,7 @@ class Queries:
         given = {keyword: value for keyword, value in row[3] if keyword}
         texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
         long = [text for text in texts if text.startswith("--")] or texts
-        action = module.nodes[given["action"]] if "action" in given else ("", None)
+        action: Node = module.nodes[given["action"]] if "action" in given else ("",)
         default = module.base | given["default"] if "default" in given else None
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 
@@ -251,57 +280,71 @@ class Queries:
         """Whether everything that an expression may be is known."""
         known = self._complete.get(key)
         if known is None:
-            # Around a circle nothing new comes in.
-            self._complete[key] = True
-            known = self._complete[key] = self._all_known(key)
+            known = self._all_known(key)
         return known
 
     def _all_known(self, key: int) -> bool:
+        """Go through all that an expression is made of, without recursion: a file may have ten thousand branches in a row."""
+        readers: dict[int, int | None] = {key: None}
+        todo = [key]
+        while todo:
+            one = todo.pop()
+            rests_on = [] if self._complete.get(one) else self._rests_on(one) if one not in self._complete else None
+            if rests_on is None:
+                at: int | None = one
+                while at is not None:
+                    self._complete[at] = False
+                    at = readers[at]
+                return False
+            # Around a circle nothing new comes in.
+            todo += [other for other in rests_on if readers.setdefault(other, one) == one and other not in self._complete]
+        self._complete.update(dict.fromkeys(readers, True))
+        return True
+
+    def _rests_on(self, key: int) -> Iterable[int] | None:
+        """The expressions that one is complete with; None where it is not."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
         if kind == "phi":
-            return all(self.is_complete(module.base | one) for one in row[1])
+            return [module.base | one for one in row[1]]
         if kind in ("copy", "enter", "star"):
-            return self.is_complete(module.base | row[1])
+            return [module.base | row[1]]
         if kind == "choice":
-            return self.is_complete(module.base | row[2]) and self.is_complete(module.base | row[3])
+            return [module.base | row[2], module.base | row[3]]
         if kind == "bool":
-            return all(self.is_complete(module.base | one) for one in row[2])
+            return [module.base | one for one in row[2]]
         if kind == "param":
-            return self._is_parameter_complete(module, row)
+            return self._given_for(module, row)
         if kind == "free":
-            return self._is_name_complete(module, row)
-        return bool(self.program.ask(key))
+            return self._bound_to(module, row)
+        return () if self.program.ask(key) else None
 
-    def _is_name_complete(self, module: Module, row: tuple[object, ...]) -> bool:
-        at = module.scopes[int(str(row[1]))].parent
-        name = str(row[2])
+    @staticmethod
+    def _bound_to(module: Module, row: Node) -> Iterable[int]:
+        at, name = module.scopes[row[1]].parent, row[2]
         while at >= 0:
             bound = module.scopes[at].bindings.get(name)
             if bound and module.scopes[at].kind != "class":
-                return all(self.is_complete(module.base | one) for one in bound)
+                return [module.base | one for one in bound]
             at = module.scopes[at].parent
-        return True
+        return ()
 
-    def _is_parameter_complete(self, module: Module, row: tuple[object, ...]) -> bool:
+    def _given_for(self, module: Module, row: Node) -> Iterable[int] | None:
+        """What all callers give for a parameter; None where that is not known."""
         program = self.program
-        function = module.base | int(str(row[1]))
-        name = str(row[2])
+        function, name = module.base | row[1], row[2]
         program.ask(("callers", function))
-        edges = program.ask(("edges", function))
-        scope = module.scopes[function & MASK]
-        if not edges:
-            return False
-        for edge in edges:
+        found = []
+        for edge in program.ask(("edges", function)):
             if edge & 3 == UNKNOWN:
-                return False
+                return None
             node = program.argument_node(edge >> 2, function, edge & 3, name)
-            if node is None:
-                caller = program.module_of(edge >> 2)
-                unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
-                if unpacked or name not in scope.defaults:
-                    return False
-            elif not self.is_complete(node):
-                return False
-        return True
+            if node is not None:
+                found.append(node)
+                continue
+            caller = program.module_of(edge >> 2)
+            unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
+            if unpacked or name not in module.scopes[row[1]].defaults:
+                return None
+        return found if program.ask(("edges", function)) else None

@@ -27,7 +27,7 @@ CROWDED = 256
 """Objects of one value above which only functions and classes are kept: a registry is a list of these."""
 _CONTAINERS = frozenset({"d", "view", "pair", "gen"})
 _CALLABLES = frozenset({"f", "c", "k"})
-_CALLED = frozenset({"edges", "callers", "callable", "to"})
+_CALLED = frozenset({"edges", "partials", "callers", "callable", "to"})
 _FLOWING = frozenset({"f", "c", "i", "self", "partial", "x", "o", "b"})
 
 

@@ -104,7 +104,18 @@ class Copied:
         return sum(self._has_module(folder, one) for one in PUBLISHED.get(name, ())) >= NEEDED
 
     def _has_module(self, folder: str, name: str) -> bool:
-        return f"{folder}/{name}.py" in self._project.files or f"{folder}/{name}/__init__.py" in self._project.files
+        return f"{folder}/{name}.py" in self._project.files or f"{folder}/{name}" in self._all_folders
+
+    @cached_property
+    def _all_folders(self) -> frozenset[str]:
+        """The folders with Python files in them, or in folders of theirs."""
+        found: set[str] = set()
+        for path in self._project.universe.paths:
+            folder = posixpath.dirname(path)
+            while folder not in found and len(folder) > len(self._root):
+                found.add(folder)
+                folder = posixpath.dirname(folder)
+        return frozenset(found)
 
     def _is_own_package(self, folder: str) -> bool:
         """Whether a folder is what the project itself is built from: it lies beside its ``setup.py``, or in ``src``.

@@ -6,9 +6,10 @@ places that agree in these speak of the same files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 
 from astroid import nodes
 
@@ -51,8 +52,14 @@ class FilePath:
         """Whether two paths speak of the same files: by the name, or by the same beginning where not both have a name."""
         own, others = _telling(self.names), _telling(other.names)
         if any(_match(one, two) for one in own for two in others):
-            return True
+            return not _lie_apart(self.homes, other.homes)
         return bool(self.homes & other.homes) and not (own and others)
+
+
+def _lie_apart(one: set[str], other: set[str]) -> bool:
+    """Whether two paths begin with different variables of the same function: what a converter reads and what it writes."""
+    scopes = [{home.rpartition(":")[0] for home in homes if ":" in home} for homes in (one, other)]
+    return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
 
 
 def _telling(names: set[str]) -> set[str]:
@@ -87,6 +94,7 @@ class FilePaths:
         self._calls = calls
         self._trees = trees
         self._seen: set[tuple[str, str, int]] = set()
+        self._shared: dict[tuple[str, str, str], FilePath] = {}
 
     def of(self, where: str, node: nodes.NodeNG) -> FilePath:
         """The path that an expression of a file is."""
@@ -146,7 +154,10 @@ class FilePaths:
         """A setting, an attribute of an object, an element of a list."""
         key = node.attrname if isinstance(node, nodes.Attribute) else constant(node.slice)
         if isinstance(node, nodes.Subscript) and not isinstance(key, str):
-            self._visit(where, node.value, found, begins=begins, ends=ends)
+            # One of several: which one is told by the number, not by what holds them.
+            plain = isinstance(node.value, (nodes.Name, nodes.Attribute))
+            found.homes |= {f".{node.as_string()}"} if plain and begins and isinstance(key, int) else set()
+            self._visit(where, node.value, found, begins=begins and not plain, ends=ends)
             return
         owner = node.expr if isinstance(node, nodes.Attribute) else node.value
         if not (isinstance(owner, nodes.Name) and owner.name == "self"):
@@ -163,14 +174,27 @@ class FilePaths:
     def _parameter(self, where: str, node: nodes.Name, found: FilePath, *, begins: bool, ends: bool) -> None:
         """What the callers of a function give it, and its default."""
         function = next((one for one in node.node_ancestors() if isinstance(one, nodes.FunctionDef) and node.name in one.argnames()), None)
-        if function is None:
-            return
-        self._visit(where, _default(function, node.name), found, begins=begins, ends=ends)
-        callers = self._calls.callers(where, scope_name(function))
-        for other, site in list(callers)[:_CALLERS]:
+        if function is not None:
+            key = (where, scope_name(function), node.name)
+            self._add(key, lambda whole: self._given(where, function, node.name, whole), found, begins=begins, ends=ends)
+
+    def _given(self, where: str, function: nodes.FunctionDef, name: str, found: FilePath) -> None:
+        self._visit(where, _default(function, name), found, begins=True, ends=True)
+        scope, positional = scope_name(function), _positional(function)
+        for other, site in islice(self._calls.callers(where, scope), _CALLERS):
             call = call_at(self._trees, other, site.position)
             if call is not None:
-                self._visit(other, Arguments(call, _positional(function))[node.name].node, found, begins=begins, ends=ends)
+                self._visit(other, Arguments(call, positional)[name].node, found, begins=True, ends=True)
+
+    def _add(self, key: tuple[str, str, str], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
+        """Add what is the same for every path that comes by here; it is found once."""
+        if key not in self._shared:
+            whole = self._shared[key] = FilePath()
+            find(whole)
+        shared = self._shared[key]
+        found.names |= shared.names if ends else set()
+        found.homes |= shared.homes if begins else set()
+        found.fetched |= shared.fetched
 
     def _call(self, where: str, node: nodes.Call, found: FilePath, *, begins: bool, ends: bool) -> None:
         name, names = last_name(node.func), qualified(node.func)
@@ -188,12 +212,16 @@ class FilePaths:
 
     def _returned(self, where: str, node: nodes.Call, found: FilePath, *, begins: bool, ends: bool) -> None:
         """What a function of the project gives back."""
+        key = (where, "()", position_of(node))
+        self._add(key, lambda whole: self._given_back(where, node, whole), found, begins=begins, ends=ends)
+
+    def _given_back(self, where: str, node: nodes.Call, found: FilePath) -> None:
         for other, function in functions_called(self._calls, self._trees, where, node):
             if any(qualified(call.func) & DOWNLOADS.keys() for call in nodes_of(function, nodes.Call)):
                 found.fetched.add(node.func.as_string())
             for one in nodes_of(function, nodes.Return):
                 if function_of(one) is function:
-                    self._visit(other, one.value, found, begins=begins, ends=ends)
+                    self._visit(other, one.value, found, begins=True, ends=True)
 
 
 def call_at(trees: Trees, path: str, position: str) -> nodes.Call | None:
@@ -202,11 +230,13 @@ def call_at(trees: Trees, path: str, position: str) -> nodes.Call | None:
     return next((one for one in nodes_of(module, nodes.Call) if position_of(one) == position), None) if module is not None else None
 
 
-def functions_called(calls: Calls, trees: Trees, path: str, node: nodes.Call) -> Iterator[tuple[str, nodes.FunctionDef]]:
-    """The functions of the project that a call goes to, each with its file."""
+def functions_called(
+    calls: Calls, trees: Trees, path: str, node: nodes.Call, among: Collection[str] | None = None
+) -> Iterator[tuple[str, nodes.FunctionDef]]:
+    """The functions of the project, or of some of its files, that a call goes to, each with its file."""
     site = next((one for one in calls.project.flow(path).calls if one.position == position_of(node)), None)
     for other, function in calls.targets(path, site.callee)[:_CALLERS] if site is not None else ():
-        module = trees.of(other)
+        module = trees.of(other) if among is None or other in among else None
         for one in nodes_of(module, nodes.FunctionDef) if module is not None else ():
             if scope_name(one) == function.scope:
                 yield other, one

@@ -29,6 +29,8 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.vocabulary.downloads import COMMANDS, DOWNLOADS, SHELLS
 
 _SAVES = Trait(lazily(rb"\bsave(?:_file|_model)?\("), (b"save(", b"save_file(", b"save_model("))
+_FETCHING = sorted({one.rpartition(".")[2].encode() for one in DOWNLOADS} | {one.split()[0].encode() for one in COMMANDS})
+_FETCHES = Trait(lazily(b"|".join(_FETCHING)), tuple(_FETCHING))
 _RANDOM_STATE = frozenset({"torch.set_rng_state", "torch.cuda.set_rng_state", "torch.cuda.set_rng_state_all", "random.setstate", "numpy.random.set_state"})
 # Last resort: what the variable holds is made elsewhere. A file to start from holds nothing that one restores into these.
 _OF_A_RUN = lazily(r"optim|sched|scaler|(^|_)opt(_|$)", re.I)
@@ -116,7 +118,9 @@ class LoadOrigins:
         return self._tables[path]
 
     def _functions(self, path: str, call: nodes.Call) -> Iterator[nodes.FunctionDef]:
-        return (function for _, function in functions_called(self._calls, self._trees, path, call))
+        """The functions of the project that a call goes to, in files whose words may download."""
+        among = self._calls.project.showing(_FETCHES)
+        return (function for _, function in functions_called(self._calls, self._trees, path, call, among)) if among else iter(())
 
 
 def _downloads(function: nodes.FunctionDef) -> bool:

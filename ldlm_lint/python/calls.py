@@ -193,8 +193,12 @@ def _of_name(node: nodes.Name, depth: int) -> Mapping:
         return Mapping(open=True)
     result: Mapping | None = None
     names = {node.name: scope}
+    merged: list[Mapping] = []
     for binding in bindings(node):
         statement = binding.parent if isinstance(binding, nodes.AssignName) else None
+        if isinstance(statement, nodes.AugAssign) and statement.op == "|=":
+            merged.append(mapping_of(statement.value, depth + 1))
+            continue
         if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
             return Mapping(open=True)
         held = mapping_of(statement.value, depth + 1)
@@ -202,6 +206,11 @@ def _of_name(node: nodes.Name, depth: int) -> Mapping:
         names |= {one.name: one.scope() for one in _targets(statement) if isinstance(one, nodes.AssignName)}
     if result is None:
         return Mapping(open=True)
+    for one in merged:
+        # As with `update`: the value may or may not have come.
+        result.entries |= {name: Argument(State.UNKNOWN, held.node) for name, held in one.entries.items()}
+        if one.open:
+            result.forget()
     for name, where in names.items():
         _mutate_by_uses(result, where, name, depth)
     return result

@@ -30,7 +30,7 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
             "accelerate: gradient accumulation", "https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation"
         ),
     ),
-    reads=("sh", "cfg"),
+    reads=("py", "sh", "cfg"),
     triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,

@@ -25,7 +25,7 @@ FROM_ANYWHERE = {
 
 def from_outside(fetched: str) -> dict[str, object]:
     """Those of a file that a call, or an address, brings onto the machine."""
-    stakes = "before torch 2.6 whoever made the file can run code on this machine"
+    stakes = "before torch 2.6 the author of the file can run any code on this machine"
     return {"source": f" reads a file from outside ({quoted(fetched)})", "stakes": stakes, "advice": f"pass {_STRICT}"}
 
 

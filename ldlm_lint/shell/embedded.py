@@ -15,7 +15,7 @@ from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
-from ldlm_lint.shell import tree
+from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.embedded_paths import as_of_script, inner_path
 from ldlm_lint.shell.inner_shells import padding
 from ldlm_lint.shell.launch_code import Code, codes
@@ -120,7 +120,7 @@ def _reads(code: Code, command: Node) -> Node | None:
     written = tree.words(command)
     texts = [code.text.of_node(word) for word in written]
     index = next((place for place, text in enumerate(texts) if _PYTHON.fullmatch(text)), None)
-    if index is None or not _is_wrapped(texts[:index]):
+    if index is None or not (_is_wrapped(texts[:index]) or launchers.launcher_of(texts) == "python"):
         return None
     index += 1
     while index < len(texts) and _OPTION.fullmatch(texts[index]):

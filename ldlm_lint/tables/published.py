@@ -1,6 +1,6 @@
 """Published packages that repositories copy in as a folder of the same name, with modules by which their code is known.
 
-Read on 2026-11-26 from the wheels and repositories of these packages: modules and folders that several releases have. A folder
+Written down on 2026-11-26: modules and folders that the repositories of these packages have had over several releases. A folder
 counts as the package's code only where at least two of them are there: many a project calls a folder ``clip`` or
 ``transformers``. Packages that projects fork to train with (``ldm``, ``guided_diffusion``, ``megatron``) are left out: what
 such a fork changed is its own work.
@@ -14,12 +14,12 @@ NEEDED = 2
 PUBLISHED: Mapping[str, tuple[str, ...]] = {
     "accelerate": ("accelerator", "data_loader", "big_modeling", "state"),
     "apex": ("amp", "fp16_utils", "multi_tensor_apply", "normalization"),
-    "clip": ("simple_tokenizer", "clip", "model"),
+    "clip": ("simple_tokenizer", "clip"),
     "deepspeed": ("runtime", "ops", "launcher", "comm"),
     "detectron2": ("modeling", "engine", "structures", "config", "checkpoint"),
     "diffusers": ("pipelines", "schedulers", "configuration_utils", "modeling_utils", "pipeline_utils"),
     "dinov2": ("hub", "layers", "fsdp", "eval"),
-    "fairseq": ("criterions", "tasks", "fairseq_cli", "checkpoint_utils", "sequence_generator"),
+    "fairseq": ("criterions", "tasks", "checkpoint_utils", "sequence_generator"),
     "flash_attn": ("flash_attn_interface", "bert_padding", "modules", "ops"),
     "fvcore": ("common", "nn", "transforms"),
     "groundingdino": ("models", "config", "util", "datasets"),

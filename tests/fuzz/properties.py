@@ -12,8 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from ldlm_lint.buffers import fix_buffer, lint_buffer
+from ldlm_lint.code import packed, table_of, unpacked
 from ldlm_lint.config import Config, Overrides
 from ldlm_lint.model import Applicability, Report
+from ldlm_lint.program import deep, linked
+from ldlm_lint.program.atoms import FIRST
+from ldlm_lint.program.program import Filed
+from ldlm_lint.program.slices import shown_by
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.report.view import View
 from ldlm_lint.rules import by_symbol
@@ -96,6 +101,36 @@ def check_fixes(name: str, data: bytes) -> None:
     again, _ = fix_buffer(here.path(name), after, here.config, here.root, Applicability.UNSAFE)
     if again != after:
         raise BrokenError("a second run of fixes changes the file again")
+
+
+def check_program(data: bytes) -> None:
+    """Make a table of a Python file, link it, and ask for every value: the same forwards and backwards, and from the table's bytes."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+        table = table_of(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    began = time.process_time()
+    kept = packed(table)
+    if packed(unpacked(kept)) != kept and unpacked(kept).nodes != table.nodes:
+        raise BrokenError("a table comes back from its bytes as another one")
+    if _values(kept, 1) != _values(kept, -1):
+        raise BrokenError("values depend on the order of questions")
+    _check_time(began, "values")
+
+
+def _values(table: bytes, order: int) -> dict[int, set[tuple[object, ...]]]:
+    """The values of all expressions of a file that trains and imports itself."""
+    shown = shown_by(unpacked(table))._replace(trains=True)
+    program = linked([Filed("train.py", shown, table, False)])
+    found: dict[int, set[tuple[object, ...]]] = {}
+    with deep():
+        for number in range(1, len(program.live[0].nodes))[::order]:
+            found[number] = {program.atoms.of[one] if one >= FIRST else (one,) for one in program.ask(number)}
+        # What was asked early may have grown since.
+        return {number: {program.atoms.of[one] if one >= FIRST else (one,) for one in program.ask(number)} for number in found}
 
 
 def _check_time(began: float, what: str) -> None:

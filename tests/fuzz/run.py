@@ -25,7 +25,7 @@ from types import CodeType, FrameType
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 PACKAGE = str(HERE.parent.parent / "ldlm_lint")
-ROOMS = tuple(f"ldlm_lint.{room}" for room in ["autofix", "checkers", "configs", "frameworks", "notebooks", "project", "python", "report", "rules", "shapes", "shell"])
+ROOMS = tuple(f"ldlm_lint.{room}" for room in ["autofix", "checkers", "code", "concepts", "configs", "frameworks", "notebooks", "program", "project", "python", "report", "rules", "shapes", "shell"])
 TARGETS = ("python", "shell", "config", "notebook", "fixes")
 
 
@@ -53,11 +53,13 @@ class Search:
 
     def execute(self, name: str, data: bytes) -> None:
         """Try the properties on one input, and keep it if one does not hold."""
-        from fuzz.properties import check_fixes, check_lint
+        from fuzz.properties import check_fixes, check_lint, check_program
 
         self.executions += 1
         try:
             (check_fixes if self.target == "fixes" else check_lint)(name, data)
+            if self.target == "python":
+                check_program(data)
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             self._keep(f"{type(error).__name__} {frame.name}: {error}", name, data)

@@ -31,6 +31,7 @@ _ROOMS = (
     "host_sync_in_training_loop",
     "optimizer_not_fused",
     "trainer_settings",
+    "unbounded_checkpoints",
 )
 
 

@@ -37,14 +37,20 @@ def find(view: View) -> Iterator[Finding]:
 def _numbers(view: View, ways: Ways, call: int, workers: Argument) -> Iterator[tuple[int, Span]]:
     """The whole numbers that a loader may get, and where each is written."""
     atoms = view.program.atoms
-    for source in workers.sources:
+    for source, by in zip(workers.sources, workers.given_by, strict=True):
         for fields in atoms.kinds(view.program.ask(source), "k"):
             if fields[1].__class__ is not int:
                 continue
             for way in ways.to(source, atoms.constant(fields[1])):
-                place = way.place or (_bound_at(view, ways, call, source) if way.key == source else 0)
+                place = way.place or (_bound_at(view, ways, call, source) if way.key == source and by == call else 0)
                 home = way.home if way.place else view.program.module_of(call)
-                yield fields[1], place_span(view, home, place) if place else view.call_span(call)
+                yield fields[1], place_span(view, home, place) if place else _span_of(view, by)
+
+
+def _span_of(view: View, by: int) -> Span:
+    """The call that gives a number, or the dictionary that holds it."""
+    module = view.program.module_of(by)
+    return view.call_span(by) if by & MASK in module.table.sites else view.span(module, module.table.places[by & MASK])
 
 
 def _bound_at(view: View, ways: Ways, call: int, source: int) -> int:

@@ -9,12 +9,15 @@ from ldlm_lint.checkers.by_program.calls import is_as_written
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.model import Claim, Finding, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.requirements import NEWEST_TORCH
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API
 
 RULE = DEPRECATED_AMP_API
 WORDS = (b"amp",)
+_VERSIONS = lazily(r"version|hasattr|find_spec|signature|TORCH_|_available$|native_amp")
+"""What a condition speaks of that leaves code to some versions of torch."""
 _NEW = ("torch.amp.", "torch.autocast", "torch.GradScaler")
 
 
@@ -47,6 +50,8 @@ def _places(view: View, ways: Ways, call: int, name: str) -> Iterator[Span]:
         if atom < FIRST or view.program.atoms.of[atom] != ("x", name):
             continue
         for way in ways.to(function, atom):
+            if ways.is_guarded_by(way.key, _VERSIONS):
+                continue
             home = view.program.module_of(way.key)
             written = home.nodes[way.key & MASK][0] == "attr" and home.table.places[way.key & MASK]
             yield view.span(home, written) if written else view.call_span(call)

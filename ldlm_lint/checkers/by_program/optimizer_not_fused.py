@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
+from ldlm_lint.checkers.by_program.named_optimizers import Named, named_optimizers
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Way, Ways
 from ldlm_lint.code.table import column_of, line_of
@@ -15,8 +16,8 @@ from ldlm_lint.model import Applicability, Claim, Finding, Fix, Interface, Relat
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
-from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
+from ldlm_lint.wording import any_of
 
 RULE = OPTIMIZER_NOT_FUSED
 WORDS = (b"optim", b"(")
@@ -44,6 +45,19 @@ def find(view: View) -> Iterator[Finding]:
         known = tuple(pair for pair in one.classes if _has_fused(view, module, pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
+    for named in named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)):
+        if _has_fused(view, view.program.module_of(named.key), FUSABLE[named.name]):
+            yield _named_finding(view, named)
+
+
+def _named_finding(view: View, named: Named) -> Finding:
+    """A class by its name: the options that are written beside it lack the implementation."""
+    module, name = view.program.module_of(named.key), FUSABLE[named.name]
+    place = module.table.places[named.key & MASK]
+    span = view.call_span(named.key) if named.key & MASK in module.table.sites else view.span(module, place)
+    claims = [Claim("optimizer-trains-on-cuda", f"{name} {line_of(place)}:{column_of(place)}")]
+    args = {"optimizer": name, "advice": pass_fused([name], view.torch_of(module).oldest)}
+    return view.finding(RULE, span, args, claims=claims)
 
 
 def _made(view: View, ways: Ways, call: int) -> _Made:
@@ -51,7 +65,8 @@ def _made(view: View, ways: Ways, call: int) -> _Made:
     function = module.base | module.nodes[call & MASK][1]
     value = view.program.ask(function)
     known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
-    classes = tuple(pair for pair in known if ways.to(function, pair[0]))
+    # What is only taken where apex's cannot be imported is no choice of anybody's.
+    classes = tuple(pair for pair in known if any(not ways.is_fallback(way.key) for way in ways.to(function, pair[0])))
     return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
 
 
@@ -65,7 +80,8 @@ def _names_of(view: View, atom: int) -> set[str]:
 
 def _may_choose(view: View, call: int) -> Iterator[bool]:
     for name in IMPLEMENTATIONS:
-        yield view.ask.argument(call, name).state is not State.ABSENT
+        argument = view.ask.argument(call, name)
+        yield argument.state is not State.ABSENT and not argument.flags
 
 
 def _version(view: View, module: Module, which: str) -> tuple[int, int] | None:
@@ -76,7 +92,7 @@ def _version(view: View, module: Module, which: str) -> tuple[int, int] | None:
 
 def _has_fused(view: View, module: Module, name: str) -> bool:
     """Whether some torch that the project runs on has the fused implementation."""
-    newest = _version(view, module, NEWEST_TORCH)
+    newest = view.torch_of(module).newest
     since = tables.fused_since(name)
     return since is not None and (newest is None or newest >= since)
 
@@ -108,7 +124,9 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     if calls.configures_lightning(view, call):
         claims.append(Claim("lightning-clips-nowhere"))
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
-    args = {"optimizer": _described(found, made), "advice": pass_fused(names, _version(view, module, OLDEST_TORCH))}
+    flags = view.ask.argument(call, "fused").flags
+    unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
+    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 
 from astroid import nodes
 
@@ -17,7 +18,9 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
@@ -25,7 +28,6 @@ from ldlm_lint.rules.data import (
     IN_MAIN_PROCESS,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
-    WITHOUT_PIN_MEMORY,
 )
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
@@ -37,7 +39,7 @@ from ldlm_lint.tables.training_arguments import WORDS as NAMED
 RULES = (
     *(UNBOUNDED_CHECKPOINTS, EXCESSIVE_COLLECTIVE_TIMEOUT, OPTIMIZER_NOT_FUSED, FIND_UNUSED_PARAMETERS),
     *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
-    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, WITHOUT_PIN_MEMORY),
+    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, GRADIENT_ACCUMULATION_FIXED),
 )
 # Whoever trains with one of the classes makes a Trainer.
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
@@ -45,12 +47,15 @@ WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 
 def find(view: View) -> Iterator[Finding]:
     """What the arguments cost that calls anywhere in a training pass, and the defaults of classes that are derived elsewhere."""
+    written: dict[int, set[str]] = defaultdict(set)
+    for owner, name in view.program.own_writes:
+        written[owner].add(name)
     for call, _ in view.ask.calls_of(TRAINING_ARGUMENTS):
         module = view.program.module_of(call)
         node = _node(view, module, module.table.sites[call & MASK].place, nodes.Call)
         source = view.source(module)
         if isinstance(node, nodes.Call) and not only_predicts(source.data):
-            section = of_call(source, node, _Told(view, call))
+            section = of_call(source, node, _Told(view, call, written))
             yield from about(section, node, view.options_of(source.path))
     for owner in _derived(view):
         module = view.program.module_of(owner)
@@ -69,18 +74,27 @@ def _derived(view: View) -> list[int]:
 def _node(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
     """The tree's node of a call or class; that of a class may begin at its decorators."""
     tree = view.context.trees.of(view.path(module))
-    here = (line_of(place), column_of(place))
-    for one in nodes_of(tree, kind) if tree is not None else ():
-        if here in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
-            return one
-    return None
+    if tree is None:
+        return None
+    places = remembered(tree, ("nodes by place", kind.__name__), lambda: _by_place(tree, kind))
+    return places.get((line_of(place), column_of(place)))
+
+
+def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, int], nodes.NodeNG]:
+    """The first node of a kind that begins at each place: of calls in a row that is the last one, which holds the others."""
+    found: dict[tuple[int, int], nodes.NodeNG] = {}
+    for one in nodes_of(tree, kind):
+        for begin in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
+            found.setdefault(begin, one)
+    return found
 
 
 class _Told:
     """What the program knows of the arguments of one call."""
 
-    def __init__(self, view: View, call: int) -> None:
-        self._view, self._call = view, call
+    def __init__(self, view: View, call: int, written: Mapping[int, Collection[str]]) -> None:
+        """``written`` are the attributes that classes set on their own objects."""
+        self._view, self._call, self._written = view, call, written
         self.is_complete = view.ask.argument(call, "").state is State.ABSENT
 
     def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
@@ -126,7 +140,7 @@ class _Told:
         for fields in program.atoms.kinds(function, "c"):
             for owner in program.order(fields[1]):
                 yield from program.module_of(owner).scopes[owner & MASK].bindings
-                yield from (name for one, name in program.own_writes if one == owner)
+                yield from self._written.get(owner, ())
 
 
 def _text(value: object) -> str | None:

@@ -13,11 +13,13 @@ from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH, TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
@@ -67,6 +69,22 @@ class View:
         return ReplacedLoad(self.program)
 
     @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoint series."""
+        from ldlm_lint.concepts.checkpoints import Checkpoints
+
+        return Checkpoints(self.program, self.ask)
+
+    def is_pruned(self, series: Series) -> bool:
+        """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
+        module = self.program.module_of(series.call)
+        around = self.context.project.around(self.path(module))
+        if not self.context.project.any_skim(around, "prunes"):
+            return False
+        pruned = self.checkpoints.may_be_pruned(series, self.reduction.programs_of(module))
+        return pruned is None or pruned
+
+    @cached_property
     def measuring(self) -> Measuring:
         """What is measured."""
         from ldlm_lint.concepts.measuring import Measuring
@@ -108,6 +126,12 @@ class View:
         """The options of rules for a module, and the ends of the range of torch that it runs on, see `Config.facts`."""
         return self.context.facts_of(self.path(module))
 
+    def torch_of(self, module: Module) -> TorchRange:
+        """The versions of torch that a module runs on."""
+        facts = self.facts(module)
+        oldest, newest = facts.get(OLDEST_TORCH), facts.get(NEWEST_TORCH)
+        return TorchRange(oldest if isinstance(oldest, tuple) else None, newest if isinstance(newest, tuple) else None)
+
     def source(self, module: Module) -> Source:
         """The text of a module."""
         path = self.path(module)
@@ -131,7 +155,7 @@ class View:
         path = self.path(module)
         if path not in self._ends:
             ends: dict[int, int] = {}
-            for node in ast.walk(required(self.source(module))):
+            for node in ast.walk(tree_of(self.source(module))):
                 if isinstance(node, ast.expr):
                     begin = place_of(node)
                     ends[begin] = max(ends.get(begin, 0), end_of(node))

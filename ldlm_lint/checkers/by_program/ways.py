@@ -19,8 +19,9 @@ from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
@@ -73,7 +74,7 @@ class Ways:
             seen.add(at.key)
             behind = list(self._behind(at.key, atom))
             if not behind:
-                found.setdefault(at.key, self._way(at))
+                found.setdefault(at.key, self._way(at, self._by_name(at.key, atom)))
             todo += [self._after(at, one) for one in behind if atom in self.program.ask(one.key)]
         return [found[one] for one in sorted(found)]
 
@@ -83,7 +84,17 @@ class Ways:
             step = step._replace(home=before.home, place=before.place)
         return step._replace(case=step.case or before.case)
 
-    def _way(self, step: _Step) -> Way:
+    def _by_name(self, key: int, atom: int) -> str:
+        """The case of ``getattr(torch.optim, args.optimizer)``."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        if row[0] != "call" or module.last_name(row[1]) != "getattr" or len(row[2]) < 2 or fields[0] != "x":
+            return ""
+        return self._equal(module, row[2][1], fields[1].rpartition(".")[2])
+
+    def _way(self, step: _Step, case: str = "") -> Way:
+        step = step._replace(case=step.case or case)
         module = self.program.module_of(step.key)
         place = module.table.places[step.key & MASK]
         if place:
@@ -172,6 +183,8 @@ class Ways:
             target = self.program.modules.all[fields[1]]
             yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
         owner = self.program.class_of_self(module, int(str(row[1])))
+        if owner is None:
+            owner = next((fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "c")), None)
         for one in self.program.order(owner) if owner is not None else ():
             home = self.program.module_of(one)
             yield from self._bindings(home, name, home.scopes[one & MASK].bindings.get(name, []))
@@ -201,12 +214,9 @@ class Ways:
         for fields in self.program.atoms.kinds(self.program.ask(module.base | table), "d"):
             home = self.program.module_of(fields[1])
             made = home.nodes[fields[1] & MASK]
-            if made[0] != "map":
-                continue
-            for name, value in zip(made[1], made[2], strict=True):
-                if home.nodes[name][0] == "const":
-                    place = home.table.places[fields[1] & MASK]
-                    yield _Step(home.base | value, self._equal(module, key, home.nodes[name][1]), home, place)
+            place = home.table.places[fields[1] & MASK]
+            for name, value in _pairs(home, made):
+                yield _Step(home.base | value, self._equal(module, key, name), home, place)
 
     def case_of(self, key: int) -> str:
         """The case in which an expression is bound to a name, put into a container, or called; "" for always.
@@ -221,6 +231,18 @@ class Ways:
         """Whether an expression is bound in an ``except`` clause alone: what is tried before is preferred."""
         module = self.program.module_of(key)
         return all(in_handler(module, guard) for guard in self._guards_of(module, key & MASK))
+
+    def is_guarded_by(self, key: int, words: re.Pattern[str]) -> bool:
+        """Whether a condition around an expression speaks of something."""
+        module = self.program.module_of(key)
+        for guard in self._guards_of(module, key & MASK):
+            at = guard
+            while at >= 0:
+                row = module.table.guards[at]
+                if row.kind in ("if", "rest") and any(words.search(word) for word in words_below(module, row.test)):
+                    return True
+                at = row.parent
+        return False
 
     def _guards_of(self, module: Module, number: int) -> set[int]:
         """The guards under which an expression is called, bound to a name, or put into a container."""
@@ -278,45 +300,26 @@ class Ways:
 
     def _text(self, module: Module, number: int) -> str:
         """The code of an expression; empty where it is written nowhere."""
-        place = module.table.places[number]
+        place, row = module.table.places[number], module.nodes[number]
+        if row[0] in ("param", "free"):
+            return str(row[2])
         if not place:
             return ""
         written = self._written.get(module.index)
         if written is None:
-            written = self._written[module.index] = _expressions(required(self.view.source(module)))
-        row = module.nodes[number]
+            written = self._written[module.index] = _expressions(tree_of(self.view.source(module)))
         same = [one for one in written.get((line_of(place), column_of(place)), ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
 
 
-def words_below(module: Module, test: int) -> set[str]:
-    """The names and texts that a condition is made of."""
-    return {word for number in _below(module, test) for word in _words(module, number)}
-
-
-def _below(module: Module, number: int) -> list[int]:
-    """An expression and the operands of tests in it."""
-    found: list[int] = []
-    todo = [number]
-    while todo and len(found) < MOST:
-        at = todo.pop()
-        found.append(at)
-        row = module.nodes[at]
-        if row[0] in ("bool", "cmp"):
-            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
-        elif row[0] in ("not", "copy", "attr", "call"):
-            todo.append(row[1])
-    return found
-
-
-def _words(module: Module, number: int) -> list[str]:
-    """The names and texts that an expression itself is."""
-    row = module.nodes[number]
-    if row[0] in ("attr", "free", "param", "impf"):
-        return [str(row[2])]
-    return [row[1]] if row[0] == "const" and isinstance(row[1], str) else []
+def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]:
+    """The keys and values of a table as it is written: ``{"a": x}`` or ``dict(a=x)``."""
+    if made[0] == "map":
+        pairs = zip(made[1], made[2], strict=True)  # type: ignore[call-overload]
+        return [(module.nodes[key][1], value) for key, value in pairs if module.nodes[key][0] == "const"]
+    return [(name, value) for name, value in made[3] if name] if made[0] == "call" else []  # type: ignore[attr-defined]
 
 
 _WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.autocasts import Precision
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.precision import is_chosen_by_precision
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -24,7 +25,7 @@ _LONGEST = 400
 def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) -> Verdict:
     """No autocast of the trainings computes in anything but bfloat16; without one in the file itself, another has one."""
     project, path = context.project, finding.span.path
-    if project.is_test(path):
+    if project.is_test(path) or _is_asked_for_by_precision(context, finding):
         return Verdict(False)
     files = trainings_of(project, path)
     shown: Related | None = None
@@ -41,6 +42,13 @@ def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) 
     line = project.data(shown.span.path).count(b"\n", 0, shown.span.start) + 1
     where = f"the autocast at {located(shown.span.path, line, path)}"
     return Verdict(True, (shown,), (("where", where),))
+
+
+def _is_asked_for_by_precision(context: Context, finding: Finding) -> bool:
+    """Whether whoever calls the function that makes a scaler does so for one precision alone."""
+    view, module = context.view, context.view.module(finding.span.path)
+    call = view.call_at(module, view.place_at(module, finding.span.start)) if module is not None else None
+    return module is not None and call is not None and is_chosen_by_precision(context.program, module.base | call)
 
 
 def _precisions(context: Context, path: str) -> Iterator[tuple[int, Precision]]:

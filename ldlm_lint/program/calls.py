@@ -99,6 +99,8 @@ class Calls(Containers):
                 value |= self.callvalue(self.get(("unwrapped", fields[1])), call, UNKNOWN)
             elif fields[0] == "c" and call is not None:
                 value |= self._loader_of_project(fields[1], call)
+            elif fields[0] == "d" and call is not None and self.names_of_named_tuple(fields[1]):
+                value.add(self.atoms.atom("d", call))
             elif fields[0] == "d" and depth < 3 and self._is_sequential(fields[1]):
                 inner = self.get(("content", fields[1], None))
                 layers = frozenset(two for two in inner if two >= FIRST and self.atoms.of[two][0] in ("i", "self", "d"))

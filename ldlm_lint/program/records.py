@@ -5,6 +5,8 @@ Their constructors stand nowhere: a class declares its fields in order, each wit
 
 from __future__ import annotations
 
+from typing import Any
+
 from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
 from ldlm_lint.program.index import Index
 from ldlm_lint.program.modules import Module
@@ -142,12 +144,34 @@ class Records(Index):
         place = self.atoms.of[container][1]
         module = self.module_of(place)
         row = module.nodes[place & MASK]
-        if row[0] != "call" or module.last_name(row[1]) not in OPEN_RECORDS:
+        if row[0] != "call":
             return NOTHING
+        if module.last_name(row[1]) not in OPEN_RECORDS:
+            return self._field_of_named_tuple(module, row, name)
         value = self.get(("content", place, name))
         for target, written in self.other_writes.get(name, ()):
             if container in self.get(target):
                 value |= self.get(written)
+        return value
+
+    def names_of_named_tuple(self, place: int) -> list[str]:
+        """The fields of the class that ``collections.namedtuple(name, fields)`` makes; none for any other expression."""
+        module = self.module_of(place)
+        row = module.nodes[place & MASK]
+        if row[0] != "call" or len(row[2]) < 2 or module.last_name(row[1]) != "namedtuple":
+            return []
+        given = module.nodes[row[2][1]]
+        written = [given] if given[0] == "const" else [module.nodes[one] for one in given[2]] if given[0] == "seq" else []
+        return [name for one in written if one[0] == "const" for name in str(one[1]).replace(",", " ").split()]
+
+    def _field_of_named_tuple(self, module: Module, row: tuple[Any, ...], name: str) -> Value:
+        value = NOTHING
+        for one in self.get(module.base | row[1]):
+            names = self.names_of_named_tuple(self.atoms.of[one][1]) if one >= FIRST and self.atoms.of[one][0] == "d" else []
+            if name in names:
+                index = names.index(name)
+                given = {keyword: number for keyword, number in row[3] if keyword}.get(name) or (row[2][index] if index < len(row[2]) else 0)
+                value |= self.get(module.base | given) if given else NOTHING
         return value
 
     def item(self, value: Value, key: object) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,6 +92,19 @@ class LoaderCalls:
         names = {destination(way.default) for way in one.ways if way.default}
         given = (argument for program in self.view.context.launches.running(path) for argument in program.arguments)
         return not any(argument.keys and argument.keys[-1] in names for argument in given)
+
+    def only_others_get(self, classes: Collection[str]) -> bool:
+        """Whether all samplers of some classes go to loaders that nothing trains on."""
+        made = {call for call, _ in self.view.ask.calls_of(classes)}
+        given: set[int] = set()
+        for one in self.all:
+            sources = [source for name in ("sampler", "batch_sampler") for source in self.option(one, name).sources]
+            values = [self.view.program.ask(source) for source in sources]
+            samplers = {fields[2] for value in values for fields in self.view.program.atoms.kinds(value, "o")} & made
+            if samplers and self.concept.trains(one.call) is not None:
+                return False
+            given |= samplers
+        return bool(made) and made == given
 
     def option(self, one: LoaderCall, name: str) -> Argument:
         """What a loader gets for an option."""

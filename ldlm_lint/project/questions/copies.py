@@ -17,14 +17,19 @@ from ldlm_lint.python.slots import Slot
 from ldlm_lint.wording import located
 
 _DDP = Trait(re.compile(rb"\bDistributedDataParallel\(|\bDDP\("), (b"DistributedDataParallel(", b"DDP("))
-_SHARES_OUT = Trait(
+_SAMPLERS = Trait(
+    re.compile(rb"DistributedSampler|distributed_sampler|num_replicas"),
+    (b"DistributedSampler", b"distributed_sampler", b"num_replicas"),
+    code=True,
+)
+_SHARES_OTHERWISE = Trait(
     re.compile(
-        rb"DistributedSampler|distributed_sampler|split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
-        rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|num_replicas|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
+        rb"split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
+        rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
     ),
     (
-        *(b"DistributedSampler", b"distributed_sampler", b"split_dataset_by_node", b"split_by_node", b".shard(", b"::"),
-        *(b"Accelerator(", b"setup_dataloaders(", b"deepspeed.initialize", b"num_replicas", b"lightning", b"world"),
+        *(b"split_dataset_by_node", b"split_by_node", b".shard(", b"::"),
+        *(b"Accelerator(", b"setup_dataloaders(", b"deepspeed.initialize", b"lightning", b"world"),
     ),
     code=True,
 )
@@ -66,7 +71,12 @@ def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str)
     if project.is_test(path):
         return Verdict(False)
     files = trainings_of(project, path)
-    return Verdict(project.any_shows(files, _DDP) and not project.any_shows(files, _SHARES_OUT))
+    if not project.any_shows(files, _DDP) or project.any_shows(files, _SHARES_OTHERWISE):
+        return Verdict(False)
+    return Verdict(not project.any_shows(files, _SAMPLERS) or context.view.loaders.only_others_get(_DISTRIBUTED))
+
+
+_DISTRIBUTED = frozenset({"torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler"})
 
 
 def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str) -> Verdict:

@@ -388,7 +388,7 @@ class Loaders:
             return str(row[2])
         if row[0] in ("copy", "attr", "item", "enter", "star"):
             return self._parameter(module, row[1], depth + 1)
-        if row[0] == "call" and row[2]:
+        if row[0] == "call" and row[2] and module.last_name(row[1]) != "zip":
             return self._parameter(module, row[2][0], depth + 1)
         if row[0] == "phi":
             names = {self._parameter(module, one, depth + 1) for one in row[1]}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_collation import works_on_items
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import FIRST, HOST, MASK
 from ldlm_lint.project.datasets import Load
-from ldlm_lint.vocabulary.loaders import STREAMS
+from ldlm_lint.vocabulary.loaders import GRAPHS, STREAMS
 
 _READS = frozenset({"__init__", "__getitem__", "__getitems__", "__iter__", "__len__", "__next__"})
 _IN_MEMORY = ("TensorDataset", "builtins.range")
@@ -76,7 +76,8 @@ def works_per_item(view: View, one: LoaderCall) -> bool:
     if one.loader.name in STREAMS:
         return True
     load = view.context.datasets.load(view.path(one.module), one.position)
-    in_memory = _is_in_memory(view, one)
+    # Sets of graphs are mostly in memory as a whole.
+    in_memory = _is_in_memory(view, one) or (one.loader.name in GRAPHS and load is Load.UNKNOWN)
     if load is Load.NONE or in_memory:
         return any(works_on_items(view, source) for source in view.loaders.option(one, "collate_fn").sources)
     return True
@@ -89,6 +90,9 @@ def _is_in_memory(view: View, one: LoaderCall) -> bool:
     value = _value(view, one)
     atoms = view.program.atoms
     found = [atoms.of[each] for each in value if each >= FIRST]
+    if HOST in value and not found:
+        # Numbers, an array, a range.
+        return True
     if any(fields[0] == "d" or (fields[0] == "view" and fields[1] != "items") for fields in found):
         return True
     return any(fields[0] in ("o", "x") and str(fields[1]).endswith(_IN_MEMORY) for fields in found)

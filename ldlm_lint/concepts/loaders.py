@@ -243,7 +243,8 @@ class Loaders:
             return None
         made = self._loops_above_making(call)
         passes = self.passes(call)
-        if any(self._begins_within(one, two) for one in passes for two in passes):
+        functions = {one.function for one in passes}
+        if any(not functions.isdisjoint(self._begun_within(one)) for one in passes):
             return None
         return next((one for one in passes if self._is_repeated(one, call, made)), None)
 
@@ -256,18 +257,16 @@ class Loaders:
                 return True
         return False
 
-    def _begins_within(self, one: Pass, two: Pass) -> bool:
-        """Whether a pass begins in a function that is called while another goes on: persistent workers serve one pass at a time."""
+    def _begun_within(self, one: Pass) -> set[int]:
+        """The other functions that are called while a pass goes on: persistent workers serve one pass at a time."""
         loop = one.loop if one.loop >= 0 else one.around
-        if loop < 0 or one.function == two.function:
-            return False
-        for call in one.module.scopes[one.scope].calls:
-            inside = any(frame.loop == loop for frame in self._loops_of(Frame(one.function, one.module.table.sites[call].loop)))
-            if inside and one.module.table.sites[call].place > one.place:
+        found: set[int] = set()
+        for call in one.module.scopes[one.scope].calls if loop >= 0 else ():
+            site = one.module.table.sites[call]
+            if site.place > one.place and any(frame.loop == loop for frame in self._loops_of(Frame(one.function, site.loop))):
                 self.program.ask(("to", one.module.base | call))
-                if two.function in self.program.targets_of.get(one.module.base | call, ()):
-                    return True
-        return False
+                found |= self.program.targets_of.get(one.module.base | call, set())
+        return found - {one.function}
 
     def comes_again(self, call: int, loader: int) -> bool:
         """Whether a call runs again and again while there is one loader, by the call that makes that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
@@ -30,6 +31,10 @@ class Reduction:
         self.training = training
         self.program: Program = training.program
         self.ask = ask
+        self._near: dict[int, frozenset[int]] = {}
+        self._found: dict[str, frozenset[int]] = {}
+        """The modules of calls by a name that steps reach, or that somebody runs."""
+        self._taken: dict[frozenset[int], bool] = {}
 
     def is_taken_care_of(self, module: Module) -> bool:
         """Whether something in the programs that a module takes part in decides on the reduction by itself.
@@ -37,6 +42,11 @@ class Reduction:
         That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
         """
         near = self.programs_of(module)
+        if near not in self._taken:
+            self._taken[near] = self._decides(near)
+        return self._taken[near]
+
+    def _decides(self, near: frozenset[int]) -> bool:
         return (
             any(self._sets_flag(one) for one in near)
             or any(self._reaches(name, near) for name in _SCOPES)
@@ -47,17 +57,24 @@ class Reduction:
 
     def programs_of(self, module: Module) -> frozenset[int]:
         """The modules that import a module, and all that these import: it takes part in nothing else."""
-        links = self._links()
-        importers: dict[int, set[int]] = {}
-        for index, linked in links.items():
-            for target in linked:
-                importers.setdefault(target, set()).add(index)
-        above = _closure({module.index}, importers)
-        tops = {one for one in above if not importers.get(one)} or above
-        return frozenset(_closure(tops, links))
+        if module.index not in self._near:
+            links, importers = self._links, self._importers
+            above = _closure({module.index}, importers)
+            tops = {one for one in above if not importers.get(one)} or above
+            self._near[module.index] = frozenset(_closure(tops, links))
+        return self._near[module.index]
 
+    @cached_property
     def _links(self) -> dict[int, set[int]]:
         return {one.index: self.program.modules.linked(one) for one in self.program.live}
+
+    @cached_property
+    def _importers(self) -> dict[int, set[int]]:
+        importers: dict[int, set[int]] = {}
+        for index, linked in self._links.items():
+            for target in linked:
+                importers.setdefault(target, set()).add(index)
+        return importers
 
     def _sets_flag(self, index: int) -> bool:
         """Whether a function that a step reaches sets DDP's flag."""
@@ -70,13 +87,15 @@ class Reduction:
 
     def _reaches(self, name: str, near: frozenset[int]) -> bool:
         """Whether a step makes a call of this name, wherever a context manager for it is chosen."""
-        for call in self.program.calls.get(name, ()):
-            module = self.program.module_of(call)
-            function = self.program.function_of(call)
-            loops = self.training.reached.get(function)
-            if module.index in near and loops is not None and self._runs(module, call, function, loops):
-                return True
-        return False
+        if name not in self._found:
+            calls = ((call, self.program.function_of(call)) for call in self.program.calls.get(name, ()))
+            self._found[name] = frozenset(
+                self.program.module_of(call).index
+                for call, function in calls
+                if (loops := self.training.reached.get(function)) is not None
+                and self._runs(self.program.module_of(call), call, function, loops)
+            )
+        return not self._found[name].isdisjoint(near)
 
     def _runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
         site = module.table.sites[call & MASK]
@@ -92,10 +111,11 @@ class Reduction:
 
     def _is_called(self, name: str, near: frozenset[int]) -> bool:
         """Whether code that somebody runs shards a model."""
-        for call in self.program.calls.get(name, ()):
-            if self.program.module_of(call).index in near and self.is_run(self.program.function_of(call)):
-                return True
-        return False
+        if name not in self._found:
+            calls = self.program.calls.get(name, ())
+            run = [call for call in calls if self.is_run(self.program.function_of(call))]
+            self._found[name] = frozenset(self.program.module_of(call).index for call in run)
+        return not self._found[name].isdisjoint(near)
 
     def is_run(self, function: int) -> bool:
         """Whether a function is called, by whomever the program shows; the module's own code always is.

@@ -84,6 +84,8 @@ class Queries:
         self.mappings = Mappings(program)
         self._complete: dict[int, bool] = {}
         self._indirect: list[int] | None = None
+        self._calls: dict[frozenset[str], list[tuple[int, str]]] = {}
+        self._names: dict[int, frozenset[str]] = {}
 
     def calls_of(self, names: Collection[str]) -> Iterator[tuple[int, str]]:
         """The calls (keys) of functions or classes of other packages, by dotted name, with the name that is meant.
@@ -91,6 +93,11 @@ class Queries:
         Those through aliases, parameters, tables and choices are among them, and constructors of the project's subclasses.
         """
         wanted = frozenset(names)
+        if wanted not in self._calls:
+            self._calls[wanted] = list(self._find_calls(wanted))
+        return iter(self._calls[wanted])
+
+    def _find_calls(self, wanted: frozenset[str]) -> Iterator[tuple[int, str]]:
         lasts = {name.rpartition(".")[2] for name in wanted}
         program = self.program
         direct = {call for last in lasts for call in program.calls.get(last, ())}
@@ -101,7 +108,9 @@ class Queries:
         seen = sorted(direct | set(self._indirect_calls()))
         for call in seen:
             module = program.module_of(call)
-            for name in sorted(self.names_of(program.ask(module.base | module.nodes[call & MASK][1])) & wanted):
+            if call not in self._names:
+                self._names[call] = frozenset(self.names_of(program.ask(module.base | module.nodes[call & MASK][1])))
+            for name in sorted(self._names[call] & wanted):
                 yield call, name
 
     def _subclass_names(self, wanted: frozenset[str]) -> set[str]:

@@ -29,12 +29,12 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
             yield finding
             continue
         place = finding.span.path
-        decided = _decided(finding, projects.of(place), projects.clock(place))
-        if decided is not None:
-            yield as_of_script(decided)
+        found = decided(finding, projects.of(place), projects.clock(place))
+        if found is not None:
+            yield as_of_script(found)
 
 
-def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
+def decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
     """A finding as the project decides it, or what became of the asking."""
     from ldlm_lint.program import deep
     from ldlm_lint.project import decide

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.config import Configured
+from ldlm_lint.deciding import decided
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
@@ -60,17 +61,15 @@ def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects:
         except Exception as error:
             yield internal_error(Span(paths[0], 0, 0), error, query.symbols[0])
             continue
-        yield from _decided(findings, linted, context)
+        yield from _decided(findings, linted, context, projects)
 
 
-def _decided(findings: Iterable[Finding], linted: Collection[str], context: Context) -> Iterator[Finding]:
-    from ldlm_lint.project import decide
-
+def _decided(findings: Iterable[Finding], linted: Collection[str], context: Context, projects: Projects) -> Iterator[Finding]:
     for finding in findings:
         if finding.span.path in linted:
-            decided = decide(finding, context) if finding.claims else finding
-            if decided is not None:
-                yield decided
+            found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
+            if found is not None:
+                yield found
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

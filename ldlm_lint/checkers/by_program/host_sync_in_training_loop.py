@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.wait_exceptions import WaitExceptions
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Finding, Related
@@ -35,11 +37,13 @@ def find(view: View) -> Iterator[Finding]:
     groups: dict[tuple[int, int], list[Wait]] = {}
     for wait in Waits(view.training).all():
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
+    exceptions = WaitExceptions(view)
     for waits in groups.values():
         module, _ = step_of(view, waits[0].function)
         path = view.path(module)
         if trains_on_device(view.context, path) and not only_differentiates(view.context.project, path):
-            yield _finding(view, waits[0])
+            left = (wait for wait in waits if not exceptions.hold(wait, view.span(wait.module, wait.place, wait.end)))
+            yield from (_finding(view, wait) for wait in itertools.islice(left, 1))
 
 
 def _finding(view: View, wait: Wait) -> Finding:

@@ -192,7 +192,9 @@ class Checkpoints:
         if kind == "fstr":
             parts = list(row[1])
         elif kind == "op":
-            parts = [row[2], row[3]] if row[1] in ("Add", "Div", "Mod") else []
+            # ``step % 2`` names two files in turn; ``"%d.pt" % step`` is a text.
+            is_text = row[1] in ("Add", "Div") or (module.nodes[row[2]][0] in ("fstr", "const") and isinstance(module.nodes[row[2]][1], (str, tuple)))
+            parts = [row[2], row[3]] if is_text and row[1] in ("Add", "Div", "Mod") else []
         elif kind == "seq":
             parts = list(row[2])
         elif kind in ("phi", "copy"):

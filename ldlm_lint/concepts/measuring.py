@@ -22,17 +22,21 @@ class Measuring:
         found = []
         for row in module.nodes:
             if row[0] == "op" and row[1] == "Sub":
-                later, earlier = self._read(module, row[2]), self._read(module, row[3])
+                later = self._read(module, row[2])
+                earlier = self._read(module, row[3], module.table.sites[later].loop if later else -1)
                 if later and earlier and module.table.sites[later].scope == scope == module.table.sites[earlier].scope:
                     found.append((earlier, later))
         return found
 
-    def _read(self, module: Module, number: int) -> int:
-        """The call that reads a clock, of what it gave; 0 for anything else."""
+    def _read(self, module: Module, number: int, loop: int = -1) -> int:
+        """The call that reads a clock, of what it gave; 0 for anything else. What the round of a ``loop`` before has read counts."""
         for _ in range(8):
             row = module.nodes[number]
             if row[0] == "copy":
                 number = row[1]
+            elif row[0] == "phi" and loop >= 0:
+                read = (found for one in row[1] if (found := self._read(module, one)) and module.table.sites[found].loop == loop)
+                return next(read, 0)
             elif row[0] == "call" and self.reads_clock(module, number):
                 return number
             else:
@@ -54,7 +58,8 @@ class Measuring:
             first, second = module.table.sites[earlier], module.table.sites[later]
             if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
                 continue
-            if call < later and (earlier < call or self._wait_starts(module, call, earlier)):
+            # A clock that is read behind the other one was read in the round before.
+            if call < later and (earlier < call or earlier > later or self._wait_starts(module, call, earlier)):
                 return True
             if self._wait_starts(module, call, earlier):
                 return True

@@ -148,10 +148,25 @@ class Training:
         for call in self.program.calls.get("step", ()):
             module = self.program.module_of(call)
             loop = module.table.sites[call & MASK].loop
+            receiver = module.nodes[module.nodes[call & MASK][1]]
             while loop >= 0:
-                found.add((module.index, loop))
+                # A loop over optimizers is a part of one step.
+                if receiver[0] != "attr" or not self._comes_from(module, receiver[1], module.table.loops[loop].value):
+                    found.add((module.index, loop))
                 loop = module.table.loops[loop].parent
         return found
+
+    @staticmethod
+    def _comes_from(module: Module, number: int, iterable: int) -> bool:
+        """Whether an expression is what a loop takes from an iterable, or a part of it."""
+        row = module.plain(number)
+        for _ in range(3):
+            if row[0] == "elem":
+                return bool(row[1] == iterable)
+            if row[0] != "part":
+                return False
+            row = module.plain(row[1])
+        return False
 
     def _callers(self, function: int) -> list[int]:
         program = self.program
@@ -348,7 +363,8 @@ class Training:
         program = self.program
         for function in list(self.reached):
             program.ask(("callers", function))
-            if not program.values.get(("edges", function)) and function not in program.hooks:
+            # Who holds the loop of the steps, or is a step that nobody is seen to call, has batches as loaders give them.
+            if not program.values.get(("edges", function)) and function not in program.hooks and function not in self.steps:
                 program.hooks[function] = {"*": frozenset([IF_TENSOR])}
                 for name in program.module_of(function).scopes[function & MASK].params:
                     if ("hook", function, name) in program.values:

@@ -108,9 +108,14 @@ class Waits:
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
                 return name
-            # What nothing is known of has no other method of this name.
-            return f"?{name}" if name in ("item", "cpu") and not receiver else ""
+            # What nothing is known of has no other method of this name; where a step begins it may lie on the host still.
+            return f"?{name}" if name == "item" and not receiver and self._is_inside_step(module, call) else ""
         return self._of_moving(module, call, row, name, receiver)
+
+    def _is_inside_step(self, module: Module, call: int) -> bool:
+        """Whether a call stands in a function that a step calls, or that a framework gives what is on the device."""
+        function = module.base | module.table.sites[call].scope
+        return function in self.program.hooks or function not in self.training.steps
 
     def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2]

@@ -474,7 +474,7 @@ class Expressions(Methods):
         for fields in self.atoms.kinds(functions, "o"):
             if fields[1].startswith("torch.") or any(self.tensor_part(one) for one in given.every):
                 value |= self.tensor_of(given.every)
-        if not own:
+        if functions and not own:
             for one in given.every:
                 for fields in self.atoms.kinds(one, "f") + self.atoms.kinds(one, "b"):
                     self.edge(fields[1], given.call, UNKNOWN)

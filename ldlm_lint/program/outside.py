@@ -158,7 +158,8 @@ class Outside(Calls):
         if rest == "device":
             is_cpu = bool(given.args) and self.atoms.texts(given.args[0]) == {"cpu"}
             return frozenset([CPU if is_cpu else A_DEVICE])
-        if rest in tensors.ON_HOST:
+        if rest in tensors.ON_HOST or any(part.startswith("_") for part in rest.split(".")):
+            # What is not public computes nothing that a training would read.
             return OF_PYTHON
         if rest in ("nn.Parameter", "nn.parameter.Parameter"):
             return ON_DEVICE

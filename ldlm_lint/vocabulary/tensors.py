@@ -35,7 +35,7 @@ FACTORIES = frozenset(
 )
 """Functions of `torch` that make a tensor: on the host where no ``device`` is given."""
 ON_HOST = frozenset(
-    "Size is_tensor is_grad_enabled is_floating_point get_default_dtype manual_seed numel save is_autocast_enabled get_num_threads "
+    "Size is_tensor seed initial_seed is_grad_enabled is_floating_point get_default_dtype manual_seed numel save is_autocast_enabled get_num_threads "
     "get_autocast_dtype equal allclose is_nonzero finfo iinfo Generator is_complex set_grad_enabled promote_types result_type".split()
 )
 """Functions of `torch` that give something of Python."""

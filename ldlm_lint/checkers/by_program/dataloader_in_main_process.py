@@ -24,7 +24,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders that are trained on and have no workers on any way that the program shows."""
     for one in view.loaders.all:
-        if _has_none(one) and not _wants_none(view, one) and not view.loaders.is_tested(one):
+        if _has_none(one) and not _asks_for_workers(view, one) and not _wants_none(view, one) and not view.loaders.is_tested(one):
             yield from _finding(view, one)
 
 
@@ -32,6 +32,11 @@ def _has_none(one: LoaderCall) -> bool:
     if one.workers.state is State.ABSENT:
         return True
     return one.workers.state is State.GIVEN and bool(one.ways) and all(way.number == 0 for way in one.ways)
+
+
+def _asks_for_workers(view: View, one: LoaderCall) -> bool:
+    """Whether options are given that need workers: a rule of its own says that they are missing."""
+    return any(view.ask.argument(one.call, name).state is not State.ABSENT for name in ("prefetch_factor", "persistent_workers"))
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:

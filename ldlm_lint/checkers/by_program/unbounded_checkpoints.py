@@ -21,8 +21,17 @@ def find(view: View) -> Iterator[Finding]:
     """The series that a training loop writes and nothing prunes."""
     for series in view.checkpoints.all():
         module = view.program.module_of(series.call)
+        if _is_read_by_itself(view, series):
+            # The checker of single files has looked at it.
+            continue
         if not view.is_pruned(series) and not view.training.frequency.is_rare(module, series.call & MASK):
             yield _finding(view, series, module)
+
+
+def _is_read_by_itself(view: View, series: Series) -> bool:
+    """Whether the name is made where `torch.save` is called."""
+    functions = view.program.ask(view.program.module_of(series.sink).base | view.program.module_of(series.sink).nodes[series.sink & MASK][1])
+    return series.call == series.sink and any(fields[1] == "torch.save" for fields in view.program.atoms.kinds(functions, "x"))
 
 
 def _finding(view: View, series: Series, module: Module) -> Finding:

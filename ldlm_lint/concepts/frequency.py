@@ -233,6 +233,13 @@ class Frequency:
             return not (guard.holds is False and value and value <= FALSY)
         if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",)) and (row[1] == ("Eq",)) == guard.holds:
             return self.given.may_be(module, row[2], row[3][0])
+        if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",), ("Is",), ("IsNot",)) and module.nodes[row[3][0]][0] == "const":
+            value = self._value(module, row[2])
+            wanted = self.program.atoms.constant(module.nodes[row[3][0]][1])
+            plain = bool(value) and all(one in (*FALSY, TRUE) or self.program.atoms.of[one][0] == "k" for one in value)
+            equal = (row[1][0] in ("Eq", "Is")) == guard.holds
+            if plain and guard.holds is not None:
+                return wanted in value if equal else value != frozenset([wanted])
         if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
             value = self._value(module, row[2])
             return not (value == frozenset([NONE]) and (row[1] == ("IsNot",)) == guard.holds)

@@ -111,7 +111,7 @@ class Training:
             parent = module.table.loops[site.loop].parent
             if parent >= 0 and (module.index, parent) in stepping:
                 steps[function].add(parent)
-            if is_backward and function not in seen:
+            elif is_backward and function not in seen:
                 seen.add(function)
                 todo.append(function)
 

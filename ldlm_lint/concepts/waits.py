@@ -109,7 +109,7 @@ class Waits:
             if receiver & MAY_BE_ON_DEVICE:
                 return name
             # What nothing is known of has no other method of this name; where a step begins it may lie on the host still.
-            return f"?{name}" if name == "item" and not receiver and self._is_inside_step(module, call) else ""
+            return f"?{name}" if name in ("item", "cpu") and not receiver and self._is_inside_step(module, call) else ""
         return self._of_moving(module, call, row, name, receiver)
 
     def _is_inside_step(self, module: Module, call: int) -> bool:
@@ -156,7 +156,7 @@ class Waits:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
-        if BOOLEAN in value and value & _ON_DEVICE and HOST not in value:
+        if BOOLEAN in value and DEVICE in value and HOST not in value:
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
             return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
@@ -188,4 +188,4 @@ class Waits:
         """Whether a value is a tensor on the device and nothing else."""
         if DEVICE in value:
             return HOST not in value and IF_TENSOR not in value and not any(one >= FIRST for one in value)
-        return TENSOR in value and value <= _ON_DEVICE
+        return False

@@ -51,6 +51,8 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "Mod": lambda left, right: left % right,
 }
 _LARGEST = 1 << 64
+_TAKE_MODULES = ("compile", "DataParallel", "DistributedDataParallel", "FullyShardedDataParallel")
+"""What is given to one of these is a module."""
 _PLAIN = frozenset([HOST, TRUE, FALSE, NONE])
 
 
@@ -444,6 +446,8 @@ class Expressions(Methods):
             value |= self.tensor_of(given.every)
         if function[0] == "attr":
             receiver = self.get(base | function[1])
+            if function[2] in MODULE_METHODS and not self.tensor_part(value) and self.is_used_as_module(module, function[1]):
+                return value | receiver
             value |= self.method(receiver, function[2], given, base | function[1])
             return value if function[2] in PLAIN_METHODS else value | self.later(key, receiver)
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
@@ -554,6 +558,12 @@ def _uses_of(module: Module) -> dict[Node, frozenset[str]]:
                 uses.setdefault(row, set()).add(function[2])
             elif row[0] == "attr":
                 uses.setdefault(("attr", row[2]), set()).add(function[2])
+    for name in _TAKE_MODULES:
+        for call in module.table.named.get(name, ()):
+            args = module.nodes[call][2]
+            row = _receiver(module, args[0]) if args else ("",)
+            if row[0] in ("param", "free"):
+                uses.setdefault(row, set()).add("parameters")
     return {row: frozenset(names) for row, names in uses.items()}
 
 

@@ -34,7 +34,7 @@ class WaitExceptions:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self._nodes: dict[str, dict[tuple[int, int], nodes.NodeNG]] = {}
+        self._nodes: dict[str, dict[tuple[int, int], list[nodes.NodeNG]]] = {}
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
@@ -42,23 +42,30 @@ class WaitExceptions:
         if is_said_to_sync(remark):
             return True
         node = self._node(wait)
-        return node is not None and _is_excepted(node)
+        known = bool(self.view.program.ask(("edges", wait.function)))
+        return node is not None and _is_excepted(node, known)
 
     def _node(self, wait: Wait) -> nodes.NodeNG | None:
         path = self.view.path(wait.module)
         if path not in self._nodes:
             tree = self.view.context.trees.of(path)
-            found: dict[tuple[int, int], nodes.NodeNG] = {}
+            found: dict[tuple[int, int], list[nodes.NodeNG]] = {}
             for node in nodes_of(tree, _PLACES) if tree is not None else ():
-                # The outermost of those that begin at one place comes first.
-                found.setdefault((node.lineno or 0, node.col_offset or 0), node)
+                found.setdefault((node.lineno or 0, node.col_offset or 0), []).append(node)
             self._nodes[path] = found
-        return self._nodes[path].get((line_of(wait.place), column_of(wait.place)))
+        begun = self._nodes[path].get((line_of(wait.place), column_of(wait.place)), [])
+        ends = (line_of(wait.end), column_of(wait.end))
+        # ``x.detach().cpu()`` and ``x.detach()`` begin at one place.
+        same = [node for node in begun if (node.end_lineno, node.end_col_offset) == ends]
+        return next(iter(same or begun), None)
 
 
-def _is_excepted(node: nodes.NodeNG) -> bool:
+def _is_excepted(node: nodes.NodeNG, known: bool) -> bool:
+    """``known`` if the program knows who calls the function around: then it knows what its options are, too."""
     function = function_of(node)
-    if is_rare(node) or in_evaluation(node) or is_off_by_default(node) or is_never_chosen(node) or is_told_from_tensors(node):
+    if is_rare(node) or in_evaluation(node) or is_told_from_tensors(node):
+        return True
+    if not known and (is_off_by_default(node) or is_never_chosen(node)):
         return True
     if trains_on_host(function) or fits_inputs(function):
         return True

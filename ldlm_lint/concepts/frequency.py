@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import Guard
+from ldlm_lint.code.table import Guard, Node
 from ldlm_lint.concepts.given import Given
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
@@ -231,19 +231,25 @@ class Frequency:
             if guard.holds is True and value == frozenset([TRUE]):
                 return False
             return not (guard.holds is False and value and value <= FALSY)
-        if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",)) and (row[1] == ("Eq",)) == guard.holds:
-            return self.given.may_be(module, row[2], row[3][0])
-        if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",), ("Is",), ("IsNot",)) and module.nodes[row[3][0]][0] == "const":
-            value = self._value(module, row[2])
-            wanted = self.program.atoms.constant(module.nodes[row[3][0]][1])
-            plain = bool(value) and all(one in (*FALSY, TRUE) or self.program.atoms.of[one][0] == "k" for one in value)
+        if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",), ("Is",), ("IsNot",)) and guard.holds is not None:
             equal = (row[1][0] in ("Eq", "Is")) == guard.holds
-            if plain and guard.holds is not None:
-                return wanted in value if equal else value != frozenset([wanted])
+            if (equal and not self.given.may_be(module, row[2], row[3][0])) or not self._may_compare(module, row, equal):
+                return False
         if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
             value = self._value(module, row[2])
             return not (value == frozenset([NONE]) and (row[1] == ("IsNot",)) == guard.holds)
         return True
+
+    def _may_compare(self, module: Module, row: Node, equal: bool) -> bool:
+        """Whether what is known of a value lets it be, or differ from, a constant that it is compared with."""
+        constant = module.nodes[row[3][0]]
+        value = self._value(module, row[2])
+        if constant[0] != "const" or not value:
+            return True
+        if not all(one in (*FALSY, TRUE) or self.program.atoms.of[one][0] == "k" for one in value):
+            return True
+        wanted = self.program.atoms.constant(constant[1])
+        return wanted in value if equal else value != frozenset([wanted])
 
     def _value(self, module: Module, number: int) -> Value:
         value = self.program.values.get(~(module.base | number))

@@ -65,6 +65,11 @@ class Reduction:
         return self._near[module.index]
 
     @cached_property
+    def _stepping(self) -> frozenset[int]:
+        """The modules with a function that a step is seen to reach; of others nobody knows what runs there."""
+        return frozenset(self.program.module_of(function).index for function in self.training.reached)
+
+    @cached_property
     def _links(self) -> dict[int, set[int]]:
         return {one.index: self.program.modules.linked(one) for one in self.program.live}
 
@@ -92,8 +97,8 @@ class Reduction:
             self._found[name] = frozenset(
                 self.program.module_of(call).index
                 for call, function in calls
-                if (loops := self.training.reached.get(function)) is not None
-                and self._runs(self.program.module_of(call), call, function, loops)
+                if ((loops := self.training.reached.get(function)) is not None and self._runs(self.program.module_of(call), call, function, loops))
+                or self.program.module_of(call).index not in self._stepping
             )
         return not self._found[name].isdisjoint(near)
 

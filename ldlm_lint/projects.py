@@ -153,12 +153,14 @@ class Projects:
 
     def _programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
         """The Python programs inside of scripts: files of the project that are not on disk."""
-        from ldlm_lint.shell.embedded import programs_in
-
         found: dict[str, bytes] = {}
         for path in scripts:
             with contextlib.suppress(OSError, UnreadableError):
-                found |= programs_in(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
+                data = self._overlay[path] if path in self._overlay else read_bytes(Path(path))
+                if b"python" in data and (b"<<" in data or b"-c" in data):
+                    from ldlm_lint.shell.embedded import programs_in
+
+                    found |= programs_in(path, data)
         return found
 
     def _told_torch(self, path: str) -> TorchVersion | None:

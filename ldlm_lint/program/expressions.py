@@ -86,6 +86,8 @@ class Expressions(Methods):
 
     def _constant(self, module: Module, row: Node, key: int) -> Value:
         value = row[1]
+        if value.__class__ is int and abs(value) > _LARGEST:
+            return OF_PYTHON
         if isinstance(value, str) and (not 0 < len(value) < _LONGEST or "\n" in value):
             return OF_PYTHON
         return frozenset([self.atoms.constant(value)])

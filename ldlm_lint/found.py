@@ -15,7 +15,7 @@ from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.program import deep
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.linter import UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 
 
+_FAILED = frozenset({UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol})
+"""What says that a file could not be looked at: it is one finding, whatever the program shows."""
+
+
 def found_by_program(
     files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
-    given_up = {finding.span.path for finding in known if finding.rule == UNREADABLE_FILE.symbol}
+    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
     paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
     if not paths:
         return

@@ -7,6 +7,7 @@ a package offers to others, and whatever is imported by a file that is no progra
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -114,7 +115,7 @@ class Unreached:
         """Whether a file belongs to a package that is built for others to import, or is named by its build."""
         if not self._builds:
             return False
-        module = posixpath.basename(path).removesuffix(".py").encode()
+        module = os.fsencode(posixpath.basename(path).removesuffix(".py"))
         if any(module in text for text in self._builds):
             return True
         folder = posixpath.dirname(path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ FILE_SECONDS = 10.0
 """Processor seconds for one file; the slowest files of real repositories take less than one."""
 PROJECT_SECONDS = 0.02
 """Processor seconds for each file of a project that a question about all of them may take, beyond those for one."""
+FRAMES = 8_000
+"""Frames of Python that the questions to a linked program may take: `ldlm_lint.program.solver.DEPTH` of them, each through up to forty functions."""
 _LEAST = 0.05
 # Fired again until the work has ended: an exception that is raised inside of a finalizer is lost.
 _AGAIN = 0.2
@@ -82,6 +85,17 @@ def apart() -> Iterator[None]:
     finally:
         _armed = True
         signal.setitimer(signal.ITIMER_PROF, max(left, _LEAST), _AGAIN)
+
+
+@contextlib.contextmanager
+def deep() -> Iterator[None]:
+    """Give questions to a linked program the frames that they may take; whoever asks more than a few does it inside."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ldlm_lint.budget import Clock, OverBudgetError
+from ldlm_lint.budget import Clock, OverBudgetError, deep
 from ldlm_lint.config import Configured
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.failures import failed, internal_error
@@ -36,7 +36,6 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
 
 def decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
     """A finding as the project decides it, or what became of the asking."""
-    from ldlm_lint.program import deep
     from ldlm_lint.project import decide
     from ldlm_lint.project.texts import ChangedError
 

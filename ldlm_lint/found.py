@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.budget import OverBudgetError, deep
 from ldlm_lint.config import Configured
 from ldlm_lint.deciding import decided
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
-from ldlm_lint.program import deep
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 from ldlm_lint.source import Kind
@@ -21,8 +20,6 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program import Query
     from ldlm_lint.project.questions import Context
-
-
 
 _FAILED = frozenset({UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol})
 """What says that a file could not be looked at: it is one finding, whatever the program shows."""

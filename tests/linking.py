@@ -6,9 +6,10 @@ import ast
 import textwrap
 from collections.abc import Iterable, Mapping
 
+from ldlm_lint.budget import deep
 from ldlm_lint.code import table_of, unpacked
 from ldlm_lint.code.packing import packed
-from ldlm_lint.program import Program, deep, linked
+from ldlm_lint.program import Program, linked
 from ldlm_lint.program.atoms import DEVICE, FALSE, FIRST, HOST, HOST_TENSOR, IF_TENSOR, MASK, NONE, TENSOR, TRUE, Value
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.slices import shown_by

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from linking import asked, program_of, remembered
 
-from ldlm_lint.program import deep
+from ldlm_lint.budget import deep
 from ldlm_lint.program.queries import Queries, State
 
 Files = dict[str, str]

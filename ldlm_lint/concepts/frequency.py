@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard, Node
-from ldlm_lint.concepts.given import Given
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import FALSY, MASK, NONE, TRUE, Value
+from ldlm_lint.program.atoms import FALSY, MASK, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 
@@ -25,7 +24,6 @@ class Frequency:
         self.program = program
         self._periodic: dict[int, bool] = {}
         self.restarts = Restarts()
-        self.given = Given(program)
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
 
@@ -232,12 +230,7 @@ class Frequency:
                 return False
             return not (guard.holds is False and value and value <= FALSY)
         if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",), ("Is",), ("IsNot",)) and guard.holds is not None:
-            equal = (row[1][0] in ("Eq", "Is")) == guard.holds
-            if (equal and not self.given.may_be(module, row[2], row[3][0])) or not self._may_compare(module, row, equal):
-                return False
-        if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
-            value = self._value(module, row[2])
-            return not (value == frozenset([NONE]) and (row[1] == ("IsNot",)) == guard.holds)
+            return self._may_compare(module, row, (row[1][0] in ("Eq", "Is")) == guard.holds)
         return True
 
     def _may_compare(self, module: Module, row: Node, equal: bool) -> bool:

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 _SCOPES = ("no_sync", "accumulate", "set_requires_gradient_sync", "set_requires_all_reduce", "set_is_last_backward")
 _FLAG = "require_backward_grad_sync"
 _DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
-_SHARDS = (
-    "fully_shard",
-    "FullyShardedDataParallel",
-    "FSDP",
-)
+_SHARDS = ("fully_shard", "FullyShardedDataParallel", "FSDP")
 _ENGINES = frozenset({"accelerate.Accelerator"})
 
 
@@ -31,7 +27,6 @@ class Reduction:
         self.training = training
         self.program: Program = training.program
         self.ask = ask
-        self._near: dict[int, frozenset[int]] = {}
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that somebody runs."""
         self._taken: dict[frozenset[int], bool] = {}
@@ -41,7 +36,7 @@ class Reduction:
 
         That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
         """
-        near = self.programs_of(module)
+        near = self.program.together.programs_of(module)
         if near not in self._taken:
             self._taken[near] = self._decides(near)
         return self._taken[near]
@@ -55,31 +50,10 @@ class Reduction:
             or any(self._makes(call, near) for call, _ in self.ask.calls_of(_ENGINES))
         )
 
-    def programs_of(self, module: Module) -> frozenset[int]:
-        """The modules that import a module, and all that these import: it takes part in nothing else."""
-        if module.index not in self._near:
-            links, importers = self._links, self._importers
-            above = _closure({module.index}, importers)
-            tops = {one for one in above if not importers.get(one)} or above
-            self._near[module.index] = frozenset(_closure(tops, links))
-        return self._near[module.index]
-
     @cached_property
     def _stepping(self) -> frozenset[int]:
         """The modules with a function that a step is seen to reach; of others nobody knows what runs there."""
         return frozenset(self.program.module_of(function).index for function in self.training.reached)
-
-    @cached_property
-    def _links(self) -> dict[int, set[int]]:
-        return {one.index: self.program.modules.linked(one) for one in self.program.live}
-
-    @cached_property
-    def _importers(self) -> dict[int, set[int]]:
-        importers: dict[int, set[int]] = {}
-        for index, linked in self._links.items():
-            for target in linked:
-                importers.setdefault(target, set()).add(index)
-        return importers
 
     def _sets_flag(self, index: int) -> bool:
         """Whether a function that a step reaches sets DDP's flag."""
@@ -123,10 +97,7 @@ class Reduction:
         return not self._found[name].isdisjoint(near)
 
     def is_run(self, function: int) -> bool:
-        """Whether a function is called, by whomever the program shows; the module's own code always is.
-
-        A function that no module imports beside its own is an entry of its own: it is run by somebody who is not shown.
-        """
+        """Whether a step reaches a function, or the code of a module calls it, through whatever other functions."""
         seen: set[int] = set()
         todo = [function]
         while todo:
@@ -153,13 +124,3 @@ class Reduction:
 
     def _makes(self, call: int, near: frozenset[int]) -> bool:
         return self.program.module_of(call).index in near
-
-
-def _closure(start: set[int], links: dict[int, set[int]]) -> set[int]:
-    seen, todo = set(start), list(start)
-    while todo:
-        for one in links.get(todo.pop(), ()):
-            if one not in seen:
-                seen.add(one)
-                todo.append(one)
-    return seen

@@ -70,19 +70,4 @@ class ReplacedLoad:
 
     def _is_in_force(self, place: int, module: Module) -> bool:
         """Whether the module that replaces the function runs in a program that a module takes part in."""
-        modules = self.program.modules
-        own = self.program.module_of(place).index
-        if own == module.index or own in modules.linked(module):
-            return True
-        links = {one.index: modules.linked(one) for one in self.program.live}
-        return any({own, module.index} <= _below(index, links) for index in links)
-
-
-def _below(index: int, links: dict[int, set[int]]) -> set[int]:
-    seen, todo = {index}, [index]
-    while todo:
-        for one in links.get(todo.pop(), ()):
-            if one not in seen:
-                seen.add(one)
-                todo.append(one)
-    return seen
+        return self.program.module_of(place).index in self.program.together.programs_of(module)

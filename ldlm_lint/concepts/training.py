@@ -294,9 +294,8 @@ class Training:
         while True:
             for key in self._reach():
                 program.get(key)
-            if not program._pending:
+            if not program.settle():
                 break
-            program.solve()
 
     def _reach(self) -> list[tuple[str, int]]:
         """Go forward from the steps over calls; gives the calls of which it is not known yet where they go."""

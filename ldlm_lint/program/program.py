@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
+from ldlm_lint.budget import deep
 from ldlm_lint.code import Table, packed
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.expressions import Expressions
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.slices import slice_of
+from ldlm_lint.program.together import Together
 
 MOST = 2_000_000
 """Expressions that stand in memory, of some 300 bytes each: the values of a program rest on nearly all of its tables, and
 reading them again and again costs three times as much as all else (measured on diffusers, which has 1.2 million)."""
-_FRAMES = 8_000
-"""Frames of Python that questions may take: `solver.DEPTH` of them, each through up to some forty functions."""
 
 
 class Program(Expressions):
@@ -31,6 +30,11 @@ class Program(Expressions):
         super().__init__(modules, live, trains)
         self.find_bases()
         self.begin_classes()
+
+    @cached_property
+    def together(self) -> Together:
+        """Which modules run in one process."""
+        return Together(self.modules, self.live)
 
     def function_of(self, call: int) -> int:
         """The function that a call stands in; the module itself is scope 0."""
@@ -61,17 +65,6 @@ def linked(files: Iterable[Filed], most: int = MOST) -> Program:
             module.hold(Table())
     with deep():
         return Program(modules, live, trains)
-
-
-@contextlib.contextmanager
-def deep() -> Iterator[None]:
-    """Give questions the frames of Python that they may take; whoever asks a program more than a few of them does it inside."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _FRAMES))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def _gathered(files: Iterable[Filed], most: int) -> Modules:

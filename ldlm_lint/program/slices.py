@@ -6,10 +6,10 @@ Values are followed inside of this slice alone; a library beside it is left to w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
 
 from ldlm_lint.code import Table
 from ldlm_lint.program.modules import Module, Modules, Shown
+from ldlm_lint.program.together import closure
 
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
@@ -33,11 +33,11 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
         for target in linked:
             importers[target].add(index)
     joins = {module.index for module in own if module.shown.joins}
-    above = _closure(trains | joins, lambda index: importers.get(index, ()))
-    slice_ = _closure(above, lambda index: links.get(index, ()))
+    above = closure(trains | joins, lambda index: importers.get(index, ()))
+    slice_ = closure(above, lambda index: links.get(index, ()))
     for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if modules.all[index].shown.imports_by_name}):
         inside = [module.index for module in own if module.path.startswith(top)]
-        slice_ |= _closure(inside, lambda index: links.get(index, ()))
+        slice_ |= closure(inside, lambda index: links.get(index, ()))
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 
@@ -72,14 +72,3 @@ def _importable(modules: Modules, module: Module) -> str:
     while depth and ".".join(parts[:depth]) in modules.by_name:
         depth -= 1
     return "/".join(parts[:depth]) + "/" if depth else ""
-
-
-def _closure(start: Collection[int], step: Callable[[int], Iterable[int]]) -> set[int]:
-    seen = set(start)
-    todo = list(start)
-    while todo:
-        for index in step(todo.pop()):
-            if index not in seen:
-                seen.add(index)
-                todo.append(index)
-    return seen

@@ -113,6 +113,13 @@ class Solver:
         """What a key is, from the values of others; sets the mode that its operands are asked in."""
         raise NotImplementedError
 
+    def settle(self) -> bool:
+        """Find everything that waits to be asked again; whether anything did."""
+        waits = bool(self._pending)
+        if waits:
+            self.solve()
+        return waits
+
     def solve(self) -> None:
         """Ask again whoever rests on a value that has grown, until nothing grows."""
         self._current = None

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ldlm_lint.budget import deep
 from ldlm_lint.buffers import fix_buffer, lint_buffer
 from ldlm_lint.code import packed, table_of, unpacked
 from ldlm_lint.config import Config, Overrides
 from ldlm_lint.model import Applicability, Report
-from ldlm_lint.program import deep, linked
+from ldlm_lint.program import linked
 from ldlm_lint.program.atoms import FIRST
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.slices import shown_by

@@ -81,7 +81,7 @@ class View:
         around = self.context.project.around(self.path(module))
         if not self.context.project.any_skim(around, "prunes"):
             return False
-        pruned = self.checkpoints.may_be_pruned(series, self.reduction.programs_of(module))
+        pruned = self.checkpoints.may_be_pruned(series, self.program.together.programs_of(module))
         return pruned is None or pruned
 
     @cached_property
@@ -203,7 +203,7 @@ class View:
         line = line_of(place)
         for call in scope.calls:
             site = module.table.sites[call]
-            if line_of(site.place) <= line <= line_of(site.end) and line_of(site.place) == line:
+            if line_of(site.place) == line:
                 return self._loops_from(module, site.loop)
         for event in scope.events:
             if line_of(event[4]) == line:

@@ -1,0 +1,49 @@
+"""Which modules run in one process: those that a module imports, and the programs that a module takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
+
+from ldlm_lint.program.modules import Module, Modules
+
+
+class Together:
+    """The imports between modules, read both ways."""
+
+    def __init__(self, modules: Modules, live: Iterable[Module]) -> None:
+        self._modules = modules
+        self._live = list(live)
+        self._programs: dict[int, frozenset[int]] = {}
+
+    def programs_of(self, module: Module) -> frozenset[int]:
+        """The modules of all programs that a module takes part in: what begins with an import that leads to it, and all that this imports."""
+        if module.index not in self._programs:
+            above = closure({module.index}, lambda index: self._importers.get(index, ()))
+            tops = {one for one in above if not self._importers.get(one)} or above
+            self._programs[module.index] = frozenset(closure(tops, lambda index: self._links.get(index, ())))
+        return self._programs[module.index]
+
+    @cached_property
+    def _links(self) -> dict[int, set[int]]:
+        return {one.index: self._modules.linked(one) for one in self._live}
+
+    @cached_property
+    def _importers(self) -> dict[int, set[int]]:
+        importers: dict[int, set[int]] = {}
+        for index, linked in self._links.items():
+            for target in linked:
+                importers.setdefault(target, set()).add(index)
+        return importers
+
+
+def closure(start: Collection[int], step: Callable[[int], Iterable[int]]) -> set[int]:
+    """What is reached from some numbers by going on and on."""
+    seen = set(start)
+    todo = list(start)
+    while todo:
+        for one in step(todo.pop()):
+            if one not in seen:
+                seen.add(one)
+                todo.append(one)
+    return seen

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import MAY_BE_ON_DEVICE
 from ldlm_lint.program.modules import Module
 
 CLOCKS = frozenset(
     f"time.{name}" for name in ("time", "perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns")
 ) | frozenset({"timeit.default_timer"})
-_EVENTS = frozenset({"record", "elapsed_time"})
+_EVENTS = ("torch.cuda.Event", "torch.xpu.Event", "torch.npu.Event", "torch.mps.Event")
+_TIMES = frozenset({"record", "elapsed_time"})
+_WAITS = frozenset({"item", "tolist", "cpu"})
 
 
 class Measuring:
@@ -59,11 +62,17 @@ class Measuring:
             if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
                 continue
             # A clock that is read behind the other one was read in the round before.
-            if call < later and (earlier < call or earlier > later or self._wait_starts(module, call, earlier)):
-                return True
+            if call < later and (earlier < call or earlier > later):
+                return not self._waits_between(module, call, later)
             if self._wait_starts(module, call, earlier):
                 return True
         return self._times_events(module, site.scope)
+
+    def _waits_between(self, module: Module, call: int, later: int) -> bool:
+        """Whether a value of the device is read behind a wait and before the clock: it waits by itself."""
+        between = [module.nodes[module.nodes[one][1]] for one in module.table.sites if call < one < later]
+        reads = [function[1] for function in between if function[0] == "attr" and function[2] in _WAITS]
+        return any(self.program.ask(module.base | one) & MAY_BE_ON_DEVICE for one in reads)
 
     @staticmethod
     def _wait_starts(module: Module, call: int, earlier: int) -> bool:
@@ -79,11 +88,12 @@ class Measuring:
             loop = module.table.loops[loop].parent
         return outer < 0
 
-    @staticmethod
-    def _times_events(module: Module, scope: int) -> bool:
-        return any(
-            module.nodes[module.nodes[call][1]][0] == "attr" and module.nodes[module.nodes[call][1]][2] in _EVENTS
-            for call in module.scopes[scope].calls
-        )
-
-
+    def _times_events(self, module: Module, scope: int) -> bool:
+        """Whether a function records or compares events of the device: a wait makes their difference right."""
+        for call in module.scopes[scope].calls:
+            function = module.nodes[module.nodes[call][1]]
+            if function[0] == "attr" and function[2] in _TIMES:
+                receiver = self.program.ask(module.base | function[1])
+                if any(fields[1] in _EVENTS for fields in self.program.atoms.kinds(receiver, "o")):
+                    return True
+        return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from ldlm_lint.program.atoms import (
     FIRST,
     HOMES,
@@ -196,12 +198,12 @@ class Classes(Records):
         """Whether a method takes its class first."""
         return "classmethod" in self.decorator_names(function)
 
+    @abstractmethod
     def instantiate(self, function: int, call: int | None, how: int, receiver: tuple[str, int] | None = None) -> Value:
         """What a function returns, at a call of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def option(self, parser: int, name: str) -> Value:
         """What an attribute of the result of ``parse_args`` may be."""
-        raise NotImplementedError
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from ldlm_lint.program.atoms import (
@@ -29,11 +30,11 @@ _KEYED = frozenset({"map", "dcomp", "kwarg"})
 class Containers(Classes):
     """What containers hold."""
 
+    @abstractmethod
     def callvalue(
         self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
     ) -> Value:
         """What a call of a value gives."""
-        raise NotImplementedError
 
     def item(self, value: Value, key: object) -> Value:
         """What ``value[key]`` may be; any item for None."""

@@ -35,7 +35,6 @@ _LISTS = frozenset(
 _WRAPPERS = ("torch.nn.parallel", "torch.nn.DataParallel", "torch.distributed.fsdp", "torch.compile", "torch.jit")
 _WITHOUT_TENSOR = frozenset({"no_grad", "inference_mode", "enable_grad", "autocast"})
 _LOADERS = ("DataLoader", "WebLoader")
-_FRAMEWORKS = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "transformers")
 
 
 class Given(NamedTuple):
@@ -177,9 +176,10 @@ class Outside(Calls):
         if rest.startswith(("cuda.", "distributed.")):
             if last.endswith("Tensor"):
                 return ON_DEVICE
-            if rest.startswith("cuda.") and "amp" not in rest:
-                return OF_PYTHON
-            return self._made(name, given) if last[:1].isupper() else NOTHING
+            if last[:1].isupper():
+                # Events, streams, scalers, stores.
+                return self._made(name, given)
+            return OF_PYTHON if rest.startswith("cuda.") and "amp" not in rest else NOTHING
         if rest.startswith("nn.utils.clip_grad") or rest == "autograd.grad":
             return ON_DEVICE
         if rest.startswith("nn.") and last[:1].isupper():
@@ -215,7 +215,7 @@ class Outside(Calls):
                 classes = frozenset(one for one in self.get(("registered", registry)) if one >= FIRST and self.atoms.of[one][0] == "c")
                 value |= self.callvalue(classes, given.call, UNKNOWN)
             return frozenset(value)
-        if top in _FRAMEWORKS and last[:1].isupper():
+        if top in tensors.FRAMEWORKS and last[:1].isupper():
             return self._made(name, given) | self._objects(given)
         if last[:1].isupper() or last.startswith(("from_pretrained", "create_model")):
             return self._made(name, given) | self._objects(given)

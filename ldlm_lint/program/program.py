@@ -26,7 +26,6 @@ class Program(Expressions):
         self.begin_classes()
         self.begin_calls()
         self.begin_expressions()
-        self._uses = {}
         super().__init__(modules, live, trains)
         self.find_bases()
         self.begin_classes()

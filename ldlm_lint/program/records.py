@@ -5,6 +5,7 @@ Their constructors stand nowhere: a class declares its fields in order, each wit
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
@@ -21,9 +22,9 @@ _DEFAULTS = ("default", "factory", "default_factory")
 class Records(Index):
     """What fields of records may be."""
 
+    @abstractmethod
     def order(self, owner: int) -> list[int]:
         """A class and its bases of the project, nearest first."""
-        raise NotImplementedError
 
     def is_record(self, owner: int) -> bool:
         """Whether a class gets its constructor from the fields that it declares."""
@@ -174,6 +175,6 @@ class Records(Index):
                 value |= self.get(module.base | given) if given else NOTHING
         return value
 
+    @abstractmethod
     def item(self, value: Value, key: object) -> Value:
         """What ``value[key]`` may be; any item for None."""
-        raise NotImplementedError

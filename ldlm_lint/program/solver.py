@@ -9,6 +9,7 @@ Every limit is decided on syntax or on the size of a value, is monotone, and is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -31,7 +32,7 @@ _CALLED = frozenset({"edges", "partials", "callers", "callable", "to"})
 _FLOWING = frozenset({"f", "c", "i", "self", "partial", "x", "o", "b"})
 
 
-class Solver:
+class Solver(ABC):
     """The values of a program as far as they were asked for."""
 
     def __init__(self, modules: Modules) -> None:
@@ -109,9 +110,9 @@ class Solver:
         if value and not value <= old:
             self._grow(key, old, value)
 
+    @abstractmethod
     def compute(self, key: Key) -> Value:
         """What a key is, from the values of others; sets the mode that its operands are asked in."""
-        raise NotImplementedError
 
     def settle(self) -> bool:
         """Find everything that waits to be asked again; whether anything did."""

@@ -62,6 +62,8 @@ HOST_LIBRARIES = frozenset(
     "h5py pprint threading socket omegaconf tokenizers nltk".split()
 )
 """Packages whose functions give something of Python."""
+FRAMEWORKS = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "transformers")
+"""Packages whose objects a training is handed, by a call or by an annotation."""
 MODEL_WORDS = ("Module", "Model", "Head", "Base3DDetector", "Detector")
 """How the names of external base classes end that are modules of torch; their packages cannot be read."""
 HOST_BUILTINS = frozenset(

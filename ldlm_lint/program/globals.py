@@ -1,0 +1,71 @@
+"""What names mean that a scope does not bind itself: those of outer scopes, of the module, of imports and of Python."""
+
+from __future__ import annotations
+
+import builtins
+
+from ldlm_lint.code.table import Node
+from ldlm_lint.program.atoms import NOTHING, Value
+from ldlm_lint.program.constants import Constants
+from ldlm_lint.program.modules import Module
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+class Globals(Constants):
+    """Names from outside of a scope."""
+
+    def _free(self, module: Module, row: Node, key: int) -> Value:
+        name = row[2]
+        at = module.scopes[row[1]].parent
+        while at > 0:
+            scope = module.scopes[at]
+            if scope.kind == "def" and name in scope.bindings:
+                return frozenset().union(*(self.closed(module.base | one) for one in scope.bindings[name]))
+            at = scope.parent
+        bindings = module.scopes[0].bindings
+        if name in bindings:
+            return self.get(("global", module.index, name))
+        value = self.get(("global", module.index, name)) if "*" in bindings else NOTHING
+        if value or name not in _BUILTINS:
+            return value
+        return frozenset([self.atoms.atom("x", f"builtins.{name}")])
+
+    def global_of(self, index: int, name: str) -> Value:
+        """Question ``("global", module, name)``: what a module binds to a name, or imports with a star."""
+        module = self.modules.all[index]
+        bindings = module.scopes[0].bindings
+        if name in bindings:
+            return frozenset().union(*(self.get(module.base | one) for one in bindings[name]))
+        value = NOTHING
+        for star in bindings.get("*", ()):
+            row = module.nodes[star]
+            target = self.modules.find(self.modules.absolute(module, row[1], row[2]), module)
+            if target is not None and target is not module:
+                value |= self.get(("global", target.index, name))
+        inner = self.modules.by_name.get(f"{module.name}.{name}")
+        if inner is not None and inner.index not in self.modules.dropped:
+            value |= frozenset([self.atoms.atom("m", inner.index)])
+        return value
+
+    def _imported(self, module: Module, row: Node, key: int) -> Value:
+        full = self.modules.absolute(module, row[1], row[2])
+        target = self.modules.find(full, module)
+        return frozenset([self.atoms.atom("x", full) if target is None else self.atoms.atom("m", target.index)])
+
+    def _imported_from(self, module: Module, row: Node, key: int) -> Value:
+        name, level = row[2], row[3]
+        full = self.modules.absolute(module, row[1], level)
+        target = self.modules.find(full, module) if full else None
+        if target is None:
+            if level or self.modules.is_known(f"{full}.{name}"):
+                target = self.modules.find(f"{full}.{name}" if full else name, module)
+                if target is not None:
+                    return frozenset([self.atoms.atom("m", target.index)])
+            return frozenset([self.atoms.atom("x", f"{full}.{name}")])
+        if target is module and not level:
+            return frozenset([self.atoms.atom("x", f"{full}.{name}")])
+        inner = self.modules.by_name.get(f"{target.name}.{name}")
+        if inner is None or name in target.scopes[0].bindings:
+            return self.get(("global", target.index, name))
+        return frozenset([self.atoms.atom("m", inner.index)])

@@ -13,7 +13,6 @@ from proof import Run
 
 SAFE = {"deprecated-amp-api"}
 UNSAFE = {
-    "dataloader-without-pin-memory",
     "dataloader-worker-options-without-workers",
     "excessive-collective-timeout",
     "optimizer-not-fused",

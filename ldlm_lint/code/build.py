@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ldlm_lint.code.expressions import Expressions, end_of, place_of, type_name
+from ldlm_lint.code.bindings import Bindings
+from ldlm_lint.code.expressions import end_of, place_of, type_name
 from ldlm_lint.code.names import Environment, Round
 from ldlm_lint.code.table import Scope, Table
 
@@ -25,7 +26,7 @@ def table_of(tree: ast.Module) -> Table:
     return builder.table
 
 
-class _Statements(Expressions):
+class _Statements(Bindings):
     """The statements of the scope that is being read; each reader gives how control ends, "" where it goes on."""
 
     def block(self, statements: Sequence[ast.stmt]) -> str:
@@ -36,46 +37,6 @@ class _Statements(Expressions):
             if ends:
                 return ends
         return ""
-
-    def _bind_target(self, target: ast.expr, number: int) -> None:
-        if isinstance(target, ast.Name):
-            self.bind(target.id, number, place_of(target))
-        elif isinstance(target, ast.Attribute):
-            self.current.writes.append((self.value(target.value), target.attr, number, place_of(target)))
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            self._unpack(target, number)
-        elif isinstance(target, ast.Subscript):
-            self._store(target, number)
-        elif isinstance(target, ast.Starred):
-            self._bind_target(target.value, number)
-
-    def _unpack(self, target: ast.Tuple | ast.List, number: int) -> None:
-        held = self.nodes[number]
-        plain = held[0] == "seq" and len(held[2]) == len(target.elts)
-        plain = plain and not any(self.nodes[one][0] == "star" for one in held[2])
-        starred = False
-        for index, one in enumerate(target.elts):
-            if isinstance(one, ast.Starred):
-                starred = True
-                self._bind_target(one.value, self.add(place_of(one), "part", number, -1))
-            elif plain and not starred:
-                self._bind_target(one, held[2][index])
-            else:
-                self._bind_target(one, self.add(place_of(one), "part", number, -1 if starred else index))
-
-    def _store(self, target: ast.Subscript, number: int) -> None:
-        base = self.value(target.value)
-        self._put(target, base, self.value(target.slice), number)
-
-    def _put(self, target: ast.Subscript, base: int, key: int, number: int) -> None:
-        place = place_of(target)
-        updated = self.add(place, "upd", base, key, number)
-        self.note("store", updated, place)
-        self.table.updates.append(updated)
-        if isinstance(target.value, ast.Name):
-            self.bind(target.value.id, updated, place)
-        elif isinstance(target.value, ast.Attribute):
-            self.current.writes.append((self.nodes[base][1], target.value.attr, updated, place))
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         decorators = tuple([self.value(one) for one in node.decorator_list])
@@ -107,37 +68,6 @@ class _Statements(Expressions):
             call = self.add(place_of(written), "call", decorator, (number,), ())
             self.keep_call(call, written)
             self.table.decorations.append((call, decorator, number))
-
-    def _assign(self, node: ast.Assign) -> str:
-        number = self.value(node.value)
-        for target in node.targets:
-            self._bind_target(target, number)
-        return ""
-
-    def _annotated(self, node: ast.AnnAssign) -> str:
-        if isinstance(node.target, ast.Name):
-            self.current.annotations[node.target.id] = type_name(node.annotation)
-        if node.value is not None:
-            self._bind_target(node.target, self.value(node.value))
-        elif self.current.kind == "class" and isinstance(node.target, ast.Name):
-            place = place_of(node.target)
-            self.bind(node.target.id, self.add(place, "decl"), place)
-        return ""
-
-    def _augmented(self, node: ast.AugAssign) -> str:
-        target, place = node.target, place_of(node)
-        before = self.value(target)
-        added = self.value(node.value)
-        self.note("add", before, place, added)
-        after = self.add(place, "op", node.op.__class__.__name__, before, added)
-        # Python evaluates what the target rests on once.
-        if isinstance(target, ast.Name):
-            self.bind(target.id, after, place_of(target))
-        elif isinstance(target, ast.Attribute):
-            self.current.writes.append((self.nodes[before][1], target.attr, after, place_of(target)))
-        else:
-            self._put(target, self.nodes[before][1], self.nodes[before][2], after)
-        return ""
 
     def _expression(self, node: ast.Expr) -> str:
         held = self.nodes[self.value(node.value)]
@@ -183,7 +113,7 @@ class _Statements(Expressions):
         outer, loop, guard = self.names, self.loop, self.guard
         self.begin_loop("for", iterable, node)
         head = self._begin_round(outer)
-        self._bind_target(node.target, self.add(place_of(node.iter), "elem", iterable))
+        self.bind_target(node.target, self.add(place_of(node.iter), "elem", iterable))
         return self._end_loop(node, head, loop, guard)
 
     def _while(self, node: ast.While) -> str:
@@ -264,7 +194,7 @@ class _Statements(Expressions):
             number = self.value(item.context_expr)
             self.guard = self.begin_guard("with", number, None, node)
             if item.optional_vars is not None:
-                self._bind_target(item.optional_vars, self.add(place_of(item.optional_vars), "enter", number))
+                self.bind_target(item.optional_vars, self.add(place_of(item.optional_vars), "enter", number))
         before = self.names
         if self._suppresses(node):
             self.names = dict(before)
@@ -346,30 +276,6 @@ class _Statements(Expressions):
         self.names = {**usual, **after}
         return ends
 
-    def _import(self, node: ast.Import) -> str:
-        place = place_of(node)
-        for one in node.names:
-            self.table.imports.append((one.name, "", 0, place))
-            bound = one.name if one.asname else one.name.partition(".")[0]
-            self.bind(one.asname or bound, self.add(place, "imp", bound, 0), place)
-        return ""
-
-    def _import_from(self, node: ast.ImportFrom) -> str:
-        place, module = place_of(node), node.module or ""
-        for one in node.names:
-            self.table.imports.append((module, one.name, node.level, place))
-            if one.name == "*":
-                self.current.bindings.setdefault("*", []).append(self.add(place, "imp", module, node.level))
-                continue
-            self.bind(one.asname or one.name, self.add(place, "impf", module, one.name, node.level), place)
-            if one.asname:
-                self.table.aliases.append((one.name, one.asname))
-        return ""
-
-    def _declare(self, node: ast.Global | ast.Nonlocal) -> str:
-        self.current.globals = (*self.current.globals, *node.names)
-        return ""
-
     def _assert(self, node: ast.Assert) -> str:
         test = self.value(node.test)
         self.test(test, node.test)
@@ -381,14 +287,6 @@ class _Statements(Expressions):
             self.guard = guard
         return ""
 
-    def _delete(self, node: ast.Delete) -> str:
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                self.note("delete", self.read(target.id), place_of(node), target.id)
-            else:
-                self.note("delete", self.value(target), place_of(node))
-        return ""
-
     def _match(self, node: ast.Match) -> str:
         subject = self.value(node.subject)
         before, outer = self.names, self.guard
@@ -397,7 +295,7 @@ class _Statements(Expressions):
         for case in node.cases:
             self.names = dict(before)
             self.guard = self.begin_guard("case", subject, None, case.pattern)
-            self._bind_pattern(case.pattern, subject)
+            self.bind_pattern(case.pattern, subject)
             if case.guard is not None:
                 test = self.value(case.guard)
                 self.test(test, case.guard)
@@ -414,27 +312,15 @@ class _Statements(Expressions):
         self.names = self.meet(ways if takes_all else [before, *ways])
         return ""
 
-    def _type_alias(self, node: Any) -> str:
-        place = place_of(node)
-        self.bind(node.name.id, self.add(place, "decl"), place)
-        return ""
-
-    def _bind_pattern(self, pattern: ast.pattern, subject: int) -> None:
-        for one in ast.walk(pattern):
-            name = getattr(one, "name", None) or getattr(one, "rest", None)
-            if isinstance(name, str):
-                whole = one is pattern and getattr(one, "pattern", None) is None and not isinstance(one, ast.MatchStar)
-                self.bind(name, subject if whole else self.add(0, "elem", subject), place_of(one))
-
 
 _MODULES_THAT_EXIT = frozenset({"sys", "os"})
 _READERS: dict[type, Callable[[Any, Any], str]] = {
     ast.FunctionDef: _Statements._function,
     ast.AsyncFunctionDef: _Statements._function,
     ast.ClassDef: _Statements._class,
-    ast.Assign: _Statements._assign,
-    ast.AnnAssign: _Statements._annotated,
-    ast.AugAssign: _Statements._augmented,
+    ast.Assign: _Statements.assign,
+    ast.AnnAssign: _Statements.annotated,
+    ast.AugAssign: _Statements.augmented,
     ast.Expr: _Statements._expression,
     ast.Return: _Statements._return,
     ast.For: _Statements._for,
@@ -444,18 +330,18 @@ _READERS: dict[type, Callable[[Any, Any], str]] = {
     ast.With: _Statements._with,
     ast.AsyncWith: _Statements._with,
     ast.Try: _Statements._try,
-    ast.Import: _Statements._import,
-    ast.ImportFrom: _Statements._import_from,
+    ast.Import: _Statements.import_modules,
+    ast.ImportFrom: _Statements.import_names,
     ast.Raise: _Statements._raise,
     ast.Break: _Statements._break,
     ast.Continue: _Statements._continue,
-    ast.Global: _Statements._declare,
-    ast.Nonlocal: _Statements._declare,
+    ast.Global: _Statements.declare,
+    ast.Nonlocal: _Statements.declare,
     ast.Assert: _Statements._assert,
-    ast.Delete: _Statements._delete,
+    ast.Delete: _Statements.delete,
     ast.Match: _Statements._match,
 }
 if hasattr(ast, "TryStar"):
     _READERS[ast.TryStar] = _Statements._try
 if hasattr(ast, "TypeAlias"):
-    _READERS[ast.TypeAlias] = _Statements._type_alias
+    _READERS[ast.TypeAlias] = _Statements.type_alias

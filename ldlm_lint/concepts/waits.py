@@ -21,6 +21,7 @@ from ldlm_lint.program.atoms import (
     MASK,
     MAY_BE_ON_DEVICE,
     NONE,
+    ON_DEVICE,
     SCALER_STATE,
     TENSOR,
     Value,
@@ -149,7 +150,7 @@ class Waits:
             return self._of_test(module, node, row)
         if kind == "format":
             value = self._get(module, node)
-            return "format" if DEVICE in value and value <= frozenset([DEVICE, HOST_TENSOR]) else ""
+            return "format" if DEVICE in value and value <= frozenset([DEVICE, HOST_TENSOR, IF_TENSOR]) else ""
         return self._of_index(module, row)
 
     def _of_test(self, module: Module, node: int, row: Node) -> str:
@@ -181,11 +182,10 @@ class Waits:
 
     @staticmethod
     def _is_pure(value: Value) -> bool:
-        return bool(value & _ON_DEVICE) and value <= _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
+        known = _ON_DEVICE if IF_TENSOR not in value else ON_DEVICE
+        return bool(value & known) and value <= _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE, IF_TENSOR])
 
     @staticmethod
     def is_only_on_device(value: Value) -> bool:
-        """Whether a value is a tensor on the device and nothing else."""
-        if DEVICE in value:
-            return HOST not in value and IF_TENSOR not in value and not any(one >= FIRST for one in value)
-        return False
+        """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
+        return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)

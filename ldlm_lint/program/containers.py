@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Any
 
 from ldlm_lint.program.atoms import (
@@ -19,7 +18,7 @@ from ldlm_lint.program.atoms import (
     PARAMETERS,
     Value,
 )
-from ldlm_lint.program.classes import Classes
+from ldlm_lint.program.batches import Batches
 from ldlm_lint.program.modules import Module
 
 GIVEN = 64
@@ -27,18 +26,12 @@ GIVEN = 64
 _KEYED = frozenset({"map", "dcomp", "kwarg"})
 
 
-class Containers(Classes):
+class Containers(Batches):
     """What containers hold."""
-
-    @abstractmethod
-    def callvalue(
-        self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
-    ) -> Value:
-        """What a call of a value gives."""
 
     def item(self, value: Value, key: object) -> Value:
         """What ``value[key]`` may be; any item for None."""
-        found = set(self.tensor_part(value))
+        found = set(self.entry(self.tensor_part(value), key))
         for one in value:
             if one < FIRST:
                 if one == HOST:

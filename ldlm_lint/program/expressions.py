@@ -309,6 +309,7 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "content": Expressions.content,
     "element": Expressions.element_of,
     "keyword": Expressions.keyword,
+    "entries": Expressions.entries,
     "returns": Expressions.returned,
     "callers": Expressions.callers,
     "edges": Expressions.edges,

@@ -67,7 +67,15 @@ class Methods(Outside):
             return self._of_type(homes, given)
         if name == "items":
             return frozenset([self.atoms.atom("view", "items", base)])
+        if name in ("get", "pop", "setdefault"):
+            return self._entry_or_default(homes, given)
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
+
+    def _entry_or_default(self, homes: Value, given: Given) -> Value:
+        """What ``batch.get("name", default)`` gives."""
+        texts = self.atoms.texts(given.args[0]) if given.args else set()
+        entry = self.entry(homes, next(iter(texts)) if len(texts) == 1 else None)
+        return entry if entry is homes or len(given.args) < 2 else entry | given.args[1]
 
     def _of_unknown(self, value: Value, name: str, given: Given) -> Value:
         """Of something that no other value is known of, what only tensors have."""

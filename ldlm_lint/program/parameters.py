@@ -31,7 +31,7 @@ class Parameters(Globals):
         if self.is_symbolic:
             return frozenset([self.atoms.symbol("p", key)])
         if owner is not None and scope.name == "forward" and self.is_module(owner):
-            return self._parameter_of_forward(module, function, name)
+            return self._parameter_of_forward(module, function, name, key)
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
         self.get(("callers", function))
@@ -40,13 +40,14 @@ class Parameters(Globals):
             value |= self.get(("hook", function, name))
         return self._annotated(value, module, scope.annotations.get(name, ""))
 
-    def _parameter_of_forward(self, module: Module, function: int, name: str) -> Value:
-        """Whoever calls a module: what it gets is on the device if it is a tensor."""
+    def _parameter_of_forward(self, module: Module, function: int, name: str, key: int) -> Value:
+        """What known callers give a module, and whoever else calls it: that is on the device if it is a tensor."""
         scope = module.scopes[function & MASK]
         default = scope.defaults.get(name)
         plain = default is not None and module.nodes[default][0] == "const" and module.nodes[default][1] is not None
         if not plain and scope.annotations.get(name) not in _PLAIN_TYPES:
-            return WHERE_TENSOR | self.get(("hook", function, name))
+            self.get(("callers", function))
+            return WHERE_TENSOR | self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
         value = self.get(module.base | default) if default is not None else NOTHING
         for edge in self.get(("edges", function)):
             if edge & 3 != UNKNOWN:

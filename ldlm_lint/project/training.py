@@ -12,6 +12,10 @@ from ldlm_lint.rules.roles import is_diagnostic
 from ldlm_lint.shell.embedded_paths import script_of
 
 _TUTORIAL = lazily(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
+_READ_OPTIONS = frozenset(
+    {"absl", "argparse", "click", "draccus", "fire", "hydra", "jsonargparse", "simple_parsing", "tyro", "typer", "yacs"}
+)
+"""Packages by which a program takes its options."""
 _MANY_RANKS = Trait(
     lazily(
         rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
@@ -40,8 +44,19 @@ _DIVIDES_ACCUMULATION = Trait(
 
 
 def is_tutorial(project: Project, path: str) -> bool:
-    """A file that its name or folder calls a tutorial, a toy or a demonstration."""
-    return _TUTORIAL.search(path.removeprefix(project.root)) is not None
+    """A file in a folder of tutorials, toys or demonstrations, or one that is called so and takes no options.
+
+    What takes options is run again and again, whatever its name says: many a project's only training is ``tutorial_train.py``.
+    """
+    folder, _, name = path.removeprefix(project.root).rpartition("/")
+    if _TUTORIAL.search(folder + "/"):
+        return True
+    return _TUTORIAL.search(name) is not None and not _takes_options(project, path)
+
+
+def _takes_options(project: Project, path: str) -> bool:
+    imported = {name.partition(".")[0] for name in project.skim(path).bound}
+    return not imported.isdisjoint(_READ_OPTIONS)
 
 
 def is_probe(path: str) -> bool:

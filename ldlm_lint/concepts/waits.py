@@ -33,6 +33,8 @@ _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_sele
 _BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
+_MOST_SOURCES = 100
+_THERE = frozenset([DEVICE, IF_TENSOR])
 
 
 class Wait(NamedTuple):
@@ -107,15 +109,41 @@ class Waits:
         receiver = self._get(module, function[1])
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
-                return name
+                return name if receiver & _THERE or HOST_TENSOR not in receiver else ""
             # What nothing is known of has no other method of this name; where a step begins it may lie on the host still.
-            return f"?{name}" if name in ("item", "cpu") and not receiver and self._is_inside_step(module, call) else ""
+            is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(module, call)
+            return f"?{name}" if is_unknown and not self._comes_with_batch(module, function[1]) else ""
         return self._of_moving(module, call, row, name, receiver)
 
     def _is_inside_step(self, module: Module, call: int) -> bool:
         """Whether a call stands in a function that a step calls, or that a framework gives what is on the device."""
         function = module.base | module.table.sites[call].scope
         return function in self.program.hooks or function not in self.training.steps
+
+    def _comes_with_batch(self, module: Module, number: int) -> bool:
+        """Whether something is a part of a batch as the loop of a step takes it: it may lie on the host still."""
+        seen: set[int] = set()
+        todo = [module.base | number]
+        while todo and len(seen) < _MOST_SOURCES:
+            key = todo.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            home = self.program.module_of(key)
+            row = home.nodes[key & MASK]
+            if row[0] in ("item", "attr", "part", "copy", "elem"):
+                if row[0] == "elem" and self._repeats_steps(home, row[1]):
+                    return True
+                todo.append(home.base | row[1])
+            elif row[0] == "phi":
+                todo += [home.base | one for one in row[1]]
+            elif row[0] == "param":
+                todo += self.training.given(home.base | row[1], row[2])
+        return False
+
+    def _repeats_steps(self, module: Module, iterable: int) -> bool:
+        """Whether the loop of a step goes over an iterable."""
+        return module.base | iterable in self.training.frequency.repeated
 
     def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2]
@@ -133,8 +161,17 @@ class Waits:
             return ""
         result = self._get(module, call)
         if name == "to" and HOST_TENSOR in result and isinstance(row[2], tuple) and row[2]:
-            return "to" if self.program.is_cpu(self._get(module, row[2][0])) else ""
+            return "to" if self._is_cpu(module, row[2][0]) else ""
         return "type" if name == "type" and result == frozenset([HOST_TENSOR]) else ""
+
+    def _is_cpu(self, module: Module, number: int) -> bool:
+        """Whether a device is the host, whichever way is taken: ``self.device if wanted else "cpu"`` may be another one."""
+        row = module.plain(number)
+        if row[0] == "choice":
+            return self._is_cpu(module, row[2]) and self._is_cpu(module, row[3])
+        if row[0] == "phi":
+            return all(self.program.is_cpu(self._get(module, one)) for one in row[1])
+        return self.program.is_cpu(self._get(module, number))
 
     def _of_builtin(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2] if isinstance(row[2], tuple) else ()
@@ -157,10 +194,21 @@ class Waits:
             return ""
         value = self._get(module, node)
         if BOOLEAN in value and DEVICE in value and HOST not in value:
+            if row[0] == "call" and self._may_return_plain(module.base | node):
+                return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
             return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+
+    def _may_return_plain(self, call: int) -> bool:
+        """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""
+        program = self.program
+        for function in program.targets_of.get(call, ()):
+            module = program.module_of(function)
+            if any(number and HOST in self._get(module, number) for number, _ in module.scopes[function & MASK].returns):
+                return True
+        return False
 
     def _of_index(self, module: Module, row: Node) -> str:
         base = self._get(module, row[1])

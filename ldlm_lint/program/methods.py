@@ -65,6 +65,9 @@ class Methods(Outside):
             return self.moved(homes, given)
         if name == "type":
             return self._of_type(homes, given)
+        if name in ("get", "pop") and len(given.args) > 1:
+            # Of something that holds tensors; no tensor has a default.
+            return homes | given.args[1]
         if name == "items":
             return frozenset([self.atoms.atom("view", "items", base)])
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes

@@ -288,10 +288,18 @@ class Training:
         for call in program.calls.get("eval", ()):
             module = program.module_of(call)
             row = module.nodes[call & MASK]
-            if module.nodes[row[1]][0] == "attr" and not row[2]:
+            function = module.nodes[row[1]]
+            if function[0] == "attr" and not row[2] and not self._freezes_part(module, call & MASK, function[1]):
                 self.evaluates.add(program.function_of(call))
         for call in program.calls.get("train", ()):
             self.evaluates.discard(program.function_of(call))
+
+    def _freezes_part(self, module: Module, call: int, receiver: int) -> bool:
+        """Whether a module sets a part of its own to evaluation, such as a teacher: it trains for all that."""
+        owner = self.program.owner.get(module.base | module.table.sites[call].scope)
+        row = module.plain(receiver)
+        is_own = row[0] == "attr" and self.program.class_of_self(module, row[1]) is not None
+        return is_own and owner is not None and self.program.is_module(owner)
 
     def _reach_all(self) -> None:
         program = self.program

@@ -7,7 +7,7 @@ they are written for numbers of Python as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Event, Node
 from ldlm_lint.concepts.training import Training
@@ -21,6 +21,8 @@ from ldlm_lint.program.atoms import (
     MASK,
     MAY_BE_ON_DEVICE,
     NONE,
+    OF_PYTHON,
+    ON_DEVICE,
     SCALER_STATE,
     TENSOR,
     Value,
@@ -33,6 +35,9 @@ _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_sele
 _BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
+_OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
+_GIVEN = frozenset([IF_TENSOR, TENSOR])
+_ORDERS = frozenset(["Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"])
 _MOST_SOURCES = 100
 _THERE = frozenset([DEVICE, IF_TENSOR])
 
@@ -72,11 +77,12 @@ class Waits:
                     what = self._of_call(module, call)
                     if what:
                         site = module.table.sites[call]
-                        yield Wait(module, site.place, site.end, what, function, call)
+                        if what != "print" or not self._is_told_apart(module, site.guard):
+                            yield Wait(module, site.place, site.end, what, function, call)
             for event in scope.events:
                 if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
                     what = self._of_event(module, event)
-                    if what:
+                    if what and not (what == "format" and self._is_told_apart(module, event[3])):
                         yield Wait(module, event[4], 0, what, function, event[1])
 
     def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
@@ -84,6 +90,15 @@ class Waits:
         return training.is_inside(module, event[2], event[3], function, loops) and training.frequency.passes(
             module, event[3], function
         )
+
+    def _is_told_apart(self, module: Module, guard: int) -> bool:
+        """Whether something stands under a condition on the device: what is shown there is shown now and then."""
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if one.kind == "if" and one.test and BOOLEAN in (value := self._get(module, one.test)) and DEVICE in value:
+                return True
+            guard = one.parent
+        return False
 
     @staticmethod
     def _may_wait(module: Module, call: int) -> bool:
@@ -107,6 +122,8 @@ class Waits:
         if outside:
             return ""
         receiver = self._get(module, function[1])
+        if name == "repeat_interleave":
+            return name if DEVICE in receiver and self._repeats_by_tensor(module, row, 0) else ""
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
                 return name if receiver & _THERE or HOST_TENSOR not in receiver else ""
@@ -152,7 +169,19 @@ class Waits:
             return ""
         if name in WAITING_FUNCTIONS or (name == "where" and isinstance(args, tuple) and len(args) == 1):
             return f"torch.{name}"
-        return ""
+        return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(module, row, 1) else ""
+
+    def _repeats_by_tensor(self, module: Module, row: tuple[Any, ...], place: int) -> bool:
+        """Whether ``repeat_interleave`` gets its counts as a tensor, and is not told how long the result becomes."""
+        keywords = dict(row[3])
+        if "output_size" in keywords:
+            return False
+        counts = keywords.get("repeats", row[2][place] if len(row[2]) > place else 0)
+        key = module.plain(counts)
+        # Of what has several dimensions a part is taken: with a tensor on the device torch wants the counts there.
+        takes_part = key[0] == "item" and module.nodes[key[2]][:2] == ("seq", "Tuple")
+        value = self._get(module, counts)
+        return bool(counts) and (self.is_only_on_device(value) or (takes_part and value.isdisjoint(_OFF_DEVICE)))
 
     def _of_moving(self, module: Module, call: int, row: tuple[object, ...], name: str, receiver: Value) -> str:
         if DEVICE not in receiver:
@@ -193,7 +222,7 @@ class Waits:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
-        if BOOLEAN in value and DEVICE in value and HOST not in value:
+        if BOOLEAN in value and HOST not in value and (DEVICE in value or value >= _GIVEN):
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
@@ -218,8 +247,7 @@ class Waits:
         if key[0] == "slice":
             return "slice" if any(one and self.is_only_on_device(self._get(module, one)) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
-            value = self._get(module, one)
-            if BOOLEAN in value and DEVICE in value and HOST not in value and base & MAY_BE_ON_DEVICE:
+            if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
                 return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""
             inner = module.nodes[one]
@@ -227,9 +255,34 @@ class Waits:
                 return "slice"
         return ""
 
+    def _is_mask(self, module: Module, number: int, base: Value) -> bool:
+        """Whether an index is a tensor of booleans on the device."""
+        value = self._get(module, number)
+        if value <= OF_PYTHON:
+            return base == ON_DEVICE and self._compares_unknown(module, number)
+        row = module.plain(number)
+        if HOST_TENSOR in value or not value & _THERE:
+            return False
+        if HOST in value:
+            # None compares as Python does, and makes no index.
+            return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
+        # What is inverted is a mask: of places it would make no places.
+        return BOOLEAN in value or row[:2] == ("un", "Invert")
+
+    def _compares_unknown(self, module: Module, number: int) -> bool:
+        """Whether an index compares what nothing is known of; an index into what is on the device, it is no truth value of Python."""
+        row = module.plain(number)
+        if row[0] == "op" and row[1] in ("BitAnd", "BitOr"):
+            return self._compares_unknown(module, row[2]) and self._compares_unknown(module, row[3])
+        if row[0] != "cmp" or not _ORDERS.issuperset(row[1]):
+            return False
+        return any(not self._get(module, one) for one in (row[2], *row[3]))
+
     @staticmethod
     def _is_pure(value: Value) -> bool:
-        return bool(value & _ON_DEVICE) and value <= _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
+        """Whether an operand is a tensor and nothing else; what a module is given is one where torch has made it anew."""
+        allowed = _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
+        return bool(value & _ON_DEVICE) and value <= (allowed | _GIVEN if value >= _GIVEN else allowed)
 
     @staticmethod
     def is_only_on_device(value: Value) -> bool:

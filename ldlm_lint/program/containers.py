@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 from ldlm_lint.program.atoms import (
+    BOOLEAN,
     DEVICE_LOADER,
     FIRST,
     HOST,
@@ -39,6 +40,8 @@ class Containers(Classes):
     def item(self, value: Value, key: object) -> Value:
         """What ``value[key]`` may be; any item for None."""
         found = set(self.tensor_part(value))
+        if found and BOOLEAN in value:
+            found.add(BOOLEAN)
         for one in value:
             if one < FIRST:
                 if one == HOST:

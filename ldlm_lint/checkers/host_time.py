@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import ClassVar
 
 from astroid import nodes
@@ -92,18 +93,15 @@ class HostTimeChecker(LdlmChecker):
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node, Claim("call-empties-cache", position_of(node)))
 
     def _report_group(self, group: Group) -> None:
-        span = self.span(group.first.node)
-        remark = remark_at(self.source, span.start, span.end)
-        if _ON_HOST.search(remark) or is_said_to_sync(remark):
-            return
-        self.report(
-            HOST_SYNC_IN_TRAINING_LOOP,
-            group.first.node,
-            args={"what": described(group), "where": "", "wait": FOR_ALL, "advice": advice_for(group.first)},
-            related=[(one.node, "Python waits here too") for one in group.others],
-            claims=(_claim(group.first.node),),
-            fix=lambda source: _summed_on_device(source, group),
-        )
+        """Report each line that waits; the first of those that one edit mends has the fix."""
+        fix = partial(_summed_on_device, group=group)
+        for sync in {one.node.lineno: one for one in reversed(group.told)}.values():
+            span = self.span(sync.node)
+            remark = remark_at(self.source, span.start, span.end)
+            if not _ON_HOST.search(remark) and not is_said_to_sync(remark):
+                args = {"what": described(sync), "where": "", "wait": FOR_ALL, "advice": advice_for(sync)}
+                claims = (_claim(sync.node),)
+                self.report(HOST_SYNC_IN_TRAINING_LOOP, sync.node, args=args, claims=claims, fix=fix if sync is group.first else None)
 
     def _check_call(self, rule: Rule, node: nodes.Call, *claims: Claim) -> None:
         span = self.span(node)

@@ -43,7 +43,7 @@ class Sync(NamedTuple):
 
 @dataclass
 class Group:
-    """Places of one function next to each other: the first is reported, the others are related to it."""
+    """Places of one function next to each other, which one edit may mend."""
 
     first: Sync
     others: list[Sync] = field(default_factory=list)
@@ -53,6 +53,17 @@ class Group:
     def every(self) -> list[Sync]:
         """All places, in order."""
         return [self.first, *self.others]
+
+    @property
+    def told(self) -> list[Sync]:
+        """Those that come in each step: what a condition on the device prints comes now and then."""
+        tests = [one for one in self.every if one.branches]
+        return [one for one in self.every if one.branches or not _is_shown(one.node) or not any(test.statement.parent_of(one.node) for test in tests)]
+
+
+def _is_shown(node: nodes.NodeNG) -> bool:
+    """Whether a place prints or formats."""
+    return not isinstance(node, nodes.Call) or (isinstance(node.func, nodes.Name) and node.func.name == "print")
 
 
 class Syncs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint.checkers.host_time_needs import Need, is_only_kept, need_of
-from ldlm_lint.checkers.host_time_syncs import Group, Sync
+from ldlm_lint.checkers.host_time_syncs import Sync
 from ldlm_lint.python.host_names import READS
 from ldlm_lint.python.names import last_name
 from ldlm_lint.wording import quoted
@@ -19,16 +19,12 @@ _CONVERTS = ("float", "int", "bool")
 _LONGEST = 40
 
 
-def described(group: Group) -> str:
-    """The code of the first place, and on how many more lines beside it the host waits."""
-    sync = group.first
+def described(sync: Sync) -> str:
+    """The code of a place where the host waits."""
     text = quoted(sync.node.as_string())
     if sync.branches:
-        text = f"the condition {text}"
-    elif not isinstance(sync.node, nodes.Call):
-        text = f"formatting {text}"
-    count = len({one.node.lineno for one in group.others} - {sync.node.lineno})
-    return f"{text} (like {count} more line{'s' * (count > 1)} beside it)" if count else text
+        return f"the condition {text}"
+    return text if isinstance(sync.node, nodes.Call) else f"formatting {text}"
 
 
 def advice_for(sync: Sync) -> str:

@@ -26,6 +26,8 @@ class Frequency:
         self.restarts = Restarts()
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
+        self.leading: set[int] = set()
+        """The calls (keys) that lead to a backward pass, and the backward passes."""
 
     def is_periodic(self, module: Module, number: int) -> bool:
         """Whether a test holds in some steps only: the remainder of a count decides."""
@@ -249,10 +251,10 @@ class Frequency:
         return self.program.get(module.base | number) if value is None else value
 
     def steps_under(self, module: Module, guard: int, function: int) -> bool:
-        """Whether an optimizer steps under a guard: it ends an accumulation, and is no interval of logging."""
+        """Whether an optimizer steps under a guard, or what is called there: it ends an accumulation, and is no interval of logging."""
         for call in module.scopes[function & MASK].calls:
             row = module.nodes[module.nodes[call][1]]
-            if row[0] == "attr" and row[2] in _STEPS:
+            if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:
                 at = module.table.sites[call].guard
                 while at >= 0:
                     if at == guard:

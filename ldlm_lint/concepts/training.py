@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import (
     HOMES,
@@ -33,11 +34,6 @@ Loops = set[int | None]
 Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[int]]
 
 
-def _changes(name: str) -> bool:
-    """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
-    return "step" in name or "optimi" in name or name == "update"
-
-
 class Training:
     """The training steps of a program. Making it asks the program for all it needs."""
 
@@ -50,6 +46,8 @@ class Training:
         """What runs in a step: of each function the loops, or None for all of it."""
         self.reached_by: dict[int, int] = {}
         """The call by which a function is first reached."""
+        self.differentiates: set[int] = set()
+        """Functions that lead to a backward pass whose gradients nothing is updated by."""
         self.evaluates: set[int] = set()
         """Functions that set models to evaluation and not back."""
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -70,16 +68,23 @@ class Training:
             for call in program.calls.get(name, ()):
                 module = program.module_of(call)
                 function = module.nodes[module.nodes[call & MASK][1]]
-                inside = module.scopes[module.table.sites[call & MASK].scope].name
-                if function[0] == "attr" and inside not in BACKWARD and module.last_name(function[1]) != "()super":
+                if function[0] == "attr" and module.last_name(function[1]) != "()super" and not self._passes_on(call):
                     yield call
+
+    def _passes_on(self, call: int) -> bool:
+        """Whether a backward pass stands in a method of that name: whoever calls the method runs backward."""
+        function = self.program.function_of(call)
+        is_named = self.program.module_of(function).scopes[function & MASK].name in BACKWARD
+        return is_named and function in self.program.owner
 
     def _find_steps(self, backwards: Iterable[int]) -> None:
         """Go up from backward passes to the loops that repeat them; gradients that nothing is updated by train nothing."""
-        stepping, updating = self._stepping_loops(), self._updating()
+        stepping, updates = self._stepping_loops(), Updates(self.program)
         for call in backwards:
             steps, gates, functions = self._above(call, stepping)
-            if functions & updating or self._reads_gradients(functions):
+            if not (functions & updates.functions or updates.reads_gradients(functions)):
+                self.differentiates |= functions
+            else:
                 for function, loops in steps.items():
                     self.steps[function] |= loops
                 for place, found in gates.items():
@@ -98,6 +103,7 @@ class Training:
             site = module.table.sites[call & MASK]
             function = module.base | site.scope
             functions.add(function)
+            self.frequency.leading.add(call)
             if site.loop < 0:
                 if function not in seen:
                     seen.add(function)
@@ -126,16 +132,6 @@ class Training:
             for call in calls:
                 above(call, False)
         return steps, gates, functions
-
-    def _updating(self) -> set[int]:
-        """The functions that call something by whose name parameters change."""
-        program = self.program
-        return {program.function_of(call) for name, calls in program.calls.items() if _changes(name) for call in calls}
-
-    def _reads_gradients(self, functions: Iterable[int]) -> bool:
-        """Whether the files of functions read gradients, as those that change parameters by hand do."""
-        modules = {module.index: module for module in map(self.program.module_of, functions)}
-        return any(row[0] == "attr" and row[2] == "grad" for module in modules.values() for row in module.nodes)
 
     def _take_down_counts(self) -> None:
         for function, loops in self.steps.items():
@@ -217,7 +213,7 @@ class Training:
         row = module.nodes[key & MASK]
         kind = row[0]
         if kind == "param":
-            return self._given(module.base | row[1], row[2])
+            return self.given(module.base | row[1], row[2])
         found: list[int] = []
         if kind == "op":
             found = [row[2], row[3]] if row[1] in ("Add", "Sub") else [row[2]]
@@ -242,12 +238,20 @@ class Training:
         is_loss = any(name.startswith("torch.nn.") for name in names)
         return [one for one in row[2][:2] if module.nodes[one][0] not in ("const", "star")] if is_loss else []
 
-    def _given(self, function: int, name: str) -> list[int]:
+    def given(self, function: int, name: str) -> list[int]:
+        """The expressions (keys) that known callers give for a parameter."""
         program = self.program
         program.ask(("callers", function))
-        edges = [edge for edge in sorted(program.ask(("edges", function))) if edge & 3 != UNKNOWN]
-        nodes = [program.argument_node(edge >> 2, function, edge & 3, name) for edge in edges]
+        nodes = [self._given_by(edge, function, name) for edge in sorted(program.ask(("edges", function)))]
         return [node for node in nodes if node is not None]
+
+    def _given_by(self, edge: int, function: int, name: str) -> int | None:
+        call, how = edge >> 2, edge & 3
+        if how != UNKNOWN:
+            return self.program.argument_node(call, function, how, name)
+        # Of a ``partial`` that is called the places are not known, the names are.
+        module = self.program.module_of(call)
+        return next((module.base | one for keyword, one in module.nodes[call & MASK][3] if keyword == name), None)
 
     def _find_hooks(self) -> None:
         """The functions that a framework calls in each step, with tensors on the device."""
@@ -284,10 +288,18 @@ class Training:
         for call in program.calls.get("eval", ()):
             module = program.module_of(call)
             row = module.nodes[call & MASK]
-            if module.nodes[row[1]][0] == "attr" and not row[2]:
+            function = module.nodes[row[1]]
+            if function[0] == "attr" and not row[2] and not self._freezes_part(module, call & MASK, function[1]):
                 self.evaluates.add(program.function_of(call))
         for call in program.calls.get("train", ()):
             self.evaluates.discard(program.function_of(call))
+
+    def _freezes_part(self, module: Module, call: int, receiver: int) -> bool:
+        """Whether a module sets a part of its own to evaluation, such as a teacher: it trains for all that."""
+        owner = self.program.owner.get(module.base | module.table.sites[call].scope)
+        row = module.plain(receiver)
+        is_own = row[0] == "attr" and self.program.class_of_self(module, row[1]) is not None
+        return is_own and owner is not None and self.program.is_module(owner)
 
     def _reach_all(self) -> None:
         program = self.program

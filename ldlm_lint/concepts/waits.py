@@ -7,7 +7,7 @@ they are written for numbers of Python as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Event, Node
 from ldlm_lint.concepts.training import Training
@@ -21,6 +21,7 @@ from ldlm_lint.program.atoms import (
     MASK,
     MAY_BE_ON_DEVICE,
     NONE,
+    OF_PYTHON,
     ON_DEVICE,
     SCALER_STATE,
     TENSOR,
@@ -34,6 +35,11 @@ _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_sele
 _BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
+_OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
+_GIVEN = frozenset([IF_TENSOR, TENSOR])
+_ORDERS = frozenset(["Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"])
+_MOST_SOURCES = 100
+_THERE = frozenset([DEVICE, IF_TENSOR])
 
 
 class Wait(NamedTuple):
@@ -71,11 +77,12 @@ class Waits:
                     what = self._of_call(module, call)
                     if what:
                         site = module.table.sites[call]
-                        yield Wait(module, site.place, site.end, what, function, call)
+                        if what != "print" or not self._is_told_apart(module, site.guard):
+                            yield Wait(module, site.place, site.end, what, function, call)
             for event in scope.events:
                 if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
                     what = self._of_event(module, event)
-                    if what:
+                    if what and not (what == "format" and self._is_told_apart(module, event[3])):
                         yield Wait(module, event[4], 0, what, function, event[1])
 
     def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
@@ -83,6 +90,15 @@ class Waits:
         return training.is_inside(module, event[2], event[3], function, loops) and training.frequency.passes(
             module, event[3], function
         )
+
+    def _is_told_apart(self, module: Module, guard: int) -> bool:
+        """Whether something stands under a condition on the device: what is shown there is shown now and then."""
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if one.kind == "if" and one.test and BOOLEAN in (value := self._get(module, one.test)) and DEVICE in value:
+                return True
+            guard = one.parent
+        return False
 
     @staticmethod
     def _may_wait(module: Module, call: int) -> bool:
@@ -106,17 +122,45 @@ class Waits:
         if outside:
             return ""
         receiver = self._get(module, function[1])
+        if name == "repeat_interleave":
+            return name if DEVICE in receiver and self._repeats_by_tensor(module, row, 0) else ""
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
-                return name
+                return name if receiver & _THERE or HOST_TENSOR not in receiver else ""
             # What nothing is known of has no other method of this name; where a step begins it may lie on the host still.
-            return f"?{name}" if name in ("item", "cpu") and not receiver and self._is_inside_step(module, call) else ""
+            is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(module, call)
+            return f"?{name}" if is_unknown and not self._comes_with_batch(module, function[1]) else ""
         return self._of_moving(module, call, row, name, receiver)
 
     def _is_inside_step(self, module: Module, call: int) -> bool:
         """Whether a call stands in a function that a step calls, or that a framework gives what is on the device."""
         function = module.base | module.table.sites[call].scope
         return function in self.program.hooks or function not in self.training.steps
+
+    def _comes_with_batch(self, module: Module, number: int) -> bool:
+        """Whether something is a part of a batch as the loop of a step takes it: it may lie on the host still."""
+        seen: set[int] = set()
+        todo = [module.base | number]
+        while todo and len(seen) < _MOST_SOURCES:
+            key = todo.pop()
+            if key in seen:
+                continue
+            seen.add(key)
+            home = self.program.module_of(key)
+            row = home.nodes[key & MASK]
+            if row[0] in ("item", "attr", "part", "copy", "elem"):
+                if row[0] == "elem" and self._repeats_steps(home, row[1]):
+                    return True
+                todo.append(home.base | row[1])
+            elif row[0] == "phi":
+                todo += [home.base | one for one in row[1]]
+            elif row[0] == "param":
+                todo += self.training.given(home.base | row[1], row[2])
+        return False
+
+    def _repeats_steps(self, module: Module, iterable: int) -> bool:
+        """Whether the loop of a step goes over an iterable."""
+        return module.base | iterable in self.training.frequency.repeated
 
     def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2]
@@ -125,7 +169,19 @@ class Waits:
             return ""
         if name in WAITING_FUNCTIONS or (name == "where" and isinstance(args, tuple) and len(args) == 1):
             return f"torch.{name}"
-        return ""
+        return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(module, row, 1) else ""
+
+    def _repeats_by_tensor(self, module: Module, row: tuple[Any, ...], place: int) -> bool:
+        """Whether ``repeat_interleave`` gets its counts as a tensor, and is not told how long the result becomes."""
+        keywords = dict(row[3])
+        if "output_size" in keywords:
+            return False
+        counts = keywords.get("repeats", row[2][place] if len(row[2]) > place else 0)
+        key = module.plain(counts)
+        # Of what has several dimensions a part is taken: with a tensor on the device torch wants the counts there.
+        takes_part = key[0] == "item" and module.nodes[key[2]][:2] == ("seq", "Tuple")
+        value = self._get(module, counts)
+        return bool(counts) and (self.is_only_on_device(value) or (takes_part and value.isdisjoint(_OFF_DEVICE)))
 
     def _of_moving(self, module: Module, call: int, row: tuple[object, ...], name: str, receiver: Value) -> str:
         if DEVICE not in receiver:
@@ -134,8 +190,17 @@ class Waits:
             return ""
         result = self._get(module, call)
         if name == "to" and HOST_TENSOR in result and isinstance(row[2], tuple) and row[2]:
-            return "to" if self.program.is_cpu(self._get(module, row[2][0])) else ""
+            return "to" if self._is_cpu(module, row[2][0]) else ""
         return "type" if name == "type" and result == frozenset([HOST_TENSOR]) else ""
+
+    def _is_cpu(self, module: Module, number: int) -> bool:
+        """Whether a device is the host, whichever way is taken: ``self.device if wanted else "cpu"`` may be another one."""
+        row = module.plain(number)
+        if row[0] == "choice":
+            return self._is_cpu(module, row[2]) and self._is_cpu(module, row[3])
+        if row[0] == "phi":
+            return all(self.program.is_cpu(self._get(module, one)) for one in row[1])
+        return self.program.is_cpu(self._get(module, number))
 
     def _of_builtin(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2] if isinstance(row[2], tuple) else ()
@@ -157,11 +222,22 @@ class Waits:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
-        if BOOLEAN in value and DEVICE in value and HOST not in value:
+        if BOOLEAN in value and HOST not in value and (DEVICE in value or value >= _GIVEN):
+            if row[0] == "call" and self._may_return_plain(module.base | node):
+                return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
             return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+
+    def _may_return_plain(self, call: int) -> bool:
+        """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""
+        program = self.program
+        for function in program.targets_of.get(call, ()):
+            module = program.module_of(function)
+            if any(number and HOST in self._get(module, number) for number, _ in module.scopes[function & MASK].returns):
+                return True
+        return False
 
     def _of_index(self, module: Module, row: Node) -> str:
         base = self._get(module, row[1])
@@ -171,8 +247,7 @@ class Waits:
         if key[0] == "slice":
             return "slice" if any(one and self.is_only_on_device(self._get(module, one)) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
-            value = self._get(module, one)
-            if BOOLEAN in value and DEVICE in value and HOST not in value and base & MAY_BE_ON_DEVICE:
+            if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
                 return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""
             inner = module.nodes[one]
@@ -180,10 +255,36 @@ class Waits:
                 return "slice"
         return ""
 
+    def _is_mask(self, module: Module, number: int, base: Value) -> bool:
+        """Whether an index is a tensor of booleans on the device."""
+        value = self._get(module, number)
+        if value <= OF_PYTHON:
+            return base == ON_DEVICE and self._compares_unknown(module, number)
+        row = module.plain(number)
+        if HOST_TENSOR in value or not value & _THERE:
+            return False
+        if HOST in value:
+            # None compares as Python does, and makes no index.
+            return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
+        # What is inverted is a mask: of places it would make no places.
+        return BOOLEAN in value or row[:2] == ("un", "Invert")
+
+    def _compares_unknown(self, module: Module, number: int) -> bool:
+        """Whether an index compares what nothing is known of; an index into what is on the device, it is no truth value of Python."""
+        row = module.plain(number)
+        if row[0] == "op" and row[1] in ("BitAnd", "BitOr"):
+            return self._compares_unknown(module, row[2]) and self._compares_unknown(module, row[3])
+        if row[0] != "cmp" or not _ORDERS.issuperset(row[1]):
+            return False
+        return any(not self._get(module, one) for one in (row[2], *row[3]))
+
     @staticmethod
     def _is_pure(value: Value) -> bool:
-        known = _ON_DEVICE if IF_TENSOR not in value else ON_DEVICE
-        return bool(value & known) and value <= _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE, IF_TENSOR])
+        """Whether an operand is a tensor and nothing else; what a module is given is one where a caller, or torch, has made it one."""
+        allowed = _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
+        if DEVICE in value or value >= _GIVEN:
+            allowed |= _GIVEN
+        return bool(value & _ON_DEVICE) and value <= allowed
 
     @staticmethod
     def is_only_on_device(value: Value) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ldlm_lint.program.atoms import (
+    BOOLEAN,
     DEVICE_LOADER,
     FIRST,
+    HOMES,
     HOST,
     HOST_TENSOR,
     LOADER,
@@ -32,6 +34,8 @@ class Containers(Batches):
     def item(self, value: Value, key: object) -> Value:
         """What ``value[key]`` may be; any item for None."""
         found = set(self.entry(self.tensor_part(value), key))
+        if BOOLEAN in value and not found.isdisjoint(HOMES):
+            found.add(BOOLEAN)
         for one in value:
             if one < FIRST:
                 if one == HOST:

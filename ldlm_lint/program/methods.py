@@ -59,10 +59,10 @@ class Methods(Outside):
             return OF_PYTHON
         if name == "cpu":
             return ON_HOST
-        if name == "cuda":
-            return ON_DEVICE
-        if name == "to":
-            return self.moved(homes, given)
+        if name == "type_as" and given.args:
+            return self.tensor_part(given.args[0]) or homes
+        if name in tensors.KEEPS_BOOLEANS:
+            return self._same_numbers(value, homes, name, given)
         if name == "type":
             return self._of_type(homes, given)
         if name == "items":
@@ -72,10 +72,25 @@ class Methods(Outside):
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
 
     def _entry_or_default(self, homes: Value, given: Given) -> Value:
-        """What ``batch.get("name", default)`` gives."""
+        """What ``batch.get("name", default)`` gives: no tensor has a default."""
         texts = self.atoms.texts(given.args[0]) if given.args else set()
         entry = self.entry(homes, next(iter(texts)) if len(texts) == 1 else None)
-        return entry if entry is homes or len(given.args) < 2 else entry | given.args[1]
+        return entry | given.args[1] if len(given.args) > 1 else entry
+
+    def _same_numbers(self, value: Value, homes: Value, name: str, given: Given) -> Value:
+        """What gives the numbers of a tensor in another form or place: those of a mask are a mask."""
+        if name == "to":
+            homes = self.moved(homes, given)
+        elif name == "cuda":
+            homes = ON_DEVICE
+        return homes | frozenset([BOOLEAN]) if BOOLEAN in value and not self._changes_type(name, given) else homes
+
+    def _changes_type(self, name: str, given: Given) -> bool:
+        """Whether ``.to(…)`` is given a type of numbers that is not ``bool``, or may be."""
+        if name != "to":
+            return False
+        given_types = "dtype" in given.keywords or any(self.atoms.kinds(one, "x") for one in given.args)
+        return given_types or len(given.args) > 1 or any(not one for one in given.args)
 
     def _of_unknown(self, value: Value, name: str, given: Given) -> Value:
         """Of something that no other value is known of, what only tensors have."""

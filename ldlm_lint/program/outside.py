@@ -191,6 +191,8 @@ class Outside(Calls):
             return NOTHING
         if rest.startswith(("optim", "utils", "backends", "profiler", "hub")):
             return self._made(name, given) | self._objects(given)
+        if rest in tensors.JOINS and given.args and self.is_container(given.args[0]):
+            return self.tensor_of([given.args[0] | self.elements(given.args[0])])
         value = self.tensor_of(given.args or list(given.keywords.values()))
         return value | frozenset([BOOLEAN]) if last in tensors.BOOLEAN else value
 

@@ -28,6 +28,13 @@ BOOLEAN = frozenset(
     "isneginf greater less not_equal bool".split()
 )
 """Functions and methods that give a tensor of booleans."""
+KEEPS_BOOLEANS = frozenset(
+    "view reshape flatten unflatten squeeze unsqueeze expand expand_as permute transpose movedim contiguous clone detach repeat cuda "
+    "roll flip ravel view_as chunk split unbind narrow select index_select gather masked_fill to".split()
+)
+"""Methods of a tensor of booleans that give one again."""
+JOINS = frozenset("cat concat concatenate stack hstack vstack dstack column_stack block_diag".split())
+"""Functions of `torch` that make one tensor of those in a sequence."""
 FACTORIES = frozenset(
     "zeros ones full empty rand randn randint arange linspace tensor as_tensor eye randperm logspace normal from_numpy range "
     "empty_strided tril_indices triu_indices LongTensor FloatTensor BoolTensor IntTensor ByteTensor DoubleTensor Tensor hann_window "
@@ -40,7 +47,7 @@ ON_HOST = frozenset(
 )
 """Functions of `torch` that give something of Python."""
 WAITING_METHODS = frozenset(
-    "item tolist cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere".split()
+    "item tolist cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere repeat_interleave".split()
 )
 """Methods, and functions of `torch`, for whose result Python waits if the tensor is on the device."""
 WAITING_FUNCTIONS = frozenset("nonzero unique equal allclose masked_select is_nonzero unique_consecutive argwhere".split())

@@ -78,6 +78,8 @@ def _what(wait: Wait, text: str) -> str:
 
 def _advice(wait: Wait) -> str:
     name = wait.what.removeprefix("torch.")
+    if name == "repeat_interleave":
+        return "give `output_size` if the length of the result is known"
     if name in ("nonzero", "unique", "masked_select", "argwhere", "where", "unique_consecutive"):
         return _SIZED
     return _ADVICE.get(name, _LATER)

@@ -69,14 +69,17 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
 
 
 def _is_beside_steps(context: Context, finding: Finding) -> bool:
-    """Whether a place stands in a function that holds the loop of a training's steps, and outside of it."""
+    """Whether a place stands in a function that holds the loop of a training's steps, and outside of it; or that trains nothing."""
     module = context.view.module(finding.span.path)
     if module is None:
         return False
     place = context.view.place_at(module, finding.span.start)
     function = context.view.function_at(module, place)
-    steps = context.view.training.reached.get(function)
-    if steps is None or None in steps:
+    training = context.view.training
+    steps = training.reached.get(function)
+    if steps is None:
+        return function in training.differentiates
+    if None in steps:
         return False
     return steps.isdisjoint(context.view.loops_at(module, function, place))
 

@@ -1,0 +1,77 @@
+"""What changes parameters: calls that step an optimizer, and code that reads the gradients of what it trains.
+
+A gradient that only the input follows (guidance of a sampler, an attack, a saliency map) updates nothing:
+
+    probe = latents.detach().requires_grad_()
+    energy(model(probe)).backward()
+    latents = scheduler.step(latents - probe.grad, t, latents)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import MASK, OF_PYTHON
+from ldlm_lint.program.modules import Module
+
+
+class Updates:
+    """The updates of a program's parameters."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.functions = self._updating()
+        """The functions that call something by whose name parameters change."""
+
+    def _updating(self) -> set[int]:
+        program = self.program
+        named = ((name, call) for name, calls in program.calls.items() if _changes(name) for call in calls)
+        return {program.function_of(call) for name, call in named if self._updates(name, call)}
+
+    def _updates(self, name: str, call: int) -> bool:
+        """Whether a call of such a name may update: an optimizer's step takes a closure at most, a progress bar is of Python."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        function = module.nodes[row[1]]
+        if function[0] != "attr" or name not in ("step", "update"):
+            return True
+        if name == "step":
+            return len(row[2]) < 2
+        return self.program.ask(module.base | function[1]) != OF_PYTHON
+
+    def reads_gradients(self, functions: Iterable[int]) -> bool:
+        """Whether the files of functions read gradients, as those that change parameters by hand do."""
+        modules = {module.index: module for module in map(self.program.module_of, functions)}
+        return any(
+            row[0] == "attr" and row[2] == "grad" and not self._is_made_in_step(module, row[1])
+            for module in modules.values()
+            for row in module.nodes
+        )
+
+    @staticmethod
+    def _is_made_in_step(module: Module, number: int) -> bool:
+        """Whether a value is marked anew in each round of a loop as what gradients are wanted of: an input, nothing that is trained."""
+        todo, seen = [number], set()
+        while todo:
+            number = todo.pop()
+            row = module.nodes[number]
+            if number in seen:
+                continue
+            seen.add(number)
+            if row[0] == "call":
+                function = module.nodes[row[1]]
+                marks = function[0] == "attr" and function[2] == "requires_grad_"
+                if (marks or any(name == "requires_grad" for name, _ in row[3])) and module.table.sites[number].loop >= 0:
+                    return True
+            elif row[0] in ("phi", "copy"):
+                todo += row[1] if row[0] == "phi" else [row[1]]
+        return False
+
+
+def _changes(name: str) -> bool:
+    """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
+    return "step" in name or "optimi" in name or name == "update"
+
+
+__all__ = ["Updates"]

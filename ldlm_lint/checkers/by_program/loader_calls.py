@@ -93,6 +93,11 @@ class LoaderCalls:
         given = (argument for program in self.view.context.launches.running(path) for argument in program.arguments)
         return not any(argument.keys and argument.keys[-1] in names for argument in given)
 
+    def may_go_through(self, path: str, line: int, maker: tuple[str, str]) -> bool:
+        """Whether the loop on a line may go through the loader made at ``line:column`` of a file, by the arms that lead there."""
+        one, module = self._by_place.get(maker), self.view.module(path)
+        return one is None or module is None or self.concept.may_go_through(module, line, one.call)
+
     def only_others_get(self, classes: Collection[str]) -> bool:
         """Whether all samplers of some classes go to loaders that nothing trains on."""
         made = {call for call, _ in self.view.ask.calls_of(classes)}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from typing import NamedTuple
 
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.queries import Meaning, Queries
 
 _EITHER = frozenset([True, False])
 _COMPARED = {"Eq": True, "Is": True, "NotEq": False, "IsNot": False}
+_ORDERED = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
 _LONGEST = 40
 """Operands of one condition that are looked at."""
 
@@ -28,11 +30,15 @@ Entries = tuple[Entry, ...]
 
 
 class Arms:
-    """Answers what conditions may come out as, for the calls that lead to them."""
+    """Answers what conditions may come out as, for the calls that lead to them.
 
-    def __init__(self, ask: Queries) -> None:
+    ``by_default``: where nobody gives an option of the command line a value.
+    """
+
+    def __init__(self, ask: Queries, *, by_default: bool = False) -> None:
         self.ask = ask
         self.program = ask.program
+        self._by_default = by_default
 
     def may_take(self, module: Module, guard: int, entries: Entries) -> bool:
         """Whether what stands under a guard may run where these calls have led to its function."""
@@ -50,6 +56,8 @@ class Arms:
             return frozenset(not one for one in self.outcomes(module, row[1], entries))
         if row[0] == "bool" and len(row[2]) <= _LONGEST:
             return self._of_all(row[1] == "And", [self.outcomes(module, one, entries) for one in row[2]])
+        if row[0] == "copy":
+            return self.outcomes(module, row[1], entries)
         if row[0] == "cmp":
             return self._of_comparison(module, row[1], row[2], row[3], entries)
         known = self._constants(module, test, entries)
@@ -69,7 +77,12 @@ class Arms:
         if names[0] in ("In", "NotIn"):
             return self._of_membership(module, one, rights[0], entries, names[0] == "In")
         other = self._constants(module, rights[0], entries)
-        if one is None or other is None or names[0] not in _COMPARED:
+        if one is None or other is None:
+            return _EITHER
+        if names[0] in _ORDERED:
+            pairs = [(a, b) for a in one for b in other if isinstance(a, (int, float)) and isinstance(b, (int, float))]
+            return frozenset(_ORDERED[names[0]](a, b) for a, b in pairs) if len(pairs) == len(one) * len(other) else _EITHER
+        if names[0] not in _COMPARED:
             return _EITHER
         same = _COMPARED[names[0]]
         return frozenset((_is_same(a, b) is same) for a in one for b in other)
@@ -94,7 +107,17 @@ class Arms:
         if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
             return self._given(entries, str(row[2]))
         found = self.ask.meaning(module.base | number)
-        return found.constants if found.is_complete and len(found.constants) == len(found.value) > 0 and not _is_partial(found.constants) else None
+        if self._by_default and (found.flags or not found.value):
+            return self._by_options(module.base | number, found)
+        return found.constants if found.is_complete and _are_known(found) else None
+
+    def _by_options(self, key: int, found: Meaning) -> tuple[object, ...] | None:
+        """The constants and the defaults of options that an expression may be; None where it may be anything else."""
+        flags = found.flags or tuple(self.ask.flags_by_name(key))
+        defaults = [self.ask.default_of(self.ask.flag(flag)).only for flag in flags]
+        if not defaults or ... in defaults or len(found.constants) + len(found.flags) != len(found.value):
+            return None
+        return (*found.constants, *defaults)
 
     def _given(self, entries: Entries, name: str) -> tuple[object, ...] | None:
         """What the innermost of some calls gives for a parameter, or its default."""
@@ -116,6 +139,7 @@ def _is_same(one: object, other: object) -> bool:
     return one == other and (one.__class__ is bool) == (other.__class__ is bool)
 
 
-def _is_partial(constants: tuple[object, ...]) -> bool:
-    """Whether a text is among them of which a part is not known."""
-    return any(one.__class__ is str and "*" in str(one) for one in constants)
+def _are_known(found: Meaning) -> bool:
+    """Whether something is constants and nothing else; a text of which a part is not known is none."""
+    texts = (one for one in found.constants if isinstance(one, str))
+    return len(found.constants) == len(found.value) > 0 and not any("*" in one for one in texts)

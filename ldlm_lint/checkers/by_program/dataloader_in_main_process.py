@@ -9,10 +9,10 @@ from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import workers_fix
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import wants_no_workers
-from ldlm_lint.concepts.loader_options import Way, destination
+from ldlm_lint.concepts.loader_options import Way
 from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.queries import State
+from ldlm_lint.program.queries import State, destination
 from ldlm_lint.rules.data import IN_MAIN_PROCESS, NUM_WORKERS
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.wording import quoted

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way, destination
+from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
 from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.program.queries import Argument, State, destination
 from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:

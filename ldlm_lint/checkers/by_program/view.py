@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
+    from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -60,6 +61,13 @@ class View:
         from ldlm_lint.concepts.reduction import Reduction
 
         return Reduction(self.training, self.ask)
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """How models come on several GPUs."""
+        from ldlm_lint.concepts.replicas import Replicas
+
+        return Replicas(self.training, self.ask)
 
     @cached_property
     def replaced_load(self) -> ReplacedLoad:

@@ -28,6 +28,7 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "evaluation_with_gradients",
     "excessive_collective_timeout",
     "grad_scaler_with_bfloat16",
     "host_sync_in_training_loop",

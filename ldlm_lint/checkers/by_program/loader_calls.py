@@ -147,6 +147,14 @@ class LoaderCalls:
         tests = [event[1] for event in events if event[0] == "test" and not site.place <= event[4] < site.end]
         return any(_mentions(one.module, test, sources) for test in tests)
 
+    def follows_workers(self, one: LoaderCall, source: int) -> bool:
+        """Whether an option's value is decided by the number of workers: ``num_workers > 0``, ``4 if num_workers else None``."""
+        module = self.view.program.module_of(source)
+        workers = {given & MASK for given in one.workers.sources if self.view.program.module_of(given) is module}
+        row = module.plain(source & MASK)
+        tests = [source & MASK, *(row[1:2] if row[0] == "choice" else row[2] if row[0] in ("bool", "call") else ())]
+        return any(_mentions(module, test, workers) for test in tests)
+
     def _dotted(self, key: int) -> set[str]:
         """The names that a dataset is written with: of variables, attributes and parameters."""
         module = self.view.program.module_of(key)

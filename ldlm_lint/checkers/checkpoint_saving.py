@@ -148,7 +148,7 @@ class CheckpointSavingChecker(LdlmChecker):
         self.report(
             CHECKPOINT_SAVES_LIVE_STATE,
             found.node,
-            args={"how": found.how},
+            args={"what": found.what, "how": found.how},
             related=[(found.use, found.note)] if found.use is not None else [],
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: copy_fix(source, found.states),

@@ -51,11 +51,13 @@ def _pairs(assign: nodes.Assign) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
 
 
 def _is_model(value: nodes.Name | nodes.Attribute) -> bool:
-    """Whether the function asks something for what only modules have, and calls it."""
+    """Whether the function calls something, or hands it on and asks it for what only modules have."""
     text = value.as_string()
     calls = list(nodes_of(function_of(value), nodes.Call))
+    if any(one.func.as_string() == text and one.args for one in calls):
+        return True
     asked = any(isinstance(one.func, nodes.Attribute) and one.func.attrname in _OF_MODULES and one.func.expr.as_string() == text for one in calls)
-    return asked and any(one.func.as_string() == text or any(given.as_string() == text for given in one.args) for one in calls)
+    return asked and any(given.as_string() == text for one in calls for given in one.args)
 
 
 def _kept(assign: nodes.Assign, target: nodes.NodeNG, model: nodes.NodeNG | None) -> nodes.NodeNG | None:

@@ -37,11 +37,17 @@ def may_skip(outline: Outline) -> bool:
             continue
         last = _last_step(owner, steps)
         for one in outline.places.statements(owner):
-            if isinstance(one, ast.Try) and one.handlers and one.lineno <= last and any(map(_runs_backward, one.body)):
+            if isinstance(one, ast.Try) and one.lineno <= last and _may_go_on(one):
                 return True
             if isinstance(one, ast.If) and _may_leave(one, last, lightning) and _may_ask(outline, one.test, helped):
                 return True
     return False
+
+
+def _may_go_on(node: ast.Try) -> bool:
+    """Whether a handler may go on after a backward pass, or leave before one."""
+    leaves = (isinstance(inner, _LEAVES) for handler in node.handlers for inner in nodes_below(handler))
+    return bool(node.handlers) and (any(map(_runs_backward, node.body)) or any(leaves))
 
 
 def _last_step(owner: Owner, steps: list[int]) -> int:

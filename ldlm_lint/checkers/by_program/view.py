@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
+    from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -75,6 +76,13 @@ class View:
         from ldlm_lint.concepts.replaced_load import ReplacedLoad
 
         return ReplacedLoad(self.program)
+
+    @cached_property
+    def safe_globals(self) -> SafeGlobals:
+        """Where loads are told which classes a file may name."""
+        from ldlm_lint.concepts.safe_globals import SafeGlobals
+
+        return SafeGlobals(self.ask)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

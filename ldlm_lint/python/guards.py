@@ -1,7 +1,7 @@
 """Which conditions decide whether a node runs, as far as they may choose one process of several.
 
 The guards of a node are words: `RANK` where a condition tests the rank for certain, or leaves a single process
-(``if not distributed:``), but for the arm to which all other ranks come; and the names of variables and functions whose truth decides (``if self.is_saver():``), which
+(``if not distributed:``), `OTHERS` where it leaves all other ranks, and the names of variables and functions whose truth decides (``if self.is_saver():``), which
 only the project can tell.
 """
 
@@ -19,7 +19,7 @@ from ldlm_lint.python.rank_arms import is_of_others
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-RANK = "*"
+RANK, OTHERS = "*", "+"
 _CACHE = "_ldlm_guards"
 _WORDS = "_ldlm_guard_words"
 _RANKS = "_ldlm_tests_rank"
@@ -145,8 +145,10 @@ def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
     # Every statement below a condition asks for them; the answers rest with its node.
     known: dict[bool, set[str]] = test.__dict__.setdefault(_WORDS, {})
     if holds not in known:
-        chooses = tests_rank(test) and not is_of_others(test, holds, _is_rank)
-        known[holds] = {RANK} if chooses or _alone(test, holds) else set() if tests_rank(test) else set(_truths(test))
+        if tests_rank(test):
+            known[holds] = {OTHERS} if is_of_others(test, holds, _is_rank) else {RANK}
+        else:
+            known[holds] = {RANK} if _alone(test, holds) else set(_truths(test))
     return known[holds]
 
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
+def _note(found: Kept) -> str:
+    return "the backward pass of the loss is here" if isinstance(found.backward, nodes.Call) else "the framework runs this backward"
+
+
 class AutogradChecker(LdlmChecker):
     """Graphs that are kept, and checks of autograd that are left on."""
 
@@ -65,7 +69,7 @@ class AutogradChecker(LdlmChecker):
             found.node,
             args={"loss": listed(losses), "into": quoted(found.into), "detached": listed(f"{loss}.detach()" for loss in losses)},
             confidence=Confidence.MEDIUM if meter or again else Confidence.HIGH,
-            related=[(found.backward, "the backward pass of the loss is here")],
+            related=[(found.backward, _note(found))],
             claims=_OUTSIDE_TESTS + meter + again,
             fix=lambda source: detach_fix(source, found),
         )

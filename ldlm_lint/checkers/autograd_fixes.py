@@ -22,7 +22,8 @@ def detach_fix(source: Source, found: Kept) -> Fix | None:
     """Detach each loss at the place where it is collected."""
     edits = []
     for part in found.parts:
-        edits.append(Edit(span_of(source, part), f"{text_of(part)}.detach()"))
+        span = span_of(source, part)
+        edits.append(Edit(span, f"{source.slice(span)}.detach()"))
     safe = not found.meter and _is_tensor(found) and _is_read_only(found)
     title = f"detach {', '.join(text_of(part) for part in found.parts)}"
     if safe:
@@ -32,11 +33,13 @@ def detach_fix(source: Source, found: Kept) -> Fix | None:
 
 def _is_tensor(found: Kept) -> bool:
     """Whether the loss itself is asked for its backward pass, so that it is a tensor for certain."""
-    receiver = found.backward.func.expr if isinstance(found.backward.func, nodes.Attribute) else None
+    call = found.backward
+    receiver = call.func.expr if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
     return (
         receiver is not None
+        and isinstance(call, nodes.Call)
         and all(text_of(part) == text_of(receiver) for part in found.parts)
-        and not found.backward.args
+        and not call.args
         and any(_brings_torch(one) for one in nodes_of(found.node.root(), (nodes.Import, nodes.ImportFrom)))
         and not any(_is_own_graph(one) for one in nodes_of(found.node.root(), nodes.ClassDef))
     )
@@ -59,5 +62,8 @@ def _is_own_graph(owner: nodes.ClassDef) -> bool:
 def _is_read_only(found: Kept) -> bool:
     """Whether the sum is a variable of the function that is only printed, divided or asked for its number."""
     owner = function_of(found.node)
+    target = found.node.targets[0] if isinstance(found.node, nodes.Assign) else None
+    if isinstance(target, (nodes.Tuple, nodes.Subscript)):
+        return False
     local = isinstance(owner, nodes.FunctionDef) and found.into in owner.locals
     return local and is_only_read(owner, found.into, found.node)

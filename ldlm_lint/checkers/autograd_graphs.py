@@ -30,14 +30,14 @@ class Kept(NamedTuple):
     """A loss that is added to or put into something that outlives the step.
 
     ``parts`` are the expressions of the value whose graph is kept; ``into`` is what keeps it, by its code; ``backward``
-    the call that has differentiated it; ``meter`` where a method of the project's decides, as its class and argument;
+    the call that has differentiated it, or the return by which a framework gets to; ``meter`` where a method of the project's decides, as its class and argument;
     ``by_callers`` where no loop is in sight that repeats it.
     """
 
     node: nodes.NodeNG
     parts: tuple[nodes.NodeNG, ...]
     into: str
-    backward: nodes.Call
+    backward: nodes.NodeNG
     meter: str = ""
     by_callers: bool = False
 
@@ -73,15 +73,49 @@ def _candidates(node: nodes.NodeNG) -> Iterator[_Candidate]:
 
 
 def _added(node: nodes.Assign) -> Iterator[_Candidate]:
-    """``total = total + loss``"""
-    value = node.value
-    if len(node.targets) != 1 or not isinstance(value, nodes.BinOp) or value.op != "+":
+    """``total = total + loss``, ``total, count = total + loss, count + 1``, and ``curve[step] = loss``."""
+    for target, value in assigned_pairs(node):
+        if isinstance(target, nodes.Subscript) and _grows(target):
+            yield _Candidate(node, value, target.value)
+        if not isinstance(value, nodes.BinOp) or value.op != "+":
+            continue
+        if text_of(target) == text_of(value.left):
+            yield _Candidate(node, value.right, target)
+        elif text_of(target) == text_of(value.right):
+            yield _Candidate(node, value.left, target)
+
+
+def assigned_pairs(node: nodes.Assign) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
+    """The one target of an assignment and its value, or those of an unpacking side by side."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) != 1:
         return
-    target = node.targets[0]
-    if text_of(target) == text_of(value.left):
-        yield _Candidate(node, value.right, target)
-    elif text_of(target) == text_of(value.right):
-        yield _Candidate(node, value.left, target)
+    if not isinstance(target, nodes.Tuple):
+        yield target, value
+    elif isinstance(value, nodes.Tuple) and len(value.elts) == len(target.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+
+
+def _grows(target: nodes.Subscript) -> bool:
+    """Whether an item of a dictionary is another one in each step: its key has the count of the loop, or of the framework."""
+    values = _values_of(target.value)
+    if not values or not all(_makes_dictionary(value) for value in values):
+        return False
+    loop = next(iter(loops_around(target)), None)
+    owner = function_of(target)
+    counted: set[str] = set()
+    if isinstance(loop, nodes.For):
+        counted |= {one.name for one in nodes_of(loop.target, nodes.AssignName)}
+    elif loop is None and text_of(target.value).startswith("self.") and isinstance(owner, nodes.FunctionDef):
+        counted |= {one.name for one in owner.args.arguments}
+    if loop is not None:
+        counted |= {text_of(one.target) for one in nodes_of(loop, nodes.AugAssign) if isinstance(one.target, nodes.AssignName)}
+    return any(one.name in counted for one in nodes_of(target.slice, nodes.Name))
+
+
+def _makes_dictionary(value: nodes.NodeNG) -> bool:
+    called = last_name(value.func) if isinstance(value, nodes.Call) else ""
+    return isinstance(value, nodes.Dict) or called in ("dict", "OrderedDict", "defaultdict")
 
 
 def _is_list(node: nodes.NodeNG) -> bool:
@@ -96,12 +130,19 @@ def _is_list(node: nodes.NodeNG) -> bool:
 def _values_of(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     """What is assigned to a variable, or to an attribute of ``self`` anywhere in its class."""
     if isinstance(node, nodes.Name):
-        return [value for one in bindings(node) if (value := getattr(one.parent, "value", None)) is not None]
+        return [value for one in bindings(node) if (value := _given_to(one)) is not None]
     owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if isinstance(node, nodes.Attribute) and owner is not None and dotted(node.expr) == "self":
         found = (one for one in nodes_of(owner, nodes.AssignAttr) if dotted(one) == dotted(node))
-        return [value for one in found if (value := getattr(one.parent, "value", None)) is not None]
+        return [value for one in found if (value := _given_to(one)) is not None]
     return []
+
+
+def _given_to(target: nodes.NodeNG) -> nodes.NodeNG | None:
+    """What an assignment gives a target, also one of several."""
+    if isinstance(target.parent, nodes.Tuple) and isinstance(target.parent.parent, nodes.Assign):
+        return next((value for one, value in assigned_pairs(target.parent.parent) if one is target), None)
+    return getattr(target.parent, "value", None)
 
 
 def _makes_lists(value: nodes.NodeNG) -> bool:
@@ -138,7 +179,7 @@ def _kept(candidate: _Candidate) -> Kept | None:
             if anew or remembered(owner, ("differentiated", into), lambda: is_differentiated(into, owner)):
                 return None
             lasts = direct or _lasts(losses, backward, node, step)
-            return Kept(node, tuple(losses), into, backward, candidate.meter, step is owner) if lasts else None
+            return Kept(node, tuple(losses), into, backward, candidate.meter, step is owner and not is_step_hook(step)) if lasts else None
     return None
 
 
@@ -157,17 +198,21 @@ def _is_unrecorded(node: nodes.NodeNG) -> bool:
     return any(isinstance(parent, nodes.With) and is_quiet(parent) for parent in node.node_ancestors())
 
 
-def _differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
+def _differentiated(loop: nodes.NodeNG) -> dict[str, nodes.NodeNG]:
     """The losses that a loop differentiates, as a whole or as a part of a sum, with the call that does so."""
-    known: dict[str, nodes.Call] | None = loop.__dict__.get(_DIFFERENTIATED)
+    known: dict[str, nodes.NodeNG] | None = loop.__dict__.get(_DIFFERENTIATED)
     if known is None:
         known = loop.__dict__[_DIFFERENTIATED] = _find_differentiated(loop)
     return known
 
 
-def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
-    found: dict[str, nodes.Call] = {}
+def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.NodeNG]:
+    found: dict[str, nodes.NodeNG] = {}
     owner = function_of(loop)
+    if is_step_hook(loop):
+        # The framework runs backward what the hook returns.
+        returns = [one for one in nodes_of(loop, nodes.Return) if one.value is not None and function_of(one) is loop]
+        found |= {text_of(part): one for one in returns for part in _returned_loss(one.value)}
     for call, value in backward_passes(loop):
         if any(
             one.arg in ("retain_graph", "create_graph") and constant(one.value) is not False for one in call.keywords
@@ -181,11 +226,31 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
         for target in statement.targets if isinstance(statement, nodes.Assign) else [statement.target]:
             if (call := found.get(text_of(target))) is not None:
                 parts = kept_names(statement.value)
-                found |= {name: call for name in parts if is_loss_name(name.rpartition(".")[2]) and name not in found}
+                found |= {name: call for name in parts if _names_loss(name) and name not in found}
     for statement in statements:
         if isinstance(statement, nodes.Assign) and isinstance(statement.value, nodes.Call):
             found |= dict.fromkeys(_received(statement), statement.value)
     return found
+
+
+def is_step_hook(function: nodes.NodeNG) -> bool:
+    """The ``training_step`` of a Lightning module."""
+    owner = function.parent
+    if not isinstance(function, nodes.FunctionDef) or function.name != "training_step" or not isinstance(owner, nodes.ClassDef):
+        return False
+    return any(name.rpartition(".")[2] == "LightningModule" for base in owner.bases for name in qualified(base))
+
+
+def _returned_loss(value: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The loss that a hook returns, by itself or under ``loss``."""
+    if isinstance(value, nodes.Dict):
+        return [part for key, one in value.items if constant(key) == "loss" for part in kept(one)]
+    return _losses_in(value)
+
+
+def _names_loss(name: str) -> bool:
+    """Whether a dotted name, or what an item is taken from, is called a loss."""
+    return is_loss_name(name.partition("[")[0].rpartition(".")[2])
 
 
 def _losses_in(value: nodes.NodeNG) -> list[nodes.NodeNG]:
@@ -306,7 +371,7 @@ def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
     return False
 
 
-def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
+def _lasts(losses: list[nodes.NodeNG], backward: nodes.NodeNG, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
     """Whether the loss is the tensor that is differentiated: made in the loop, not bound anew meanwhile."""
     for loss in losses:
         name = text_of(loss)
@@ -322,7 +387,7 @@ def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG,
     return True
 
 
-def _is_part(statement: nodes.NodeNG, backward: nodes.Call) -> bool:
+def _is_part(statement: nodes.NodeNG, backward: nodes.NodeNG) -> bool:
     return statement.lineno == backward.lineno
 
 

@@ -15,7 +15,7 @@ from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import SMALL
-from ldlm_lint.python.guards import RANK, guards_of
+from ldlm_lint.python.guards import RANK, guards_of, other_ranks
 from ldlm_lint.python.local_ranks import local_test
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
@@ -123,13 +123,15 @@ class CheckpointSavingChecker(LdlmChecker):
 
     def _report_every_rank(self, saves: list[Save]) -> None:
         first = saves[0]
+        test = other_ranks(first.node)
+        others = {"who": "every rank but one", "why": f"{quoted(test.as_string())} leaves this place to the others"} if test is not None else {}
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,
-            args={"who": "every rank", "why": "nothing checks the rank"},
+            args=others or {"who": "every rank", "why": "nothing checks the rank"},
             related=[(save.node, "this is saved together with it") for save in saves[1:]],
             claims=(Claim("every-rank-saves", _writer(first)),),
-            fix=lambda source: guard_fix(source, [save.node for save in saves]),
+            fix=(lambda source: guard_fix(source, [save.node for save in saves])) if test is None else None,
         )
 
     def _report_every_node(self, saves: list[Save], test: nodes.NodeNG) -> None:
@@ -146,7 +148,7 @@ class CheckpointSavingChecker(LdlmChecker):
         self.report(
             CHECKPOINT_SAVES_LIVE_STATE,
             found.node,
-            args={"how": found.how},
+            args={"what": found.what, "how": found.how},
             related=[(found.use, found.note)] if found.use is not None else [],
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: copy_fix(source, found.states),

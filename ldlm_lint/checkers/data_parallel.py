@@ -9,7 +9,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.data_parallel import DATA_PARALLEL, RULES
+from ldlm_lint.rules.data_parallel import DATA_PARALLEL, RULES, WRAPPER
 from ldlm_lint.source import Source
 
 _WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel"}
@@ -30,6 +30,7 @@ class DataParallelChecker(LdlmChecker):
             self.report(
                 DATA_PARALLEL,
                 node,
+                args={"name": WRAPPER},
                 claims=(Claim("only-data-parallel"),),
                 fix=lambda source: _shown_fix(source, node),
             )

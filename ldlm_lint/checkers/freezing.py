@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.freezing_moments import FLAG, PARAMETER_CLASSES, is_left_alone, last_name, loop_of
+from ldlm_lint.checkers.freezing_moments import (
+    FLAG,
+    PARAMETER_CLASSES,
+    PARAMETER_LISTS,
+    is_left_alone,
+    last_name,
+    loop_of,
+)
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.freezing_names import (
     ALWAYS_MODULES,
@@ -59,15 +66,16 @@ class _Setting(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What a file says of its names: which are modules, and which attributes are parameters."""
+    """What a file says of its names: which are modules, and which attributes are parameters or lists of them."""
 
     modules: set[str]
     parameters: set[str]
+    lists: set[str]
 
 
 def toggles(module: nodes.Module) -> list[list[Toggle]]:
     """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls."""
-    known = _Known(_module_names(module), _own_parameters(module))
+    known = _Known(_module_names(module), _attributes(module, PARAMETER_CLASSES), _attributes(module, PARAMETER_LISTS))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
     calls = [call for call in nodes_of(module, nodes.Call) if call.args and call not in found]
     named = {call for call in calls if _speaks_of_freezing(last_name(call.func))}
@@ -80,8 +88,9 @@ def toggles(module: nodes.Module) -> list[list[Toggle]]:
         found |= {call: call.args[0] for call in likely if _is_switch(call, helpers)}
     groups: dict[str, list[Toggle]] = {}
     for node, target in sorted(found.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
-        if function_of(node) not in helpers and not is_left_alone(node, target, bool(_repeating(node))):
-            toggle = Toggle(node, _words(target), _repeating(node))
+        repeating = _repeating(node, known)
+        if function_of(node) not in helpers and not is_left_alone(node, target, bool(repeating)):
+            toggle = Toggle(node, _words(target), repeating)
             groups.setdefault(toggle.place, []).append(toggle)
     return list(groups.values())
 
@@ -91,8 +100,8 @@ def _speaks_of_freezing(name: str) -> bool:
     return SWITCHES.search(name) is not None or FREEZES.search(name) is not None
 
 
-def _repeating(node: nodes.NodeNG) -> tuple[int, ...]:
-    return tuple(loop.lineno or 0 for loop in loops_around(node) if not _walks_a_model(loop))
+def _repeating(node: nodes.NodeNG, known: _Known) -> tuple[int, ...]:
+    return tuple(loop.lineno or 0 for loop in loops_around(node) if not _walks_a_model(loop, known))
 
 
 def _settings(module: nodes.Module) -> Iterator[_Setting]:
@@ -109,15 +118,29 @@ def _settings(module: nodes.Module) -> Iterator[_Setting]:
 def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
     """Whether a target is a parameter or a module; a tensor that wants its own gradient is neither."""
     if isinstance(target, nodes.Name) and (loop := loop_of(target)) is not None:
-        return _lists_parameters(loop)
+        return _lists_parameters(loop, known)
     if isinstance(target, nodes.Call):
         return UNWRAPS.search(last_name(target.func)) is not None
+    if last_name(_behind(target)) in known.parameters | known.lists:
+        return True
     if isinstance(target, nodes.Subscript):
         target = target.value
     if _sets_by_method(target):
         name = last_name(target)
-        return name in ALWAYS_MODULES or name in WEIGHTS or name in known.modules
-    return isinstance(target, nodes.Attribute) and target.attrname in WEIGHTS | known.parameters
+        return name in ALWAYS_MODULES | WEIGHTS or name in known.modules | known.parameters | known.lists
+    return isinstance(target, nodes.Attribute) and target.attrname in WEIGHTS | known.parameters | known.lists
+
+
+def _behind(target: nodes.NodeNG) -> nodes.NodeNG:
+    """The attribute that a name, or an item of one, stands for: ``table = self.down``, ``weight = table[i]``."""
+    for _ in range(4):
+        target = target.value if isinstance(target, nodes.Subscript) else target
+        bound = bindings(target) if isinstance(target, nodes.Name) else []
+        value = getattr(bound[0].parent, "value", None) if len(bound) == 1 and isinstance(bound[0].parent, nodes.Assign) else None
+        if value is None:
+            break
+        target = value
+    return target
 
 
 def _sets_by_method(target: nodes.NodeNG) -> bool:
@@ -127,20 +150,20 @@ def _sets_by_method(target: nodes.NodeNG) -> bool:
     return isinstance(parent, nodes.Attribute) and parent.attrname == "requires_grad_"
 
 
-def _lists_parameters(iterable: nodes.NodeNG) -> bool:
+def _lists_parameters(iterable: nodes.NodeNG, known: _Known) -> bool:
     for node in nodes_of(iterable, (nodes.Attribute, nodes.Name)):
         name = last_name(node)
-        if name in LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
+        if name in LISTING or (isinstance(node, nodes.Attribute) and name in known.lists) or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
             return True
     return False
 
 
-def _walks_a_model(loop: nodes.NodeNG) -> bool:
+def _walks_a_model(loop: nodes.NodeNG, known: _Known) -> bool:
     iterable = getattr(loop, "iter", None)
     if iterable is None:
         return False
     names = {node.attrname for node in nodes_of(iterable, nodes.Attribute)}
-    return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & MODULES) or _lists_parameters(iterable)
+    return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & MODULES) or _lists_parameters(iterable, known)
 
 
 def _module_names(module: nodes.Module) -> set[str]:
@@ -153,13 +176,13 @@ def _module_names(module: nodes.Module) -> set[str]:
     return found
 
 
-def _own_parameters(module: nodes.Module) -> set[str]:
-    """The attributes that a file binds to an ``nn.Parameter``."""
+def _attributes(module: nodes.Module, classes: set[str]) -> set[str]:
+    """The attributes that a file binds to an object of one of some classes."""
     return {
         one.attrname
         for one in nodes_of(module, nodes.AssignAttr)
         if isinstance(value := getattr(one.parent, "value", None), nodes.Call)
-        and qualified(value.func) <= PARAMETER_CLASSES
+        and qualified(value.func) <= classes
     }
 
 

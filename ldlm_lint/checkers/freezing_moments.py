@@ -16,6 +16,7 @@ from ldlm_lint.python.walks import nodes_of
 
 FLAG = "requires_grad"
 PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
+PARAMETER_LISTS = {f"torch.nn.{where}Parameter{kind}" for where in ("", "modules.container.") for kind in ("List", "Dict")}
 # Adversarial training takes turns: the network whose turn it is not is frozen as a whole, which DDP copes with (tried
 # with torch 2.13: no error, and equal parameters on both ranks).
 _ADVERSARY = lazily(

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.python.flow import is_backward
+from ldlm_lint.checkers.kept_states import kept_states
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import quoted
 
 _THREADS = {"threading.Thread"}
 _EXECUTORS = {
@@ -21,18 +22,22 @@ _EXECUTORS = {
 _SUBMITS = {"submit", "apply_async"}
 _SHALLOW = {"copy.copy", "collections.OrderedDict"}
 _WAITS = {"join", "result", "wait", "shutdown"}
-_USES = {"torch.save"}
+STATE = "`state_dict()` returns the live tensors"
 _DEPTH = 4
 
 
 class LiveState(NamedTuple):
-    """A state that is no copy: where it is handed on or kept, in words how, where it is used later; ``states`` are its expressions."""
+    """A state that is no copy: where it is handed on or kept, in words how, where it is used later; ``states`` are its expressions.
+
+    ``what`` says what is no copy.
+    """
 
     node: nodes.NodeNG
     how: str
     use: nodes.NodeNG | None = None
     note: str = ""
     states: tuple[nodes.NodeNG, ...] = ()
+    what: str = STATE
 
 
 def live_states(module: nodes.Module) -> Iterator[LiveState]:
@@ -42,10 +47,11 @@ def live_states(module: nodes.Module) -> Iterator[LiveState]:
         if handed and any(map(_is_live, handed)) and not _waits(call):
             states = tuple(_made(one) for one in handed if _is_live(one))
             yield LiveState(call, "a thread saves them while the next steps change them", states=states)
-    for assign in nodes_of(module, nodes.Assign):
-        found = _kept(assign)
-        if found is not None:
-            yield found
+    for kept in kept_states(module, _is_live):
+        note = "by now this is the model of the last step" if kept.whole else "by now this is the state of the last step"
+        how = "it is kept while further steps change it" if kept.whole else "they are kept while further steps change them"
+        what = f"{quoted(kept.state.as_string())} is the model itself" if kept.whole else STATE
+        yield LiveState(kept.assign, how, kept.use, note, () if kept.whole else (kept.state,), what)
 
 
 def _handed_on(call: nodes.Call) -> list[nodes.NodeNG]:
@@ -144,56 +150,3 @@ def _waits(call: nodes.Call) -> bool:
 def _is_handle(call: nodes.Call) -> bool:
     """``thread.join()`` and not ``os.path.join(a, b)``."""
     return not call.args or call.func.attrname in ("wait", "result")
-
-
-def _kept(assign: nodes.Assign) -> LiveState | None:
-    """``best = model.state_dict()`` inside a training loop, used after it: by then it is the last state."""
-    loops = loops_around(assign)
-    target = assign.targets[0]
-    if not loops or not isinstance(target, nodes.AssignName) or not _is_live(assign.value):
-        return None
-    function, outermost = function_of(assign), loops[-1]
-    if not isinstance(function, nodes.FunctionDef) or not _trains(outermost) or _is_refreshed(outermost, assign):
-        return None
-    use = _use_after(function, outermost, target.name)
-    if use is None:
-        return None
-    how = "they are kept while further steps change them"
-    return LiveState(assign, how, use, "by now this is the state of the last step", (assign.value,))
-
-
-def _trains(loop: nodes.NodeNG) -> bool:
-    return any(is_backward(call) for call in nodes_of(loop, nodes.Call))
-
-
-def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
-    """Assigned in every pass, or left by a break: then nothing changes the state between here and its use."""
-    if assign in getattr(loop, "body", ()):
-        return True
-    block = getattr(assign.parent, "body", [])
-    return assign in block and any(isinstance(one, nodes.Break) for one in block)
-
-
-def _use_after(function: nodes.FunctionDef, loop: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
-    for call in nodes_of(function, nodes.Call):
-        if (call.lineno or 0) <= (loop.end_lineno or 0) or not call.args:
-            continue
-        loads = isinstance(call.func, nodes.Attribute) and call.func.attrname == "load_state_dict"
-        if (
-            (loads or qualified(call.func) <= _USES)
-            and isinstance(call.args[0], nodes.Name)
-            and call.args[0].name == name
-            and not _is_made_anew(call, loop, name)
-        ):
-            return call
-    return None
-
-
-def _is_made_anew(call: nodes.Call, loop: nodes.NodeNG, name: str) -> bool:
-    """Whether the name is assigned on the way from the loop to its use: the use then has that state, not the kept one."""
-    around = set(call.node_ancestors())
-    return any(
-        (loop.end_lineno or 0) < (one.lineno or 0) < (call.lineno or 0) and one.statement().parent in around
-        for one in bindings(call.args[0])
-        if isinstance(one, nodes.AssignName)
-    )

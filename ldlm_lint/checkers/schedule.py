@@ -30,17 +30,19 @@ class ScheduleChecker(LdlmChecker):
         data = self.source.data
         if not any(trigger in data for rule in RULES for trigger in rule.triggers):
             return
-        found: dict[nodes.Call, tuple[nodes.NodeNG, Early | Frequent]] = {}
+        found: dict[tuple[type, nodes.Call], tuple[nodes.NodeNG, Early | Frequent]] = {}
         for root in roots_of(node, _SCHEDULES):
             for one in _misplaced(root):
-                known = found.get(one.schedule.node)
+                key = (one.__class__, one.schedule.node)
+                known = found.get(key)
                 if known is None or _rank(one) < _rank(known[1]):
-                    found[one.schedule.node] = (root, one)
+                    found[key] = (root, one)
+        often = {schedule for kind, schedule in found if kind is Frequent}
         for root, one in found.values():
             if isinstance(one, Frequent):
                 self._report_frequent(one)
             else:
-                self._report_early(root, one)
+                self._report_early(root, one, is_mended=one.schedule.node in often)
 
     def _report_frequent(self, found: Frequent) -> None:
         site, step = found.schedule.site, found.micro.step.site
@@ -55,7 +57,8 @@ class ScheduleChecker(LdlmChecker):
             fix=lambda source: move_into(source, site, step, title),
         )
 
-    def _report_early(self, root: nodes.NodeNG, found: Early) -> None:
+    def _report_early(self, root: nodes.NodeNG, found: Early, *, is_mended: bool) -> None:
+        """``is_mended``: it steps too often, too, and what mends that moves it behind the optimizer."""
         site, step = found.schedule.site, found.step.site
         claims = [_TRAINING, *_claims(found.schedule, prepared=True)]
         if found.repeated:
@@ -72,7 +75,7 @@ class ScheduleChecker(LdlmChecker):
             confidence=_confidence(found.schedule),
             related=[(found.step.node, "the optimizer steps here")],
             claims=tuple(claims),
-            fix=lambda source: move_behind(source, site, step, title),
+            fix=None if is_mended else lambda source: move_behind(source, site, step, title),
         )
 
 
@@ -81,9 +84,7 @@ def _misplaced(root: nodes.NodeNG) -> list[Early | Frequent]:
     if not any(one.kind in _SCHEDULES for one in events):
         return []
     frequent = list(frequent_schedules(events))
-    # One that steps too often is mended by a move behind the optimizer, too.
-    often = {one.schedule.node for one in frequent}
-    return [*frequent, *(one for one in early_schedules(root, events) if one.schedule.node not in often)]
+    return [*frequent, *early_schedules(root, events)]
 
 
 def _rank(found: Early | Frequent) -> tuple[bool, bool, bool]:

@@ -195,15 +195,15 @@ class _Walk:
         name = last_name(call.func)
         if self._budget < 0 or not (name in self._acting or may_act(name)):
             return
-        found = kind_of(call)
+        function = self._target(call)
+        # A method of one's own does what stands in it, whatever it is called: ``self.backward(batch)``.
+        found = kind_of(call) if function is None or not _is_of_own_class(call, function) else None
         if found is not None:
             if found[0].steps:
                 for closure in _closures(call):
                     self._follow(closure, call)
             self._add(found[0], call, found[1])
-            return
-        function = self._target(call)
-        if function is not None:
+        elif function is not None:
             self._follow(function, call)
         elif may_step(call):
             self._add(Kind.MAYBE, call, call.func)
@@ -275,6 +275,18 @@ def _finished(calls: Iterable[nodes.Call]) -> Iterator[nodes.Call]:
 
 def _leaves(block: list[nodes.NodeNG]) -> bool:
     return bool(block) and isinstance(block[-1], LEAVES)
+
+
+def _is_of_own_class(call: nodes.Call, function: nodes.FunctionDef) -> bool:
+    """Whether a method is called on ``self`` of its class, or on what the file makes of that class."""
+    receiver = call.func.expr if isinstance(call.func, nodes.Attribute) else None
+    if not isinstance(receiver, nodes.Name):
+        return False
+    if receiver.name == "self":
+        return function.parent in _classes_of(call)
+    made = [one.parent.value for one in bindings(receiver) if isinstance(one.parent, nodes.Assign)]
+    names = {last_name(one.func) for one in made if isinstance(one, nodes.Call)}
+    return isinstance(function.parent, nodes.ClassDef) and names == {function.parent.name}
 
 
 def _closures(call: nodes.Call) -> Iterator[nodes.FunctionDef]:

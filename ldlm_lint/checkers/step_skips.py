@@ -17,6 +17,7 @@ from astroid import nodes
 from ldlm_lint.checkers.loss_traces import REDUCES, Trace, calls_below, is_loss_value, reduces, step_of
 from ldlm_lint.checkers.losses import trains as gradients_flow
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.guards import block_of
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
@@ -25,6 +26,8 @@ from ldlm_lint.wording import any_of, quoted
 _ALONE = lazily(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
 _ENDS = {"exit", "_exit", "abort", "quit", "kill"}
 _ERRORS = lazily(r"^(RuntimeError|OutOfMemoryError|Exception|BaseException|FloatingPointError|ValueError|ArithmeticError)$")
+_OF_DATA = frozenset({"StopIteration", "StopAsyncIteration", "KeyboardInterrupt", "SystemExit", "GeneratorExit"})
+"""What ends a pass over the data, or the program: on all ranks as a rule."""
 _BACKWARD = {"backward", "manual_backward", "backward_step"}
 _SCALER = lazily(r"scaler$", re.I)
 _HARMLESS = {"no_sync"}
@@ -74,7 +77,8 @@ def _by_error(node: nodes.Try) -> Skip | None:
     loops = loops_around(node)
     # A handler around the whole loop ends the training instead of a step.
     own = [call for call in calls_below(node.body) if _is_backward(call) and loops_around(call) == loops]
-    if not _repeats(node) or not own or any(map(reduces, calls_below(node.body))):
+    before = not own and _makes_loss(node)
+    if not _repeats(node) or not (own or before) or any(map(reduces, calls_below(node.body))):
         return None
     # A backward pass without an optimizer measures or checks something.
     if not any(last_name(call.func) in ("step", "zero_grad") or _SCALER.search(last_name(call.func)) for call in calls_below(step_of(node))):
@@ -82,13 +86,31 @@ def _by_error(node: nodes.Try) -> Skip | None:
     for handler in node.handlers:
         names = _caught(handler)
         text = handler.as_string()
-        if not any(map(_ERRORS.search, names)) or REDUCES.search(text) or _ALONE.search(text):
+        wanted = names.isdisjoint(_OF_DATA) and _leaves_step(handler) if before else any(map(_ERRORS.search, names))
+        if not wanted or REDUCES.search(text) or _ALONE.search(text):
             continue
-        if _always_ends(handler.body) or any(map(_is_backward, calls_below(handler.body))):
+        if (_always_ends(handler.body) and not _leaves_step(handler)) or any(map(_is_backward, calls_below(handler.body))):
             return None
         place = handler.type or handler
         return Skip(place, f"{any_of(sorted(names))}, which can occur on one rank alone,", node)
     return None
+
+
+def _makes_loss(node: nodes.Try) -> bool:
+    """Whether a ``try`` makes what is run backward right behind it: ``try: loss = model(batch) except Empty: continue``."""
+    block = block_of(node)
+    made = {one.name for statement in node.body for one in nodes_of(statement, nodes.AssignName)}
+    behind = [call for statement in block[block.index(node) + 1 :] for call in calls_below([statement])] if block else []
+    return any(one.name in made for call in behind if _is_backward(call) for one in nodes_of(call, nodes.Name))
+
+
+def _leaves_step(handler: nodes.ExceptHandler) -> bool:
+    """Whether some way through a handler goes on to the next step, or out of the loop, before what it raises."""
+    for one in nodes_of(handler, (nodes.Continue, nodes.Break, nodes.Return)):
+        loops = loops_around(one)
+        if function_of(one) is function_of(handler) and (isinstance(one, nodes.Return) or loops == loops_around(handler)):
+            return True
+    return False
 
 
 def _caught(handler: nodes.ExceptHandler) -> set[str]:

@@ -270,10 +270,7 @@ class LoaderOptions:
         row = module.nodes[key & MASK]
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
-        program = self.program
-        flags = [call for call in program.calls.get("add_argument", ()) if destination(self.ask.flag(call).name) == row[2]]
-        own = [call for call in flags if program.module_of(call) is module]
-        return [self._way_of_flag(call) for call in own or flags] or self._ways_of_fields(row[2])
+        return [self._way_of_flag(call) for call in self.ask.flags_by_name(key)] or self._ways_of_fields(row[2])
 
     def _ways_of_fields(self, name: str) -> list[Way]:
         """The defaults of the settings of this name in the program's records: a parser fills these."""
@@ -281,8 +278,3 @@ class LoaderOptions:
         owners = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
         sources = [source for owner in owners for source in program.field_sources(owner, name)]
         return [way._replace(default=name) for source in sources for way in self._ways_of_value(source, name)]
-
-
-def destination(flag: str) -> str:
-    """The attribute that an option is stored as by default."""
-    return flag.lstrip("-").replace("-", "_")

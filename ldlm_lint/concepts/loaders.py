@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.training import Training
+from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -130,8 +133,26 @@ class Loaders:
         """A pass through a loader that trains on its batches."""
         return next((one for one in self.passes(call) if self._trains(one, call, set())), None)
 
+    def may_go_through(self, module: Module, line: int, call: int) -> bool:
+        """Whether the loop on a line may go through the loader that a call makes, by the arms that lead there; so may one that is not known."""
+        values = [loop.value for loop in module.table.loops if line_of(loop.place) == line and loop.kind != "while"]
+        return not values or any(self._arms.may_come(module.base | value, call) for value in values)
+
+    @cached_property
+    def _arms(self) -> LoaderArms:
+        return LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with)
+
+    def _may_be(self, key: int, loader: int) -> bool:
+        value = self.program.ask(key)
+        return not value or self._may_be_inside(value, loader, 1)
+
+    def _goes_on_with(self, key: int, loader: int) -> bool:
+        return loader in self._objects(key, set()) or bool(self._generators(key, set()))
+
     def _trains(self, one: Pass, loader: int, seen: set[int]) -> bool:
         function = one.function
+        if not self._arms.may_come(one.module.base | one.value, loader):
+            return False
         if one.loop >= 0 and self._is_step(one.module, function, one.loop):
             return True
         if one.loop < 0 and self._feeds_step(one):

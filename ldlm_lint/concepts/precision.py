@@ -9,10 +9,11 @@ from functools import cached_property
 from ldlm_lint.checkers.autocasts import AUTOCASTS, CHOOSES_PRECISION, NAMES_BFLOAT16, OLD_AUTOCASTS, Precision
 from ldlm_lint.code.table import Guard
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import FALSE, MASK
+from ldlm_lint.program.atoms import FALSE, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.origins import Origin, origin_of
 from ldlm_lint.program.queries import Queries, State
 
 _FULL = frozenset({"torch.float32", "torch.float"})
@@ -37,6 +38,25 @@ class Autocasts:
     def of(self, index: int) -> Iterator[tuple[int, Precision]]:
         """The calls in a module, and what each computes in."""
         yield from sorted(self._all.get(index, {}).items())
+
+    def switches_of(self, call: int) -> frozenset[Origin]:
+        """What an autocast is switched on by: what its own switch is read from, and the tests around it."""
+        program = self.ask.program
+        module = program.module_of(call)
+        old = not self.ask.names_of(self._function_of(call)) - OLD_AUTOCASTS
+        enabled = self.ask.argument(call, "enabled", 0 if old else 2)
+        found = {origin_of(program, enabled.sources[0])} if len(enabled.sources) == 1 else set()
+        guard = module.table.sites[call & MASK].guard
+        while guard >= 0:
+            row = module.table.guards[guard]
+            if row.kind == "if" and row.holds is True:
+                found.add(origin_of(program, module.base | row.test))
+            guard = row.parent
+        return frozenset(found - {()})
+
+    def _function_of(self, call: int) -> Value:
+        module = self.ask.program.module_of(call)
+        return self.ask.program.ask(module.base | module.nodes[call & MASK][1])
 
     def _precision(self, call: int, name: str) -> Precision:
         old = name in OLD_AUTOCASTS

@@ -286,6 +286,15 @@ class Queries:
         value = {"store_true": FALSE, "store_false": TRUE}.get(flag.action, NONE)
         return Meaning(frozenset([value]), (_SMALL[value],), (), (), (), True)
 
+    def flags_by_name(self, key: int) -> list[int]:
+        """Of an attribute of something unknown, as ``args.workers``, the options of this name: those of its own file, or else all."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] != "attr" or self.program.ask(module.base | row[1]):
+            return []
+        flags = [call for call in self.program.calls.get("add_argument", ()) if destination(self.flag(call).name) == row[2]]
+        return [call for call in flags if self.program.module_of(call) is module] or flags
+
     def is_complete(self, key: int) -> bool:
         """Whether everything that an expression may be is known."""
         known = self._complete.get(key)
@@ -358,3 +367,8 @@ class Queries:
             if unpacked or name not in module.scopes[row[1]].defaults:
                 return None
         return found if program.ask(("edges", function)) else None
+
+
+def destination(flag: str) -> str:
+    """The attribute that an option is stored as by default."""
+    return flag.lstrip("-").replace("-", "_")

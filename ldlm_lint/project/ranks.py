@@ -18,7 +18,7 @@ from ldlm_lint.project.groups import may_join_group, names_trainer
 from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import SAVES, CallSite
-from ldlm_lint.python.guards import RANK
+from ldlm_lint.python.guards import OTHERS, RANK
 from ldlm_lint.python.local_ranks import local_test
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
@@ -183,7 +183,11 @@ class Ranks:
     def guarded(self, path: str, call: CallSite) -> bool:
         """Whether one of the conditions on a call of a file singles a process out."""
         guards = self._project.guards(path).get(call.position, ())
-        return any(guard == RANK or self._means_rank(path, guard) for guard in guards)
+        return any(guard == RANK or (guard != OTHERS and self._means_rank(path, guard)) for guard in guards)
+
+    def divides(self, path: str, call: CallSite) -> bool:
+        """Whether one of the conditions on a call tells one process from the others, whichever of the two comes there."""
+        return OTHERS in self._project.guards(path).get(call.position, ()) or self.guarded(path, call)
 
     def _means_rank(self, path: str, name: str) -> bool:
         """Whether a name is set by a test of the rank, or is a function that makes one, in the trainings of a file."""

@@ -91,10 +91,10 @@ class WaitingRanks:
             if not long:
                 continue
             behind = [one for one in collectives if _line(one) > _line(work)]
-            before = [one for one in collectives if begins < _line(one) < _line(work) and self._ranks.guarded(path, one)]
+            before = [one for one in collectives if begins < _line(one) < _line(work) and self._ranks.divides(path, one)]
             if behind and (self._ranks.guarded(path, work) or self._is_guarded_inside(path, work)):
                 yield Wait(path, _line(behind[0]), _line(work), long)
-            elif before and behind and self._ranks.guarded(path, behind[0]) and not self._ranks.guarded(path, work):
+            elif before and behind and self._ranks.divides(path, behind[0]) and not self._ranks.divides(path, work):
                 yield Wait(path, _line(before[-1]), _line(work), long)
 
     def _in_blocks(self, path: str, calls: Sequence[CallSite], blocks: Sequence[Block]) -> Iterator[Wait]:
@@ -109,7 +109,7 @@ class WaitingRanks:
         entered = (one for one in calls if one.position == block.position)
         targets = (target for one in entered for target in self._calls.targets(path, one.callee))
         return any(
-            function.yields and self._synchronises(where, inner) and self._ranks.guarded(where, inner)
+            function.yields and self._synchronises(where, inner) and self._ranks.divides(where, inner)
             for where, function in targets
             for inner in self._project.calls_in(where, function.scope)
         )

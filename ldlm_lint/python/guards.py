@@ -1,7 +1,7 @@
 """Which conditions decide whether a node runs, as far as they may choose one process of several.
 
 The guards of a node are words: `RANK` where a condition tests the rank for certain, or leaves a single process
-(``if not distributed:``), and the names of variables and functions whose truth decides (``if self.is_saver():``), which
+(``if not distributed:``), `OTHERS` where it leaves all other ranks, and the names of variables and functions whose truth decides (``if self.is_saver():``), which
 only the project can tell.
 """
 
@@ -15,10 +15,11 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings
+from ldlm_lint.python.rank_arms import is_of_others
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-RANK = "*"
+RANK, OTHERS = "*", "+"
 _CACHE = "_ldlm_guards"
 _WORDS = "_ldlm_guard_words"
 _RANKS = "_ldlm_tests_rank"
@@ -144,8 +145,38 @@ def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
     # Every statement below a condition asks for them; the answers rest with its node.
     known: dict[bool, set[str]] = test.__dict__.setdefault(_WORDS, {})
     if holds not in known:
-        known[holds] = {RANK} if tests_rank(test) or _alone(test, holds) else set(_truths(test))
+        if tests_rank(test):
+            known[holds] = {OTHERS} if is_of_others(test, holds, _is_rank) else {RANK}
+        else:
+            known[holds] = {RANK} if _alone(test, holds) else set(_truths(test))
     return known[holds]
+
+
+def _is_rank(name: str) -> bool:
+    return _speaks_of_rank(name) or _NUMBER.search(name) is not None
+
+
+def other_ranks(node: nodes.NodeNG) -> nodes.NodeNG | None:
+    """The test of the rank around a node to whose arm all ranks but one come, inside of its function."""
+    child = node
+    while child.parent is not None and not isinstance(child, nodes.FunctionDef):
+        parent = child.parent
+        if isinstance(parent, (nodes.If, nodes.IfExp)) and child is not parent.test:
+            holds = child is parent.body or (isinstance(parent, nodes.If) and child in parent.body)
+            if is_of_others(parent.test, holds, _is_rank):
+                return parent.test
+        if child.is_statement and (left := _left_to_others(child)) is not None:
+            return left
+        child = parent
+    return None
+
+
+def _left_to_others(statement: nodes.NodeNG) -> nodes.NodeNG | None:
+    """``if rank == 0: …; return`` before a statement."""
+    block = block_of(statement)
+    before = block[: block.index(statement)] if block else []
+    tests = (one.test for one in before if isinstance(one, nodes.If) and leaves(one.body))
+    return next((test for test in tests if is_of_others(test, False, _is_rank)), None)
 
 
 def tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:

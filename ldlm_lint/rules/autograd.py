@@ -33,8 +33,8 @@ LOSS_GRAPH_ACCUMULATION = Rule(
         Reference("torch.Tensor.detach", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html"),
     ),
     reads=("py",),
-    triggers=(b"+=", b".append(", b".update(", b".add(", b".push(", b".record(", b".log(", b" + "),
-    requires=((b"backward",),),
+    triggers=(b"+=", b".append(", b".update(", b".add(", b".push(", b".record(", b".log(", b" + ", b"] = "),
+    requires=((b"backward", b"training_step"),),
     applicability=Applicability.SAFE,
     fix_safety="Safe where the sum is a variable of the function that is only divided, compared, asked for its number or formatted "
     "as one (`{total:.4f}`). Elsewhere unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its "

@@ -95,7 +95,7 @@ CHECKPOINT_SAVES_LIVE_STATE = Rule(
     symbol="checkpoint-saves-live-state",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="`state_dict()` returns the live tensors, not a copy, and %(how)s: copy the state first",
+    message="%(what)s, not a copy, and %(how)s: copy the state first",
     summary="A state that goes on changing while it waits to be saved.",
     rationale="The tensors of a `state_dict()` are those of the model and the optimizer. Handed to a thread, they are "
     "changed by the next steps while the thread writes: the file mixes states of several steps. Kept as the best "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Frequency, Reference, Rule
 
+WRAPPER, FUNCTION = "`nn.DataParallel`", "`nn.parallel.data_parallel`"
+"""The two forms, as a message names them."""
+
 DATA_PARALLEL = Rule(
     code="W7235",
     symbol="data-parallel",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="`nn.DataParallel` drives all GPUs from one Python process and copies the model to them in every step, so the "
+    message="%(name)s drives all GPUs from one Python process and copies the model to them in every step, so the "
     "GPUs wait for that process: use `DistributedDataParallel` with one process per GPU",
     summary="`nn.DataParallel` in training.",
     rationale="In every forward pass the first GPU's model is replicated to the others, the batch is scattered, and the outputs are gathered "
@@ -18,7 +21,7 @@ DATA_PARALLEL = Rule(
     "overlaps the reduction of gradients with the backward pass; torch recommends it on a single node, too.",
     cost="The copy of all parameters in each step, idle GPUs while the first one gathers, and uneven memory.",
     exceptions="Inference and evaluation, quick experiments on one machine. A program that offers DistributedDataParallel as well, where "
-    "DataParallel is the user's choice; it is not reported.",
+    "DataParallel is the user's choice, is not reported; where DataParallel runs unless an option is given, that is level info.",
     versions="torch 2.0 to 2.13.",
     verification="Watch the utilisation and memory of all GPUs in `nvidia-smi dmon` while a training step repeats; GPUs are needed to see it.",
     references=(

@@ -83,9 +83,9 @@ def may_keep_state(outline: Outline) -> bool:
 
 
 def _keeps(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Whether a loop assigns something to a name, and may train."""
+    """Whether a loop assigns something, and may train."""
     inside = nodes_below(loop)
-    kept = any(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in inside)
+    kept = any(isinstance(one, ast.Assign) for one in inside)
     return kept and any(
         isinstance(one, ast.Call) and any(word in last_name(one.func) for word in _LEARNING_WORDS) for one in inside
     )

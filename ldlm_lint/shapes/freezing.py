@@ -13,6 +13,7 @@ from ldlm_lint.shapes.walks import nodes_below
 
 _FLAG = "requires_grad"
 _WORDS = ("requires_grad", "freez", "set_trainable", "toggle_grad", "setattr")
+_LISTS = (b"ParameterList", b"ParameterDict")
 _INSIDE = lazily(rb"\.\s*module\b")
 # A lambda runs when somebody calls it, as often as they like.
 _REPEATED = (ast.For, ast.AsyncFor, ast.While, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -97,6 +98,9 @@ class _Modules:
             target = target.value
         name = last_name(target)
         if name in WEIGHTS or (isinstance(target, ast.Attribute) and b"Parameter" in self._outline.data):
+            return True
+        if any(word in self._outline.data for word in _LISTS):
+            # ``weight = self.weights[i]``
             return True
         if by_method and (name in ALWAYS_MODULES or not name):
             return True

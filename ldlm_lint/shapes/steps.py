@@ -24,6 +24,7 @@ _SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _KEEPING = frozenset({"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"})
 _METHODS = frozenset({"append", "update", "add", "push", "record", "log"})
 _PASS_WORDS = ("backward", "scale_loss")
+_HOOK = "training_step"
 
 
 def may_skip(outline: Outline) -> bool:
@@ -36,11 +37,17 @@ def may_skip(outline: Outline) -> bool:
             continue
         last = _last_step(owner, steps)
         for one in outline.places.statements(owner):
-            if isinstance(one, ast.Try) and one.handlers and one.lineno <= last and any(map(_runs_backward, one.body)):
+            if isinstance(one, ast.Try) and one.lineno <= last and _may_go_on(one):
                 return True
             if isinstance(one, ast.If) and _may_leave(one, last, lightning) and _may_ask(outline, one.test, helped):
                 return True
     return False
+
+
+def _may_go_on(node: ast.Try) -> bool:
+    """Whether a handler may go on after a backward pass, or leave before one."""
+    leaves = (isinstance(inner, _LEAVES) for handler in node.handlers for inner in nodes_below(handler))
+    return bool(node.handlers) and (any(map(_runs_backward, node.body)) or any(leaves))
 
 
 def _last_step(owner: Owner, steps: list[int]) -> int:
@@ -104,7 +111,7 @@ def _is_true(value: ast.expr) -> bool:
 
 def may_keep_graph(outline: Outline) -> bool:
     """Whether what a step differentiates may be added to, or put into, something that outlives the step."""
-    passes = outline.places.lines_with(_PASS_WORDS, parts=True)
+    passes = outline.places.lines_with((*_PASS_WORDS, _HOOK), parts=True)
     helpers = {one.name for one in outline.owners if one.name and outline.holds_line(one.node, passes)}
     lines = sorted({*passes, *outline.places.lines_with(helpers)})
     losses: set[str] | None = None
@@ -130,11 +137,22 @@ def _collected(outline: Outline, owner: Owner) -> Iterator[tuple[ast.expr, str]]
     for one in outline.places.statements(owner):
         if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
             yield one.value, _key(one.target)
-        elif isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) and isinstance(one.value.op, ast.Add):
-            yield from ((side, _key(one.targets[0])) for side in (one.value.left, one.value.right))
+        elif isinstance(one, ast.Assign):
+            yield from _assigned(one)
         elif isinstance(one, ast.Expr) and isinstance(call := one.value, ast.Call) and last_name(call.func) in _METHODS:
             into = call.func.value if isinstance(call.func, ast.Attribute) else call.func
             yield from ((argument, _key(into)) for argument in call.args)
+
+
+def _assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, str]]:
+    """What an assignment adds to something, or puts under a key."""
+    target, value = statement.targets[0], statement.value
+    pairs = zip(target.elts, value.elts, strict=False) if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [(target, value)]
+    for into, given in pairs:
+        if isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add):
+            yield from ((side, _key(into)) for side in (given.left, given.right))
+        elif isinstance(into, ast.Subscript):
+            yield given, _key(into)
 
 
 def _is_by(value: ast.expr, helpers: set[str]) -> bool:

@@ -15,6 +15,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
     "checkpoint_load_unspecified",
@@ -27,6 +28,7 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "evaluation_with_gradients",
     "excessive_collective_timeout",
     "grad_scaler_with_bfloat16",
     "host_sync_in_training_loop",

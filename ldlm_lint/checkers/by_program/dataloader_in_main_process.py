@@ -9,10 +9,10 @@ from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import workers_fix
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import wants_no_workers
-from ldlm_lint.concepts.loader_options import Way, destination
+from ldlm_lint.concepts.loader_options import Way
 from ldlm_lint.model import Claim, Confidence, Finding
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.queries import State
+from ldlm_lint.program.atoms import FALSY, MASK
+from ldlm_lint.program.queries import State, destination
 from ldlm_lint.rules.data import IN_MAIN_PROCESS, NUM_WORKERS
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.wording import quoted
@@ -35,8 +35,19 @@ def _has_none(one: LoaderCall) -> bool:
 
 
 def _asks_for_workers(view: View, one: LoaderCall) -> bool:
-    """Whether options are given that need workers: a rule of its own says that they are missing."""
-    return any(view.ask.argument(one.call, name).state is not State.ABSENT for name in ("prefetch_factor", "persistent_workers"))
+    """Whether options are given that need workers: a rule of its own says that they are missing.
+
+    Those that ask for the number themselves, as in ``persistent_workers=num_workers > 0``, need none.
+    """
+    given = [view.loaders.option(one, name) for name in ("prefetch_factor", "persistent_workers")]
+    sources = [source for argument in given for source in argument.sources]
+    is_open = any(argument.state is State.OPEN for argument in given)
+    return is_open or any(_asks(view, one, source) for source in sources)
+
+
+def _asks(view: View, one: LoaderCall, source: int) -> bool:
+    value = view.program.ask(source)
+    return not (value and value <= FALSY) and not view.loaders.follows_workers(one, source)
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way, destination
+from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
 from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.program.queries import Argument, State, destination
 from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:
@@ -93,6 +93,11 @@ class LoaderCalls:
         given = (argument for program in self.view.context.launches.running(path) for argument in program.arguments)
         return not any(argument.keys and argument.keys[-1] in names for argument in given)
 
+    def may_go_through(self, path: str, line: int, maker: tuple[str, str]) -> bool:
+        """Whether the loop on a line may go through the loader made at ``line:column`` of a file, by the arms that lead there."""
+        one, module = self._by_place.get(maker), self.view.module(path)
+        return one is None or module is None or self.concept.may_go_through(module, line, one.call)
+
     def only_others_get(self, classes: Collection[str]) -> bool:
         """Whether all samplers of some classes go to loaders that nothing trains on."""
         made = {call for call, _ in self.view.ask.calls_of(classes)}
@@ -141,6 +146,14 @@ class LoaderCalls:
         events = one.module.scopes[site.scope].events
         tests = [event[1] for event in events if event[0] == "test" and not site.place <= event[4] < site.end]
         return any(_mentions(one.module, test, sources) for test in tests)
+
+    def follows_workers(self, one: LoaderCall, source: int) -> bool:
+        """Whether an option's value is decided by the number of workers: ``num_workers > 0``, ``4 if num_workers else None``."""
+        module = self.view.program.module_of(source)
+        workers = {given & MASK for given in one.workers.sources if self.view.program.module_of(given) is module}
+        row = module.plain(source & MASK)
+        tests = [source & MASK, *(row[1:2] if row[0] == "choice" else row[2] if row[0] in ("bool", "call") else ())]
+        return any(_mentions(module, test, workers) for test in tests)
 
     def _dotted(self, key: int) -> set[str]:
         """The names that a dataset is written with: of variables, attributes and parameters."""

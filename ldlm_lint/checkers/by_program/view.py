@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
+    from ldlm_lint.concepts.replicas import Replicas
+    from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -62,11 +64,25 @@ class View:
         return Reduction(self.training, self.ask)
 
     @cached_property
+    def replicas(self) -> Replicas:
+        """How models come on several GPUs."""
+        from ldlm_lint.concepts.replicas import Replicas
+
+        return Replicas(self.training, self.ask)
+
+    @cached_property
     def replaced_load(self) -> ReplacedLoad:
         """What stands in the place of `torch.load`."""
         from ldlm_lint.concepts.replaced_load import ReplacedLoad
 
         return ReplacedLoad(self.program)
+
+    @cached_property
+    def safe_globals(self) -> SafeGlobals:
+        """Where loads are told which classes a file may name."""
+        from ldlm_lint.concepts.safe_globals import SafeGlobals
+
+        return SafeGlobals(self.ask)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

@@ -78,9 +78,12 @@ def _load_default_stands(context: Context, finding: Finding, _subject: str) -> V
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    module = context.view.module(path)
+    view = context.view
+    module = view.module(path)
     if module is not None:
-        return Verdict(not context.view.replaced_load.decides_for(module))
+        call = view.call_at(module, view.place_at(module, finding.span.start))
+        listed = call is not None and view.safe_globals.cover(module.base | call)
+        return Verdict(not listed and not view.replaced_load.decides_for(module))
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 

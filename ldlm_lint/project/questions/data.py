@@ -36,11 +36,16 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
-    site = next((one for one in sites if not context.project.is_test(one.path) and context.tracer.trains(one)), None)
+    site = next((one for one in sites if not context.project.is_test(one.path) and _trains_on(context, one, (finding.span.path, position))), None)
     of_workers = finding.rule in _OF_WORKERS
     if site is not None and of_workers and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
     return _at_site(context, finding, site, "this trains on its batches")
+
+
+def _trains_on(context: Context, site: Site, maker: tuple[str, str]) -> bool:
+    """Whether a site trains, and no argument on the way keeps the loader that is made at a place from it."""
+    return context.tracer.trains(site) and (not site.line or context.view.loaders.may_go_through(site.path, site.line, maker))
 
 
 def _loader_may_feed_training(context: Context, finding: Finding, position: str) -> Verdict:

@@ -1,0 +1,157 @@
+"""evaluation-with-gradients in scripts that predict: they load weights, run the model over a set, and train nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from ldlm_lint.checkers.by_program.calls import dotted_scope
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import line_of
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.together import closure
+from ldlm_lint.python.frozen_texts import is_frozen
+from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS
+from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS
+
+RULE = EVALUATION_WITH_GRADIENTS
+WORDS = (b"load_state_dict", b"from_pretrained")
+_LOADS = ("load_state_dict", "from_pretrained")
+_DIFFERENTIATES = ("backward", "manual_backward", "grad", "set_grad_enabled", "_set_grad_enabled", "requires_grad_")
+"""What is called where gradients are wanted, or switched for the whole process."""
+_MODELS = lazily(r"Model|For[A-Z]")
+"""The classes of transformers and diffusers that are modules: tokenizers and pipelines come by the same method."""
+_NAME = lazily(r"[\w.]+")
+
+
+def find(view: View) -> Iterator[Finding]:
+    """The first run, in a loop, of a model whose weights were loaded, in each function of a program that trains nothing."""
+    scripts = _Scripts(view)
+    for module in view.program.live:
+        if module.index in scripts.predicting:
+            yield from _in_module(view, scripts, module)
+
+
+class _Scripts:
+    """Which modules predict, and what they have loaded."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.program = view.program
+
+    @cached_property
+    def predicting(self) -> frozenset[int]:
+        """The modules that load weights, and that neither train nor belong to a training."""
+        loading = {self.program.module_of(call).index for name in _LOADS for call in self.program.calls.get(name, ())}
+        return frozenset(index for index in loading if self._trains_nothing(self.program.modules.all[index]))
+
+    def _trains_nothing(self, module: Module) -> bool:
+        context, path = self.view.context, self.view.path(module)
+        if self._makes_optimizer(module) or not self._differentiating.isdisjoint(self._called_from(module)):
+            return False
+        return not any(map(context.runs_training, {path, *context.project.trainers_of(path)}))
+
+    @staticmethod
+    def _makes_optimizer(module: Module) -> bool:
+        """Whether a module speaks of `torch.optim`: whoever updates parameters differentiates somewhere."""
+        return any("optim" in part for row in module.nodes if row[0] in ("attr", "imp", "impf") for part in row[1:] if isinstance(part, str))
+
+    @cached_property
+    def _differentiating(self) -> frozenset[int]:
+        """The functions that compute gradients, or switch them for the whole process."""
+        return frozenset(self.program.function_of(call) for name in _DIFFERENTIATES for call in self.program.calls.get(name, ()))
+
+    def _called_from(self, module: Module) -> set[int]:
+        """The functions of a module, its own code, the code of what it imports, and what these functions call."""
+        modules = self.program.modules
+        imported = closure({module.index}, lambda index: modules.linked(modules.all[index]))
+        own = {module.base | number for number in range(len(module.scopes))}
+        return closure(own | {one.base for one in self.program.live if one.index in imported}, self._targets)
+
+    def _targets(self, function: int) -> set[int]:
+        module = self.program.module_of(function)
+        found: set[int] = set()
+        for call in module.scopes[function & MASK].calls:
+            self.program.ask(("to", module.base | call))
+            found |= self.program.targets_of.get(module.base | call, set())
+        return found
+
+    def loaded(self, module: Module) -> frozenset[int]:
+        """The objects whose weights a module loads."""
+        found: set[int] = set()
+        for name in _LOADS:
+            for call in self.program.calls.get(name, ()):
+                if self.program.module_of(call) is module:
+                    function = module.nodes[module.nodes[call & MASK][1]]
+                    if name == _LOADS[1] and not (function[0] == "attr" and _MODELS.search(module.last_name(function[1]))):
+                        continue
+                    receiver = function[1] if function[0] == "attr" and name == _LOADS[0] else call & MASK
+                    found.update(one for one in self.program.ask(module.base | receiver) if one >= FIRST)
+        return frozenset(found)
+
+
+def _in_module(view: View, scripts: _Scripts, module: Module) -> Iterator[Finding]:
+    loaded = scripts.loaded(module)
+    seen: set[int] = set()
+    for call, site in module.table.sites.items():
+        row = module.nodes[call]
+        if site.loop < 0 or site.scope in seen or not (row[2] or row[3]):
+            continue
+        if _is_run(view, module, row[1], loaded) and _is_recorded(view, module, call):
+            name = _NAME.match(view.text(module, site.place, site.end))
+            root = name[0] if name is not None else ""
+            if root and not is_frozen(root, view.source(module).text):
+                seen.add(site.scope)
+                yield _finding(view, module, call, root)
+
+
+def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -> bool:
+    """Whether a call is of a loaded model itself, and of none of its methods."""
+    row = module.nodes[function]
+    if row[0] == "attr" and loaded & view.program.ask(module.base | row[1]):
+        return False
+    return not loaded.isdisjoint(view.program.ask(module.base | function))
+
+
+def _is_recorded(view: View, module: Module, call: int) -> bool:
+    """Whether nothing around a call may turn gradients off."""
+    site = module.table.sites[call]
+    guard = site.guard
+    while guard >= 0:
+        one = module.table.guards[guard]
+        if one.kind == "with" and not _goes_on_recording(view, module, one.test):
+            return False
+        guard = one.parent
+    at = site.scope
+    while at > 0:
+        if any(SPEAKS_OF_GRADIENTS.search(_name_of(module, one)) for one in module.scopes[at].decorators):
+            return False
+        at = module.scopes[at].parent
+    return True
+
+
+def _name_of(module: Module, number: int) -> str:
+    row = module.nodes[number]
+    return module.last_name(row[1] if row[0] == "call" else number)
+
+
+def _goes_on_recording(view: View, module: Module, context: int) -> bool:
+    """Whether a context manager is known, and no switch of gradients."""
+    row = module.nodes[context]
+    names = view.ask.names_of(view.program.ask(module.base | row[1])) if row[0] == "call" else set()
+    return (bool(names) or _name_of(module, context) == "open") and not any(name.rpartition(".")[2] in STOPPERS for name in names)
+
+
+def _finding(view: View, module: Module, call: int, root: str) -> Finding:
+    site = module.table.sites[call]
+    loops = []
+    loop = site.loop
+    while loop >= 0:
+        loops.append(str(line_of(module.table.loops[loop].place)))
+        loop = module.table.loops[loop].parent
+    key = module.base | call
+    subject = "|".join((dotted_scope(view, key), ",".join(loops), "", "", root, ""))
+    return view.finding(RULE, view.call_span(key), {"model": root}, claims=(Claim("evaluation-records-gradients", subject),))

@@ -1,0 +1,142 @@
+"""Whether a pass goes through the loader of an arm: of a function that makes one loader for training and another one for evaluation.
+
+The values of a program are those of all calls of a function together. Who goes through what *one* of its calls gives takes only the
+arms that this call's arguments lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ldlm_lint.program.arms import Arms, Entries, Entry
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary.loaders import LOADERS
+
+_MOST = 200
+"""Expressions that are looked at for one pass; beyond it anything may be."""
+_HANDED_ON = {"copy": 1, "star": 1, "enter": 1, "item": 1, "part": 1, "elem": 1}
+_Asked = Callable[[int, int], bool]
+
+
+class LoaderArms:
+    """Follows the value of a pass back to the arms that may have made it."""
+
+    def __init__(self, arms: Arms, may_hold: _Asked, goes_on: _Asked) -> None:
+        self.arms = arms
+        self.program = arms.program
+        self._may_hold = may_hold
+        """Whether an expression (key) may be or hold the loader that a call (key) makes, whatever arms are taken."""
+        self._goes_on = goes_on
+        """Whether going through it surely goes through that loader, or through what a generator gives."""
+
+    def may_come(self, key: int, loader: int) -> bool:
+        """Whether an expression may be the loader that a call makes, by an arm that the calls on the way can take."""
+        if not self._is_in_arm(loader):
+            return True
+        return self._comes(key, loader, (), set())
+
+    def _is_in_arm(self, loader: int) -> bool:
+        module = self.program.module_of(loader)
+        site = module.table.sites[loader & MASK]
+        return site.scope > 0 and any(
+            module.table.guards[guard].kind in ("if", "rest") for guard in _guards_above(module, site.guard)
+        )
+
+    def _comes(self, key: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
+        if (key, entries) in seen:
+            return False
+        seen.add((key, entries))
+        if len(seen) > _MOST:
+            return True
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if key == loader:
+            return self.arms.may_take(module, module.table.sites[key & MASK].guard, entries)
+        if self._makes_another(key):
+            return False
+        if row[0] == "phi":
+            behind = list(row[1])
+        elif row[0] == "choice":
+            ways = self.arms.outcomes(module, row[1], entries)
+            behind = [row[2]] * (True in ways) + [row[3]] * (False in ways)
+        elif row[0] in _HANDED_ON:
+            behind = [row[1]]
+        elif row[0] == "seq":
+            behind = list(row[2])
+        elif row[0] == "call":
+            return self._comes_of_call(key, loader, entries, seen)
+        elif row[0] == "param":
+            return self._comes_of_parameter(module, row, loader, entries, seen)
+        elif row[0] == "free" and row[1] and row[2] in module.scopes[row[1]].bindings:
+            # A local name on a way on which nothing is bound to it.
+            return False
+        else:
+            return self._may_hold(key, loader)
+        return any(self._comes(module.base | one, loader, entries, seen) for one in behind)
+
+    def _comes_of_call(self, key: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
+        """What a function of the project gives for this call; what others give may hold any of their arguments."""
+        module = self.program.module_of(key)
+        self.program.ask(("to", key))
+        targets = sorted(self.program.targets_of.get(key, ()))
+        if not targets or any(self._is_constructor(target) for target in targets):
+            row = module.nodes[key & MASK]
+            given = [module.base | one for one in (*row[2], *(value for _, value in row[3]))]
+            given = [one for one in given if self._may_hold(one, loader)]
+            return any(self._comes(one, loader, entries, seen) for one in given) if given else self._may_hold(key, loader)
+        return any(self._comes_out(target, key, loader, entries, seen) for target in targets)
+
+    def _makes_another(self, key: int) -> bool:
+        """Whether an expression is the call that makes another loader."""
+        if self.program.module_of(key).nodes[key & MASK][0] != "call":
+            return False
+        return any(fields[2] == key and fields[1] in LOADERS for fields in self.program.atoms.kinds(self.program.ask(key), "o"))
+
+    def _is_constructor(self, function: int) -> bool:
+        return self.program.module_of(function).scopes[function & MASK].name == "__init__"
+
+    def _comes_out(self, function: int, call: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
+        """Whether a call of a function gives the loader, or goes through it as a generator does."""
+        home = self.program.module_of(function)
+        scope = home.scopes[function & MASK]
+        self.program.ask(("callers", function))
+        how = next((edge & 3 for edge in self.program.ask(("edges", function)) if edge >> 2 == call), UNKNOWN)
+        if any(entry.function == function for entry in entries):
+            return True
+        inner = (*entries, Entry(function, call, how))
+        given = [value for value, guard in scope.returns if value and self.arms.may_take(home, guard, inner)]
+        if scope.yields:
+            given += [one for one in self._gone_through(home, function & MASK) if self._goes_on(home.base | one, loader)]
+        return any(self._comes(home.base | one, loader, inner, seen) for one in given)
+
+    @staticmethod
+    def _gone_through(home: Module, number: int) -> list[int]:
+        """What the loops of a generator go through, and what it yields from."""
+        loops = [loop.value for loop in home.table.loops if loop.scope == number and loop.kind != "while"]
+        yielded = [home.nodes[one] for one in home.scopes[number].yields]
+        return loops + [row[1] for row in yielded if row[0] == "elem"]
+
+    def _comes_of_parameter(
+        self, module: Module, row: tuple[object, ...], loader: int, entries: Entries, seen: set[tuple[int, Entries]]
+    ) -> bool:
+        function, name = module.base | int(str(row[1])), str(row[2])
+        if entries and entries[-1].function == function:
+            edges, outer = [(entries[-1].call << 2) | entries[-1].how], entries[:-1]
+        else:
+            self.program.ask(("callers", function))
+            edges, outer = sorted(self.program.ask(("edges", function))), ()
+        for edge in edges:
+            node = self.program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            if node is None or self._comes(node, loader, outer, seen):
+                return True
+        return not edges
+
+
+def _guards_above(module: Module, guard: int) -> list[int]:
+    found = []
+    while guard >= 0:
+        found.append(guard)
+        guard = module.table.guards[guard].parent
+    return found

@@ -1,0 +1,167 @@
+"""How a program puts its model on several GPUs: by one process for all of them, or by one process for each.
+
+A wrapper in a function that nothing calls and that leads to no training step offers nothing; whoever holds a training step in such
+a function is its entry, and somebody starts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.program.arms import Arms
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.queries import Queries
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.training import Training
+    from ldlm_lint.program import Program
+
+ONE_PROCESS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.data_parallel.DataParallel",
+    }
+)
+"""Wrappers that drive all GPUs from one process."""
+IN_ONE_CALL = frozenset({"torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel"})
+"""The same as a function, of a module and its input."""
+_PER_PROCESS = frozenset(
+    {"DistributedDataParallel", "DDP", "MMDistributedDataParallel", "FullyShardedDataParallel", "FSDP", "fully_shard", "Accelerator"}
+)
+_ENGINES = {"initialize": "deepspeed", "init": "horovod"}
+_MOST = 400
+"""Functions above a wrapper that are looked at."""
+
+
+class Replicas:
+    """The ways by which the models of a program come on several GPUs."""
+
+    def __init__(self, training: Training, ask: Queries) -> None:
+        self.training = training
+        self.program: Program = training.program
+        self.ask = ask
+        self._by_default = Arms(ask, by_default=True)
+        self._read: dict[str, bool] = {}
+
+    @cached_property
+    def per_process(self) -> list[int]:
+        """The calls that give each GPU a process of its own, and that somebody may make."""
+        return [call for call in self._written if self._is_offered(call)]
+
+    @cached_property
+    def _written(self) -> list[int]:
+        program = self.program
+        names = set(_PER_PROCESS).union(*(program.aliases.get(name, ()) for name in _PER_PROCESS))
+        found = {call for name in names for call in program.calls.get(name, ())}
+        for name, package in _ENGINES.items():
+            found.update(call for call in program.calls.get(name, ()) if self._is_of(call, package))
+        wraps = {call for call, _ in self.ask.calls_of({"torch.nn.parallel.DistributedDataParallel"})}
+        return sorted(found | wraps)
+
+    def _is_of(self, call: int, package: str) -> bool:
+        module = self.program.module_of(call)
+        names = self.ask.names_of(self.program.ask(module.base | module.nodes[call & MASK][1]))
+        return any(name.partition(".")[0] == package for name in names)
+
+    def in_modules(self, modules: Collection[int]) -> list[int]:
+        """Those calls of them that stand in some modules, by their numbers."""
+        return [call for call in self.per_process if self.program.module_of(call).index in modules]
+
+    def _is_offered(self, call: int) -> bool:
+        """Whether the code of a module makes a call, a training step does, or a function that somebody starts."""
+        tops = self._tops(self.program.function_of(call))
+        return tops is None or any(self._may_be_started(one) for one in tops)
+
+    def _tops(self, function: int) -> set[int] | None:
+        """The functions without callers that lead to one; None where a module or a step does, or too many."""
+        tops: set[int] = set()
+        seen: set[int] = set()
+        todo = [function]
+        while todo:
+            one = todo.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            if one & MASK == 0 or len(seen) > _MOST or one in self.training.steps or one in self.training.reached:
+                return None
+            self.program.ask(("callers", one))
+            above = [self.program.function_of(edge >> 2) for edge in self.program.ask(("edges", one))]
+            todo += above
+            if not above:
+                tops.add(one)
+        return tops
+
+    def _may_be_started(self, function: int) -> bool:
+        """Whether something that the program does not show may call a function: all but a plain one that nobody names and that leads to no step."""
+        module = self.program.module_of(function)
+        scope = module.scopes[function & MASK]
+        if scope.kind != "def" or scope.parent != 0 or scope.decorators or self._leads_to_step(function):
+            return True
+        if scope.name not in self._read:
+            self._read[scope.name] = any(self._mentions(one.nodes, scope.name) for one in self.program.live)
+        return self._read[scope.name]
+
+    @staticmethod
+    def _mentions(nodes: list[tuple[object, ...]], name: str) -> bool:
+        return any((row[0] in ("free", "attr", "impf") and row[2] == name) or (row[0] == "const" and row[1] == name) for row in nodes)
+
+    def _leads_to_step(self, function: int) -> bool:
+        """Whether a function holds a training step, or calls one that does."""
+        seen = {function}
+        todo = [function]
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            if one in self.training.steps:
+                return True
+            module = self.program.module_of(one)
+            for call in module.scopes[one & MASK].calls:
+                self.program.ask(("to", module.base | call))
+                new = self.program.targets_of.get(module.base | call, set()) - seen
+                seen |= new
+                todo += new
+        return False
+
+    def runs_in_step(self, call: int) -> bool:
+        """Whether a call is made in a training step."""
+        function = self.program.function_of(call)
+        loops = self.training.reached.get(function)
+        return loops is not None and self.training.runs(self.program.module_of(call), call & MASK, function, loops)
+
+    def is_stepped(self, wrapper: int) -> bool:
+        """Whether a training step runs the model that a call wraps; what a wrapper gives is the model, to the values of a program."""
+        if self.program.function_of(wrapper) in self.training.evaluates:
+            return False
+        return not self._stepped.isdisjoint(one for one in self.program.ask(wrapper) if one >= FIRST)
+
+    @cached_property
+    def _stepped(self) -> frozenset[int]:
+        """What training steps call."""
+        program = self.program
+        found: set[int] = set()
+        for function, loops in self.training.reached.items():
+            module = program.module_of(function)
+            for call in module.scopes[function & MASK].calls:
+                if self.training.runs(module, call, function, loops):
+                    found |= program.ask(module.base | module.nodes[call][1])
+        return frozenset(found)
+
+    def is_default(self, call: int, others: Collection[int]) -> bool:
+        """Whether a call is made where nobody sets an option, and none of the others is."""
+        return self._may_run(call, set()) and not any(self._may_run(one, set()) for one in others)
+
+    def _may_run(self, call: int, seen: set[int]) -> bool:
+        """Whether the defaults of options let a call be made, as far as they are known."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        if not self._by_default.may_take(module, site.guard, ()):
+            return False
+        function = module.base | site.scope
+        if site.scope == 0 or function in seen or len(seen) > _MOST:
+            return True
+        seen.add(function)
+        self.program.ask(("callers", function))
+        edges = self.program.ask(("edges", function))
+        return not edges or any(self._may_run(edge >> 2, seen) for edge in edges)

@@ -1,0 +1,145 @@
+"""Which arms of a function one of its calls takes: ``batches(data, training=False)`` goes past what stands under ``if training:``."""
+
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Meaning, Queries
+
+_EITHER = frozenset([True, False])
+_COMPARED = {"Eq": True, "Is": True, "NotEq": False, "IsNot": False}
+_ORDERED = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
+_LONGEST = 40
+"""Operands of one condition that are looked at."""
+
+
+class Entry(NamedTuple):
+    """A function (key) as one call (key) enters it; ``how`` arguments meet parameters, see `ldlm_lint.program.calls`."""
+
+    function: int
+    call: int
+    how: int
+
+
+Entries = tuple[Entry, ...]
+"""The calls that lead to a place, the outermost first."""
+
+
+class Arms:
+    """Answers what conditions may come out as, for the calls that lead to them.
+
+    ``by_default``: where nobody gives an option of the command line a value.
+    """
+
+    def __init__(self, ask: Queries, *, by_default: bool = False) -> None:
+        self.ask = ask
+        self.program = ask.program
+        self._by_default = by_default
+
+    def may_take(self, module: Module, guard: int, entries: Entries) -> bool:
+        """Whether what stands under a guard may run where these calls have led to its function."""
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if one.kind in ("if", "rest") and one.test and one.holds is not None and one.holds not in self.outcomes(module, one.test, entries):
+                return False
+            guard = one.parent
+        return True
+
+    def outcomes(self, module: Module, test: int, entries: Entries) -> frozenset[bool]:
+        """What a condition may come out as; both where anything about it is unknown."""
+        row = module.nodes[test]
+        if row[0] == "not":
+            return frozenset(not one for one in self.outcomes(module, row[1], entries))
+        if row[0] == "bool" and len(row[2]) <= _LONGEST:
+            return self._of_all(row[1] == "And", [self.outcomes(module, one, entries) for one in row[2]])
+        if row[0] == "copy":
+            return self.outcomes(module, row[1], entries)
+        if row[0] == "cmp":
+            return self._of_comparison(module, row[1], row[2], row[3], entries)
+        known = self._constants(module, test, entries)
+        return frozenset(map(bool, known)) if known is not None else _EITHER
+
+    @staticmethod
+    def _of_all(every: bool, parts: list[frozenset[bool]]) -> frozenset[bool]:
+        """``and`` (``every``) holds where all of its parts do, ``or`` where one does."""
+        can_end = any((not every) in part for part in parts)
+        can_go_on = all(every in part for part in parts)
+        return frozenset([not every] * can_end + [every] * can_go_on)
+
+    def _of_comparison(self, module: Module, names: tuple[str, ...], left: int, rights: tuple[int, ...], entries: Entries) -> frozenset[bool]:
+        if len(names) != 1:
+            return _EITHER
+        one = self._constants(module, left, entries)
+        if names[0] in ("In", "NotIn"):
+            return self._of_membership(module, one, rights[0], entries, names[0] == "In")
+        other = self._constants(module, rights[0], entries)
+        if one is None or other is None:
+            return _EITHER
+        if names[0] in _ORDERED:
+            pairs = [(a, b) for a in one for b in other if isinstance(a, (int, float)) and isinstance(b, (int, float))]
+            return frozenset(_ORDERED[names[0]](a, b) for a, b in pairs) if len(pairs) == len(one) * len(other) else _EITHER
+        if names[0] not in _COMPARED:
+            return _EITHER
+        same = _COMPARED[names[0]]
+        return frozenset((_is_same(a, b) is same) for a in one for b in other)
+
+    def _of_membership(
+        self, module: Module, one: tuple[object, ...] | None, right: int, entries: Entries, wanted: bool
+    ) -> frozenset[bool]:
+        row = module.plain(right)
+        if one is None or row[0] != "seq" or len(row[2]) > _LONGEST:
+            return _EITHER
+        members = [self._constants(module, element, entries) for element in row[2]]
+        if any(member is None or len(member) != 1 for member in members):
+            return _EITHER
+        held = [member[0] for member in members if member]
+        return frozenset(any(_is_same(a, b) for b in held) is wanted for a in one)
+
+    def _constants(self, module: Module, number: int, entries: Entries) -> tuple[object, ...] | None:
+        """The constants that an expression may be; None where it may be anything else."""
+        row = module.nodes[number]
+        while row[0] == "copy":
+            number, row = row[1], module.nodes[row[1]]
+        if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
+            return self._given(entries, str(row[2]))
+        found = self.ask.meaning(module.base | number)
+        if self._by_default and (found.flags or not found.value):
+            return self._by_options(module.base | number, found)
+        return found.constants if found.is_complete and _are_known(found) else None
+
+    def _by_options(self, key: int, found: Meaning) -> tuple[object, ...] | None:
+        """The constants and the defaults of options that an expression may be; None where it may be anything else."""
+        flags = found.flags or tuple(self.ask.flags_by_name(key))
+        defaults = [self.ask.default_of(self.ask.flag(flag)).only for flag in flags]
+        if not defaults or ... in defaults or len(found.constants) + len(found.flags) != len(found.value):
+            return None
+        return (*found.constants, *defaults)
+
+    def _given(self, entries: Entries, name: str) -> tuple[object, ...] | None:
+        """What the innermost of some calls gives for a parameter, or its default."""
+        function, call, how = entries[-1]
+        home, caller = self.program.module_of(function), self.program.module_of(call)
+        if how == UNKNOWN:
+            return None
+        node = self.program.argument_node(call, function, how, name)
+        if node is not None:
+            return self._constants(self.program.module_of(node), node & MASK, entries[:-1])
+        scope = home.scopes[function & MASK]
+        if name not in scope.defaults or any(keyword is None for keyword, _ in caller.nodes[call & MASK][3]):
+            return None
+        return self._constants(home, scope.defaults[name], ())
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two constants are equal and of one kind: ``1 == True`` is not what a condition means."""
+    return one == other and (one.__class__ is bool) == (other.__class__ is bool)
+
+
+def _are_known(found: Meaning) -> bool:
+    """Whether something is constants and nothing else; a text of which a part is not known is none."""
+    texts = (one for one in found.constants if isinstance(one, str))
+    return len(found.constants) == len(found.value) > 0 and not any("*" in one for one in texts)

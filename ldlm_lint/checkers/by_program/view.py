@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.training import Training
+    from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.questions import Context
@@ -103,6 +104,13 @@ class View:
         training = Training(self.program)
         self._given_up = None
         return training
+
+    @cached_property
+    def training_loops(self) -> TrainingLoops:
+        """The loops that train."""
+        from ldlm_lint.concepts.training_loops import TrainingLoops
+
+        return TrainingLoops(self.training)
 
     @cached_property
     def loaders(self) -> LoaderCalls:

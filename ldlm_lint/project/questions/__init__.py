@@ -79,7 +79,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "frameworks": (
         *("launch-runs-trainer", "launch-varies-processes", "launches-do-not-shard"),
         *("made-optimizer-trains-on-cuda", "project-uses-lightning", "trainer-reads-configuration"),
-        *("trainer-setting-is-in-force", "trainer-setting-is-unset"),
+        *("trainer-default-is-left", "trainer-setting-is-in-force", "trainer-setting-is-unset"),
     ),
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ class WrittenStates:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._fills: dict[int, dict[int, list[int]]] = {}
 
     def written_by(self, call: int) -> bool:
         """Whether what a call writes holds a state."""
@@ -70,17 +72,16 @@ class WrittenStates:
             found += [module.base | value for value, _ in module.scopes[function & MASK].returns if value]
         return found
 
-    @staticmethod
-    def _filled(module: Module, container: int) -> list[int]:
+    def _filled(self, module: Module, container: int) -> list[int]:
         """What is put into a container, or into one that it holds, by its methods: ``state["optimizers"].append(…)``."""
-        found = []
-        for name in _FILLS:
-            for call in module.table.named.get(name, ()):
+        if module.index not in self._fills:
+            fills = self._fills[module.index] = defaultdict(list)
+            for call in (one for name in _FILLS for one in module.table.named.get(name, ())):
                 row = module.nodes[call]
                 function = module.nodes[row[1]]
-                if function[0] == "attr" and _root(module, function[1]) == container:
-                    found += [*row[2], *(value for _, value in row[3])]
-        return found
+                if function[0] == "attr":
+                    fills[_root(module, function[1])] += [*row[2], *(value for _, value in row[3])]
+        return self._fills[module.index].get(container, [])
 
 
 def _root(module: Module, number: int) -> int:

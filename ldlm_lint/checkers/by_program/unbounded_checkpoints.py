@@ -20,33 +20,45 @@ RULE = UNBOUNDED_CHECKPOINTS
 WORDS: tuple[bytes, ...] = (b"save", b"dump", b"write", b"ckpt", b"checkpoint", b"persist", b"epoch", b"step", b"cop", b"move", b"rename", b"replace")
 
 
+_MOST = 60
+"""Expressions of one name that are looked at."""
+
+
 def find(view: View) -> Iterator[Finding]:
-    """The series that a training loop writes and nothing prunes."""
-    for series in view.checkpoints.all:
+    """The series that a training loop writes and nothing prunes; what one block writes is one defect."""
+    together: dict[tuple[int, int, int, int], list[Series]] = {}
+    for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
         module = view.program.module_of(series.call)
-        if _is_read_by_itself(view, series):
-            # The checker of single files has looked at it.
-            continue
-        if _is_kept_short(module, series) or view.is_pruned(series):
-            continue
-        if not view.training.frequency.is_rare(module, series.call & MASK):
-            yield _finding(view, series, module)
+        site = module.table.sites[series.call & MASK]
+        together.setdefault((module.index, site.scope, site.loop, site.guard), []).append(series)
+    for group in together.values():
+        yield _finding(view, group, view.program.module_of(group[0].call))
+
+
+def _is_unbounded(view: View, series: Series) -> bool:
+    module = view.program.module_of(series.call)
+    # The checker of single files has looked at what one file shows.
+    if _is_read_by_itself(view, series) or _is_kept_short(module, series) or view.is_pruned(series):
+        return False
+    return not view.training.frequency.is_rare(module, series.call & MASK)
 
 
 def _is_read_by_itself(view: View, series: Series) -> bool:
     """Whether the name is made and counted where `torch.save` is called; what a caller counts a look at one file does not show."""
     module = view.program.module_of(series.call)
-    handed = all(_is_handed_in(module, one, 0) for one in series.counters)
+    handed = all(_is_handed_in(module, one, set()) for one in series.counters)
     return series.call == series.sink and not handed and "torch.save" in _functions(view, series.sink)
 
 
-def _is_handed_in(module: Module, number: int, steps: int) -> bool:
+def _is_handed_in(module: Module, number: int, seen: set[int]) -> bool:
     """Whether an expression is what a caller gives, also as a text, or in one of several cases."""
     row = module.nodes[number]
-    if row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "str":
-        return _is_handed_in(module, row[2][0], steps + 1)
-    inner = row[1] if row[0] == "phi" else row[1:2] if row[0] == "copy" else ()
-    return row[0] == "param" or (steps < 6 and any(_is_handed_in(module, one, steps + 1) for one in inner))
+    if number in seen or len(seen) > _MOST:
+        return False
+    seen.add(number)
+    is_text = row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "str"
+    inner = row[1] if row[0] == "phi" else row[1:2] if row[0] == "copy" else row[2] if is_text else ()
+    return row[0] == "param" or any(_is_handed_in(module, one, seen) for one in inner)
 
 
 def _functions(view: View, call: int) -> set[str]:
@@ -82,12 +94,14 @@ def _is_milestone(module: Module, test: int, counters: tuple[int, ...]) -> bool:
     return not sides.isdisjoint(module.plain(one) for one in counters)
 
 
-def _finding(view: View, series: Series, module: Module) -> Finding:
-    counters = {text for one in series.counters if (text := _counter(view, module, one))}
+def _finding(view: View, group: list[Series], module: Module) -> Finding:
+    series = group[0]
+    counters = {text for one in group for number in one.counters if (text := _counter(view, module, number))}
     counted = listed(sorted(counters)) if counters else "a counter"
     made = "file" if _functions(view, series.sink) & FILES else "checkpoint"
     args = {"what": f"the {made} name contains {counted}, so every save makes a new {made}"}
     related = [] if series.sink == series.call else [Related(view.call_span(series.sink), "this writes the file")]
+    related += [Related(view.call_span(one.call), "this is saved together with it") for one in group[1:]]
     begin = module.table.sites[series.call & MASK].place
     claims = [Claim("save-is-not-optional", f"{line_of(begin)}:{column_of(begin)}")]
     loop = view.training_loops.around(series.call)
@@ -104,11 +118,22 @@ def _counter(view: View, module: Module, number: int) -> str:
     row, place = module.nodes[number], module.table.places[number]
     if row[0] == "param":
         return str(row[2])
-    if row[0] == "phi":
-        return next((text for one in row[1] if (text := _counter(view, module, one))), "")
+    name = _name_of(module, number)
+    if name:
+        return name
     source = view.source(module)
     text = source.slice(view.span(module, place)) if place else ""
     return text[len("str(") : -1] if text.startswith("str(") and text.endswith(")") else text
+
+
+def _name_of(module: Module, number: int) -> str:
+    """The name that is bound to an expression: the one of a loop, of a parameter that may be replaced; empty for none."""
+    row = module.nodes[number]
+    names = [str(module.nodes[one][2]) for one in row[1] if module.nodes[one][0] == "param"] if row[0] == "phi" else []
+    if not names and row[0] in ("elem", "part", "phi", "op"):
+        members = {number, *row[1]} if row[0] == "phi" else {number}
+        names = [name for scope in module.scopes for name, values in scope.bindings.items() if not members.isdisjoint(values)]
+    return names[0] if names else ""
 
 
 def scope_name(module: Module, scope: int) -> str:

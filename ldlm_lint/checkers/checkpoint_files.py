@@ -167,7 +167,7 @@ class CheckpointFilesChecker(LdlmChecker):
             UNBOUNDED_CHECKPOINTS,
             node,
             args={"what": "`save_top_k=-1` keeps every checkpoint"},
-            claims=(Claim("belongs-to-training"),),
+            claims=(Claim("belongs-to-training"), Claim("lightning-saves-again", f"{node.lineno}:{node.col_offset}")),
             fix=lambda source: Fix(
                 f"set save_top_k={keep}", (Edit(span_of(source, keep_all.node), str(keep)),), Applicability.UNSAFE, _REASON
             ),

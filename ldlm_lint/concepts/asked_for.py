@@ -32,7 +32,7 @@ def intervals_asked_for(ask: Queries, call: int) -> list[Interval]:
     tests = list(_tests(module, module.table.sites[call & MASK].guard))
     tested = [one for test in tests for part in _conjuncts(module, test) if (one := _tested(module, part))]
     divisors = [one for test in tests for one in _divisors(module, test)]
-    asked = [one for one in divisors if any(_is_same(module, one, other) for other in tested)]
+    asked = [one for one in divisors if any(is_same(module, one, other) for other in tested)]
     return [found for one in asked if (found := _interval(ask, module.base | one, _STEPS)) is not None]
 
 
@@ -86,16 +86,16 @@ def _divisors(module: Module, test: int) -> Iterator[int]:
             todo.append(row[1])
 
 
-def _is_same(module: Module, one: int, other: int) -> bool:
+def is_same(module: Module, one: int, other: int) -> bool:
     """Whether two expressions are one value, as they are written."""
     first, second = _direct(module, one), _direct(module, other)
     if first == second:
         return True
     mine, its = module.nodes[first], module.nodes[second]
     if mine[0] == its[0] == "attr":
-        return bool(mine[2] == its[2]) and _is_same(module, mine[1], its[1])
+        return bool(mine[2] == its[2]) and is_same(module, mine[1], its[1])
     if mine[0] == its[0] == "item":
-        return module.nodes[mine[2]] == module.nodes[its[2]] and _is_same(module, mine[1], its[1])
+        return module.nodes[mine[2]] == module.nodes[its[2]] and is_same(module, mine[1], its[1])
     return mine[0] in ("free", "const") and mine == its
 
 

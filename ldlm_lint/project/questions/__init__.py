@@ -35,7 +35,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "checkpoint_files": (
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
-        "save-is-not-optional",
+        *("lightning-saves-again", "save-is-not-optional"),
     ),
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "interpreter": ("may-need-newer-python",),

@@ -52,6 +52,15 @@ def _save_is_not_optional(context: Context, finding: Finding, position: str) -> 
     return Verdict(not any(_is_off(context, one) for one in waits_for))
 
 
+def _lightning_saves_again(context: Context, finding: Finding, position: str) -> Verdict:
+    """A callback of Lightning saves more than once in a run."""
+    view = context.view
+    module = view.module(finding.span.path)
+    line, _, column = position.partition(":")
+    call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
+    return Verdict(module is None or call is None or not view.lightning_rhythm.saves_once(module.base | call))
+
+
 def _is_off(context: Context, interval: Interval) -> bool:
     key = ("save-is-not-optional", " ".join((interval.name, *interval.defaults)))
     if key not in context.answers:
@@ -84,5 +93,6 @@ QUESTIONS: dict[str, Question] = {
     "callee-saves": _callee_saves,
     "calls-give-numbers": _calls_give_numbers,
     "old-checkpoints-may-go": _old_ones_may_go,
+    "lightning-saves-again": _lightning_saves_again,
     "save-is-not-optional": _save_is_not_optional,
 }

@@ -29,6 +29,7 @@ _ROOMS = (
     "deprecated_amp_api",
     "excessive_collective_timeout",
     "grad_scaler_with_bfloat16",
+    "gradient_accumulation_fixed",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
     "trainer_settings",

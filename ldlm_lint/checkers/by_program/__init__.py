@@ -31,6 +31,7 @@ _ROOMS = (
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
     "host_sync_in_training_loop",
+    "lightning_checkpoints",
     "optimizer_not_fused",
     "trainer_settings",
     "unbounded_checkpoints",

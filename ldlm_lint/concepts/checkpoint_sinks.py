@@ -32,6 +32,14 @@ _METHODS = {
     "save_checkpoint": (("filepath", 0), ("tag", 1)),
 }
 """Methods of models, Accelerate, trainers and engines that write to a path of their own."""
+_CHECKPOINTER = ("name", 0)
+_SAVING = {
+    **dict.fromkeys(("fvcore.common.checkpoint.Checkpointer", "detectron2.checkpoint.DetectionCheckpointer"), _CHECKPOINTER),
+    "detectron2.checkpoint.detection_checkpoint.DetectionCheckpointer": _CHECKPOINTER,
+    **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1)),
+    **dict.fromkeys(("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"), ("path", 0)),
+}
+"""Classes whose ``save`` writes a state, with the parameter of the path and its place."""
 COPIES = {
     **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
@@ -61,7 +69,7 @@ class Sinks:
 
     def all(self) -> Iterator[Sink]:
         """Every sink; copies come last."""
-        written = list(self._written())
+        written = [*self._written(), *self._saved_by_objects()]
         yield from written
         yield from self._copied(written)
 
@@ -75,6 +83,17 @@ class Sinks:
             for call in filter(self._is_of_others, self.program.calls.get(name, ())):
                 for place in places:
                     for source in self.ask.argument(call, *place).sources[:1]:
+                        yield Sink(call, source)
+
+    def _saved_by_objects(self) -> Iterator[Sink]:
+        """``checkpointer.save("model_{:07d}".format(step))`` by what the object is of."""
+        for call in self.program.calls.get("save", ())[:_MOST_METHODS]:
+            module = self.program.module_of(call)
+            function = module.nodes[module.nodes[call & MASK][1]]
+            if function[0] == "attr":
+                made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
+                for name in sorted(made & _SAVING.keys()):
+                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
                         yield Sink(call, source)
 
     def _is_of_others(self, call: int) -> bool:

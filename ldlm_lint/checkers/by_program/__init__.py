@@ -15,6 +15,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "automatic_names",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
     "checkpoint_load_unspecified",

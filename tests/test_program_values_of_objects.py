@@ -189,3 +189,33 @@ def test_asdict_gives_the_fields_of_a_record():
     (made,) = found.made
     assert [way.number for way in options.ways(options.option(made, "num_workers"))] == [3]
     assert options.option(made, "pin_memory").state is State.ABSENT
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "(c,) = HfArgumentParser(Config).parse_args_into_dataclasses()",
+        "_, c = HfArgumentParser([Other, Config]).parse_args_into_dataclasses()",
+        "_, c, rest = HfArgumentParser((Other, Config)).parse_args_into_dataclasses(return_remaining_strings=True)",
+        "c = HfArgumentParser((Other, Config)).parse_yaml_file('c.yaml')[1]",
+        "parser = HfArgumentParser(dataclass_types=(Config,))\nfound = parser.parse_json_file('c.json')\nc = found[0]",
+        "import tyro\nc = tyro.cli(Config)",
+    ],
+)
+def test_a_parser_of_dataclasses_gives_one_object_of_each(taken):
+    text = f"from transformers import HfArgumentParser\nfrom config import Config, Other\n{taken}\nDataLoader([], num_workers=c.workers)\n"
+    config = """
+    from dataclasses import dataclass
+
+    @dataclass
+    class Config:
+        workers: int = 0
+
+    @dataclass
+    class Other:
+        workers: int = 8
+    """
+    ask = Queries(program(train=text, config=config))
+    call = next(call for call, _ in ask.calls_of({"torch.utils.data.DataLoader"}))
+    found = ask.argument(call, "num_workers")
+    assert ask.meaning(*found.sources).constants == (0,)

@@ -17,7 +17,6 @@ from ldlm_lint.checkers.checkpoint_counters import (
     is_text,
     loop_counters,
 )
-from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
@@ -139,8 +138,8 @@ class CheckpointFilesChecker(LdlmChecker):
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
             # It may be called with one name and no number, whatever the parameter is called.
             claims += (Claim("calls-give-numbers", f"{scope_name(function)}|{counters[0]}"),)
-        if asked := interval_asked_for(node):
-            claims += (Claim("save-is-not-optional", asked),)
+        if _may_wait(node):
+            claims += (Claim("save-is-not-optional", f"{node.lineno}:{node.col_offset}"),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
     def _check_periodic(self, node: nodes.Call) -> None:
@@ -168,7 +167,7 @@ class CheckpointFilesChecker(LdlmChecker):
             UNBOUNDED_CHECKPOINTS,
             node,
             args={"what": "`save_top_k=-1` keeps every checkpoint"},
-            claims=(Claim("belongs-to-training"),),
+            claims=(Claim("belongs-to-training"), Claim("lightning-saves-again", f"{node.lineno}:{node.col_offset}")),
             fix=lambda source: Fix(
                 f"set save_top_k={keep}", (Edit(span_of(source, keep_all.node), str(keep)),), Applicability.UNSAFE, _REASON
             ),
@@ -197,6 +196,13 @@ def _guard(node: nodes.NodeNG) -> int:
         if isinstance(parent, nodes.If) and any(COUNTER.search(name.lower()) for name in _all_names(parent.test)):
             line = parent.lineno or 0
     return line
+
+
+def _may_wait(node: nodes.Call) -> bool:
+    """Whether a save stands under tests of which one takes a remainder and there is another: the interval may be off."""
+    tests = [one.test for one in node.node_ancestors() if isinstance(one, nodes.If)]
+    parts = sum(len(test.values) if isinstance(test, nodes.BoolOp) else 1 for test in tests)
+    return parts > 1 and any(one.op == "%" for test in tests for one in nodes_of(test, nodes.BinOp))
 
 
 def _only_at_milestones(node: nodes.Call, counters: list[str]) -> bool:

@@ -113,7 +113,10 @@ def of_class(source: Source, node: nodes.ClassDef) -> Section:
             value, name = field_default(one), one.target.name
             values = evaluate(value) if value is not None else None
             argument = Argument(State.UNKNOWN, value) if values is None else Argument(State.KNOWN, value, values)
-            settings[name] = Setting(name, _text(argument), span_of(source, one), certain=False, place=value)
+            span = span_of(source, one)
+            settings[name] = Setting(name, _text(argument), span, certain=False, place=value)
+            for key, inner in mapping_of(value).entries.items() if isinstance(value, nodes.Dict) else ():
+                settings[f"{name}.{key}"] = Setting(f"{name}.{key}", _text(inner), span, certain=False, place=inner.node)
     for write in nodes_of(node, nodes.AssignAttr):
         # ``__post_init__`` has the last word.
         settings[write.attrname] = Setting(write.attrname, None, span_of(source, write), certain=False)

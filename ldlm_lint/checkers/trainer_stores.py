@@ -15,9 +15,8 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import evaluate
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
+from ldlm_lint.vocabulary.parsers import PARSES
 
-# What parsers of transformers and trl make arguments from: the command line, a file, a dictionary.
-_PARSES = frozenset({"parse_args_into_dataclasses", "parse_yaml_file", "parse_json_file", "parse_dict", "parse_args_and_config"})
 # A store under one of these may not happen, or happen again with another value.
 _BRANCHES = (nodes.If, nodes.For, nodes.While, nodes.Try, nodes.Match)
 
@@ -106,7 +105,7 @@ def _parser_of(owner: nodes.NodeNG) -> nodes.Call | None:
     value = statement.value if isinstance(statement, nodes.Assign) else None
     if isinstance(value, nodes.Subscript):
         value = value.value
-    parses = isinstance(value, nodes.Call) and isinstance(value.func, nodes.Attribute) and value.func.attrname in _PARSES
+    parses = isinstance(value, nodes.Call) and isinstance(value.func, nodes.Attribute) and value.func.attrname in PARSES
     return value if parses else None
 
 

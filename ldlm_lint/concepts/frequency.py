@@ -201,7 +201,7 @@ class Frequency:
         is_rare = self.is_periodic(module, guard.test) and self._is_rare_side(module, guard)
         if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
-        return self._can_hold(module, guard)
+        return self.can_hold(module, guard)
 
     def _is_rare_side(self, module: Module, guard: Guard) -> bool:
         """Whether the outcome that a guard asks for is the one of a few steps."""
@@ -216,7 +216,7 @@ class Frequency:
             return holds is False
         return holds is True
 
-    def _can_hold(self, module: Module, guard: Guard) -> bool:
+    def can_hold(self, module: Module, guard: Guard) -> bool:
         """Whether a known value of the test lets it come out as the guard asks."""
         value = self._value(module, guard.test)
         if guard.holds is True and value and value <= FALSY:

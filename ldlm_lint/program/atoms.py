@@ -18,6 +18,7 @@ Numbers below `FIRST` are fixed; those above stand for a tuple in `Atoms.of`, wh
 ``("partial", call)``                  what ``functools.partial`` gave
 ``("prep", call)``                     what an Accelerator's ``prepare`` gave; ``("init", place)``: `deepspeed.initialize`
 ``("ns", parser)``                     what ``parse_args`` gave; ``("flag", call)``: the value of an option, by the call that adds it
+``("parsed", call)``                   what a parser of dataclasses gave, by the call that made the parser: one object for each class
 ``("p", key)``                         a parameter; ``("t", key)`` its tensor part; ``("n", key)``: asked for later (summaries only)
 =====================================  ============================================================================
 

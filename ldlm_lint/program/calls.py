@@ -275,6 +275,13 @@ class Calls(Containers):
         self.without_reader(look)
         return NOTHING
 
+    def calls_on_objects(self, function: int) -> list[int]:
+        """The calls of a method's name on objects of which nothing is known yet; none where there are too many to look at."""
+        if function not in self.owner:
+            return []
+        names = sorted(self._names_of_function(function))
+        return [call for name in names if len(self.calls.get(name, ())) <= CALLERS for call in self._split(name)[2]]
+
     def _names_of_function(self, function: int) -> set[str]:
         module = self.module_of(function)
         scope = module.scopes[function & MASK]
@@ -321,7 +328,7 @@ class Calls(Containers):
 
     @staticmethod
     def _names_module(module: Module, number: int) -> bool:
-        row = module.nodes[number]
+        row = module.plain(number)
         if row[0] == "free":
             bound = module.scopes[0].bindings.get(row[2])
             if bound:

@@ -54,6 +54,8 @@ class Containers(Batches):
                 found |= self.part(frozenset([one]), key)
             elif kind == "ns":
                 found |= self.option(fields[1], key) if isinstance(key, str) else NOTHING
+            elif kind == "parsed":
+                found |= self._parsed(fields[1], key)
             elif kind == "k":
                 found.add(HOST)
         return frozenset(found)
@@ -124,6 +126,8 @@ class Containers(Batches):
             kind = fields[0]
             if kind == "pair":
                 found |= self._part_of_pair(fields, place)
+            elif kind == "parsed":
+                found |= self._parsed(fields[1], place)
             elif kind == "prep":
                 found |= self._part_of_prepared(fields[1], place)
             elif kind == "init":
@@ -137,6 +141,17 @@ class Containers(Batches):
             elif kind == "ns":
                 found.add(one)
         return frozenset(found)
+
+    def _parsed(self, call: int, place: object) -> Value:
+        """The object of one of the dataclasses that a parser was made with; one of all where the place is not known."""
+        module = self.module_of(call)
+        row = module.nodes[call & MASK]
+        first = row[2][0] if row[2] else next((value for name, value in row[3] if name == "dataclass_types"), 0)
+        given = module.plain(first)
+        classes = list(given[2]) if given[0] == "seq" else [first] if first else []
+        wanted = classes[place : place + 1] if isinstance(place, int) and place >= 0 else classes
+        owners = {fields[1] for one in wanted for fields in self.atoms.kinds(self.get(module.base | one), "c")}
+        return frozenset(self.atoms.atom("i", owner) for owner in owners)
 
     def _part_of_pair(self, fields: tuple[Any, ...], place: object) -> Value:
         how, key = fields[1], fields[2]

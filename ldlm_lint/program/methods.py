@@ -23,6 +23,7 @@ from ldlm_lint.program.calls import BOUND
 from ldlm_lint.program.outside import Given, Outside
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import ENDLESS, PASSES, STREAMS
+from ldlm_lint.vocabulary.parsers import PARSES, RECORD_PARSERS
 
 _PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "prepare_data_loader"})
 _GATHERS = frozenset({"gather", "reduce", "gather_for_metrics", "clip_grad_norm_", "pad_across_processes"})
@@ -176,6 +177,8 @@ class Methods(Outside):
         made = self.atoms.of[one][1]
         if made.startswith("argparse."):
             return self._of_parser(one, name, given)
+        if made in RECORD_PARSERS:
+            return frozenset([self.atoms.atom("parsed", self.atoms.of[one][2])]) if name in PARSES else NOTHING
         if made in STREAMS and name in PASSES | ENDLESS:
             return frozenset([one, LOADER])
         if name in _PREPARES:

@@ -28,6 +28,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.records import OPEN_RECORDS
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import LOADERS
+from ldlm_lint.vocabulary.parsers import RECORD_READERS
 
 _LISTS = frozenset(
     f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
@@ -71,6 +72,8 @@ class Outside(Calls):
         self._called_by_others(given)
         if top == "torch":
             return self._of_torch(name, given)
+        if name in RECORD_READERS:
+            return self._read_record(given)
         if top == "builtins":
             return self._of_builtins(last, given)
         if last == "checkpoint" and top in ("deepspeed", "fairscale"):
@@ -107,6 +110,11 @@ class Outside(Calls):
             for one in value
             if one in (LOADER, DEVICE_LOADER) or (one >= FIRST and self.atoms.of[one][0] in ("i", "self"))
         )
+
+    def _read_record(self, given: Given) -> Value:
+        """An object of the dataclass that a function fills from a command line."""
+        classes = given.args[0] if given.args else next(iter(given.keywords.values()), NOTHING)
+        return frozenset(self.atoms.atom("i", fields[1]) for fields in self.atoms.kinds(classes, "c"))
 
     def _passed_on(self, given: Given) -> Value:
         return frozenset([self.atoms.atom("view", "pass", given.key(0))]) if given.args else NOTHING

@@ -136,9 +136,9 @@ class Records(Index):
         return self.closed(module.base | number)
 
     def _made_by(self, factory: Value) -> Value:
-        """What a factory of defaults makes, where it is a class of the project."""
-        classes = [self.atoms.of[one] for one in factory if one >= FIRST and self.atoms.of[one][0] == "c"]
-        return frozenset(self.atoms.atom("i", fields[1]) for fields in classes)
+        """What a factory of defaults makes, where it is a class or function of the project."""
+        made = frozenset(self.atoms.atom("i", fields[1]) for fields in self.atoms.kinds(factory, "c"))
+        return made.union(*(self.get(("returns", fields[1])) for fields in self.atoms.kinds(factory, "f")))
 
     def attribute_of_open_record(self, container: int, name: str) -> Value:
         """What an attribute of a namespace may be: what it was made with, and what is set on it anywhere."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
@@ -20,12 +20,12 @@ _FLAG = rb"add_argument\(\s*[\"']--%s[\"']((?:[^()]|\((?:[^()]|\([^()]{0,200}\))
 _HELD = rb"(?<![\w.])[\"']?%s[\"']?[ \t]*(?::[^=,\n]*=|[:=])[ \t]*([^\s,)}#]+)"
 
 
-def is_off_everywhere(project: Project, name: str) -> bool:
+def is_off_everywhere(project: Project, name: str, defaults: Iterable[str] = ()) -> bool:
     """Whether something leaves a setting off, and nothing gives it a value: no default, no configuration, no launch.
 
-    Unknown values, such as a variable of a script, count as given.
+    ``defaults`` are what the code takes where nobody gives one. Unknown values, such as a variable of a script, count as given.
     """
-    values = {value.strip(b"\"'").lower() for value in _values(project, name)}
+    values = {value.strip(b"\"'").lower() for value in (*_values(project, name), *(one.encode() for one in defaults))}
     return not values.isdisjoint(_OFF) and values <= _OFF
 
 

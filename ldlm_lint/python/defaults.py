@@ -125,10 +125,12 @@ def _of_field(node: nodes.Attribute) -> Default | None:
 
 
 def field_default(node: nodes.AnnAssign) -> nodes.NodeNG | None:
-    """The default of a field as it is written: ``x: int = 3`` or ``x: int = field(default=3)``."""
+    """The default of a field as it is written: ``x: int = 3``, ``field(default=3)`` or ``field(default_factory=lambda: {…})``."""
     value = node.value
     if isinstance(value, nodes.Call) and qualified(value.func) <= _FIELDS:
-        return next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
+        given = {keyword.arg: keyword.value for keyword in value.keywords}
+        factory = given.get("default_factory")
+        return factory.body if isinstance(factory, nodes.Lambda) else given.get("default")
     return value
 
 

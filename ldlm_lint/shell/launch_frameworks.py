@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,6 +26,7 @@ _TOOLS = (_LLAMA_FACTORY, "trl")
 # In a file it tells the configuration of a model from that of a training; a script that makes its model from nothing takes it.
 _OF_MODELS = frozenset({"model_type"})
 _OPTION = lazily(r"--[A-Za-z][\w-]*")
+_LONGEST_JSON = 4000
 _VARIABLE = lazily(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
 _OPEN = lazily(r"\$[@*]|\$\{[@*]|\$\(")
 
@@ -88,6 +90,7 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 def _section(script: Code, launch: Launch) -> Section | None:
     words = written_words(script, launch)
     settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
+    settings.update(_inside(settings))
     entry = entry_of(launch)
     known = vocabulary("transformers")
     if not entry or not known.recognises(settings.keys() - _OF_MODELS, 1):
@@ -122,6 +125,28 @@ def _switches(words: Sequence[Word]) -> dict[str, Setting]:
             name = word.text.lstrip("-").replace("-", "_")
             found[name] = Setting(name, "true", word.span, place=_Place(None, None))
     return found
+
+
+def _inside(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The entries of options whose value is a dictionary in JSON: ``--gradient_checkpointing_kwargs '{"use_reentrant": true}'``."""
+    found = {}
+    for name, one in settings.items():
+        text = (one.text or "").strip()
+        held = _read(text) if text.startswith("{") and len(text) <= _LONGEST_JSON else None
+        for key, value in held.items() if isinstance(held, dict) else ():
+            if value is None or isinstance(value, (bool, int, float, str)):
+                inner = f"{name}.{key}"
+                # It has no place of its own that an edit could change.
+                found[inner] = one._replace(name=inner, text="" if value is None else str(value), place=_Place(None, None))
+    return found
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # No JSON: then the program that is launched says so.
+        return None
 
 
 def _is_complete(words: Sequence[Word]) -> bool:

@@ -15,6 +15,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "automatic_names",
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
@@ -31,7 +32,9 @@ _ROOMS = (
     "evaluation_with_gradients",
     "excessive_collective_timeout",
     "grad_scaler_with_bfloat16",
+    "gradient_accumulation_fixed",
     "host_sync_in_training_loop",
+    "lightning_checkpoints",
     "optimizer_not_fused",
     "trainer_settings",
     "unbounded_checkpoints",

@@ -13,7 +13,8 @@ from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_sections import of_call, of_class
 from ldlm_lint.checkers.trainer_settings import about
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.frameworks.sections import Setting, vocabulary
+from ldlm_lint.frameworks.checkpoints import LIMIT
+from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -45,6 +46,9 @@ RULES = (
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 
 
+_SAVING = frozenset({"save_steps", "save_strategy", LIMIT})
+
+
 def find(view: View) -> Iterator[Finding]:
     """What the arguments cost that calls anywhere in a training pass, and the defaults of classes that are derived elsewhere."""
     written: dict[int, set[str]] = defaultdict(set)
@@ -62,7 +66,24 @@ def find(view: View) -> Iterator[Finding]:
         node = _node(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
         source = view.source(module)
         if isinstance(node, nodes.ClassDef) and not only_predicts(source.data):
-            yield from about(of_class(source, node), node, view.options_of(source.path))
+            yield from about(_of_class(view, source, node, owner), node, view.options_of(source.path))
+
+
+def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> Section:
+    """The defaults of a class: what is not among them is what transformers takes, unless something in the project gives it."""
+    section = of_class(source, node)
+    settings = dict(section.settings)
+    if _SAVING.isdisjoint(settings):
+        # How often it saves is nobody's decision there.
+        settings.setdefault(LIMIT, Setting(LIMIT, None, span_of(source, node), certain=False))
+    for call in view.program.constructions(owner):
+        given = {name for name, _ in view.program.module_of(call).nodes[call & MASK][3]}
+        for name in given & vocabulary("transformers").fields:
+            settings[name] = Setting(name, None, span_of(source, node), certain=False)
+        if None in given:
+            return section
+    bases = view.program.order(owner)
+    return section._replace(settings=settings, complete=len(bases) == 1 and len(node.bases) == 1)
 
 
 def _derived(view: View) -> list[int]:
@@ -107,6 +128,7 @@ class _Told:
                 setting = self._setting(source, call, name, argument, given)
                 if setting is not None:
                     settings[name] = setting
+                    settings.update(self._inside(setting, argument))
         for name in self._fields():
             settings.setdefault(name, Setting(name, None, span_of(source, call), certain=False))
 
@@ -120,6 +142,15 @@ class _Told:
         if len(meaning.flags) == 1 and len(meaning.value) == 1:
             return self._of_flag(old, meaning.flags[0])
         return old if meaning.only is ... else old._replace(text=_text(meaning.only))
+
+    def _inside(self, setting: Setting, argument: Argument) -> Iterator[tuple[str, Setting]]:
+        """The entries of a dictionary that an argument is, wherever it was made."""
+        ask = self._view.ask
+        if argument.state is not State.GIVEN or len(argument.sources) != 1 or setting.known:
+            return
+        for key, sources in ask.mappings.keys_at(argument.sources[0], self._call).entries.items():
+            value = ask.meaning(*sources).only
+            yield f"{setting.name}.{key}", setting._replace(name=f"{setting.name}.{key}", text=None if value is ... else _text(value), place=None)
 
     def _of_flag(self, old: Setting, key: int) -> Setting:
         """The default of an option of the command line, which a user may override."""

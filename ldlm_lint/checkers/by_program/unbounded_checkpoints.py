@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.table import line_of
+from ldlm_lint.checkers.checkpoint_uses import ROTATION
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Series
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK
@@ -14,34 +17,123 @@ from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.wording import listed
 
 RULE = UNBOUNDED_CHECKPOINTS
-WORDS: tuple[bytes, ...] = (b"save", b"dump", b"write", b"ckpt", b"checkpoint", b"persist", b"epoch", b"step")
+WORDS: tuple[bytes, ...] = (b"save", b"dump", b"write", b"ckpt", b"checkpoint", b"persist", b"epoch", b"step", b"cop", b"move", b"rename", b"replace")
+
+
+_MOST = 60
+"""Expressions of one name that are looked at."""
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The series that a training loop writes and nothing prunes."""
-    for series in view.checkpoints.all():
+    """The series that a training loop writes and nothing prunes; what one block writes is one defect."""
+    together: dict[tuple[int, int, int, int], list[Series]] = {}
+    for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
         module = view.program.module_of(series.call)
-        if _is_read_by_itself(view, series):
-            # The checker of single files has looked at it.
-            continue
-        if not view.is_pruned(series) and not view.training.frequency.is_rare(module, series.call & MASK):
-            yield _finding(view, series, module)
+        site = module.table.sites[series.call & MASK]
+        together.setdefault((module.index, site.scope, site.loop, site.guard), []).append(series)
+    for group in together.values():
+        yield _finding(view, group, view.program.module_of(group[0].call))
+
+
+def _is_unbounded(view: View, series: Series) -> bool:
+    module = view.program.module_of(series.call)
+    # The checker of single files has looked at what one file shows.
+    if _is_read_by_itself(view, series) or _is_kept_short(module, series) or view.is_pruned(series):
+        return False
+    return not view.training.frequency.is_rare(module, series.call & MASK)
 
 
 def _is_read_by_itself(view: View, series: Series) -> bool:
-    """Whether the name is made where `torch.save` is called."""
-    functions = view.program.ask(view.program.module_of(series.sink).base | view.program.module_of(series.sink).nodes[series.sink & MASK][1])
-    return series.call == series.sink and any(fields[1] == "torch.save" for fields in view.program.atoms.kinds(functions, "x"))
+    """Whether the name is made and counted where `torch.save` is called; what a caller counts a look at one file does not show."""
+    module = view.program.module_of(series.call)
+    handed = all(_is_handed_in(module, one, set()) for one in series.counters)
+    return series.call == series.sink and not handed and "torch.save" in _functions(view, series.sink)
 
 
-def _finding(view: View, series: Series, module: Module) -> Finding:
-    source = view.source(module)
-    counters = [source.slice(view.span(module, module.table.places[one])) for one in series.counters if module.table.places[one]]
-    counted = listed(sorted(set(counters))) if counters else "a counter"
-    args = {"what": f"the file name contains {counted}, so every save makes a new file"}
+def _is_handed_in(module: Module, number: int, seen: set[int]) -> bool:
+    """Whether an expression is what a caller gives, also as a text, or in one of several cases."""
+    row = module.nodes[number]
+    if number in seen or len(seen) > _MOST:
+        return False
+    seen.add(number)
+    is_text = row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "str"
+    inner = row[1] if row[0] == "phi" else row[1:2] if row[0] == "copy" else row[2] if is_text else ()
+    return row[0] == "param" or any(_is_handed_in(module, one, seen) for one in inner)
+
+
+def _functions(view: View, call: int) -> set[str]:
+    """The dotted names of what a call may be of."""
+    module = view.program.module_of(call)
+    value = view.program.ask(module.base | module.nodes[call & MASK][1])
+    return {fields[1] for fields in view.program.atoms.kinds(value, "x")}
+
+
+def _is_kept_short(module: Module, series: Series) -> bool:
+    """Whether few are written, at steps that are named, or the function that the fix writes is called beside the save."""
+    site = module.table.sites[series.call & MASK]
+    if any(module.table.sites[call].scope == site.scope for call in module.table.named.get(ROTATION, ())):
+        return True
+    guard = site.guard
+    while guard >= 0:
+        one = module.table.guards[guard]
+        if one.kind == "if" and one.holds and _is_milestone(module, one.test, series.counters):
+            return True
+        guard = one.parent
+    return False
+
+
+def _is_milestone(module: Module, test: int, counters: tuple[int, ...]) -> bool:
+    """``step in MILESTONES``, ``epoch == last``: a counter itself is compared, not a remainder of it."""
+    row = module.nodes[test]
+    if row[0] == "bool":
+        parts = [_is_milestone(module, one, counters) for one in row[2]]
+        return any(parts) if row[1] == "And" else all(parts)
+    if row[0] != "cmp" or row[1] not in (("In",), ("Eq",)):
+        return False
+    sides = {module.plain(one) for one in (row[2], row[3][0])}
+    return not sides.isdisjoint(module.plain(one) for one in counters)
+
+
+def _finding(view: View, group: list[Series], module: Module) -> Finding:
+    series = group[0]
+    counters = {text for one in group for number in one.counters if (text := _counter(view, module, number))}
+    counted = listed(sorted(counters)) if counters else "a counter"
+    made = "file" if _functions(view, series.sink) & FILES else "checkpoint"
+    args = {"what": f"the {made} name contains {counted}, so every save makes a new {made}"}
     related = [] if series.sink == series.call else [Related(view.call_span(series.sink), "this writes the file")]
-    place = f"{scope_name(module, module.table.sites[series.call & MASK].scope)}|{_lines_of_loops(module, series.call & MASK)}"
-    return view.finding(RULE, view.call_span(series.call), args, related, claims=(Claim("stands-in-training-loop", place),))
+    related += [Related(view.call_span(one.call), "this is saved together with it") for one in group[1:]]
+    begin = module.table.sites[series.call & MASK].place
+    claims = [Claim("save-is-not-optional", f"{line_of(begin)}:{column_of(begin)}")]
+    loop = view.training_loops.around(series.call)
+    if loop is not None:
+        related.append(Related(place_span(view, loop.module, loop.module.table.loops[loop.loop].place), "this training loop runs it"))
+    else:
+        place = f"{scope_name(module, module.table.sites[series.call & MASK].scope)}|{_lines_of_loops(module, series.call & MASK)}"
+        claims.append(Claim("stands-in-training-loop", place))
+    return view.finding(RULE, view.call_span(series.call), args, related, claims=claims)
+
+
+def _counter(view: View, module: Module, number: int) -> str:
+    """A counter as it is written: a name, or the expression of it without what makes a text of it."""
+    row, place = module.nodes[number], module.table.places[number]
+    if row[0] == "param":
+        return str(row[2])
+    name = _name_of(module, number)
+    if name:
+        return name
+    source = view.source(module)
+    text = source.slice(view.span(module, place)) if place else ""
+    return text[len("str(") : -1] if text.startswith("str(") and text.endswith(")") else text
+
+
+def _name_of(module: Module, number: int) -> str:
+    """The name that is bound to an expression: the one of a loop, of a parameter that may be replaced; empty for none."""
+    row = module.nodes[number]
+    names = [str(module.nodes[one][2]) for one in row[1] if module.nodes[one][0] == "param"] if row[0] == "phi" else []
+    if not names and row[0] in ("elem", "part", "phi", "op"):
+        members = {number, *row[1]} if row[0] == "phi" else {number}
+        names = [name for scope in module.scopes for name, values in scope.bindings.items() if not members.isdisjoint(values)]
+    return names[0] if names else ""
 
 
 def scope_name(module: Module, scope: int) -> str:

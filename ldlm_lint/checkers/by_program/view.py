@@ -20,6 +20,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.training import Training
+    from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.questions import Context
@@ -119,6 +121,20 @@ class View:
         training = Training(self.program)
         self._given_up = None
         return training
+
+    @cached_property
+    def training_loops(self) -> TrainingLoops:
+        """The loops that train."""
+        from ldlm_lint.concepts.training_loops import TrainingLoops
+
+        return TrainingLoops(self.training)
+
+    @cached_property
+    def lightning_rhythm(self) -> LightningRhythm:
+        """How often Trainers of Lightning save and validate."""
+        from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
+
+        return LightningRhythm(self.ask)
 
     @cached_property
     def loaders(self) -> LoaderCalls:

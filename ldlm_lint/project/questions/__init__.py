@@ -35,7 +35,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "checkpoint_files": (
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
-        "save-is-not-optional",
+        *("lightning-saves-again", "save-is-not-optional"),
     ),
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "interpreter": ("may-need-newer-python",),
@@ -79,7 +79,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "frameworks": (
         *("launch-runs-trainer", "launch-varies-processes", "launches-do-not-shard"),
         *("made-optimizer-trains-on-cuda", "project-uses-lightning", "trainer-reads-configuration"),
-        *("trainer-setting-is-in-force", "trainer-setting-is-unset"),
+        *("trainer-default-is-left", "trainer-setting-is-in-force", "trainer-setting-is-unset"),
     ),
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (

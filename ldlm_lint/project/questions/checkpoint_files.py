@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.asked_for import Interval, intervals_asked_for
 from ldlm_lint.model import Applicability, Finding
 from ldlm_lint.project.call_texts import gives_one_value, start_of
 from ldlm_lint.project.index import Project
@@ -18,7 +20,7 @@ def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdic
     call = None if module is None else view.call_at(module, view.place_at(module, finding.span.start))
     if module is None or call is None:
         return Verdict(False)
-    series = next((one for one in view.checkpoints.all() if module.base | call in (one.call, one.sink)), None)
+    series = next((one for one in view.checkpoints.all if module.base | call in (one.call, one.sink)), None)
     return Verdict(series is not None and not view.is_pruned(series))
 
 
@@ -40,12 +42,30 @@ def _calls_give_numbers(context: Context, finding: Finding, place: str) -> Verdi
     return Verdict(not calls or not all(_gives_one_value(context, where, call.position, parameter) for where, call in calls))
 
 
-def _save_is_not_optional(context: Context, _finding: Finding, setting: str) -> Verdict:
+def _save_is_not_optional(context: Context, finding: Finding, position: str) -> Verdict:
     """The setting that a save waits for is on somewhere: what nobody turns on fills no disk."""
-    key = ("save-is-not-optional", setting)
+    view = context.view
+    module = view.module(finding.span.path)
+    line, _, column = position.partition(":")
+    call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
+    waits_for = [] if module is None or call is None else intervals_asked_for(view.ask, module.base | call)
+    return Verdict(not any(_is_off(context, one) for one in waits_for))
+
+
+def _lightning_saves_again(context: Context, finding: Finding, position: str) -> Verdict:
+    """A callback of Lightning saves more than once in a run."""
+    view = context.view
+    module = view.module(finding.span.path)
+    line, _, column = position.partition(":")
+    call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
+    return Verdict(module is None or call is None or not view.lightning_rhythm.saves_once(module.base | call))
+
+
+def _is_off(context: Context, interval: Interval) -> bool:
+    key = ("save-is-not-optional", " ".join((interval.name, *interval.defaults)))
     if key not in context.answers:
-        context.answers[key] = not is_off_everywhere(context.project, setting)
-    return Verdict(context.answers[key])
+        context.answers[key] = is_off_everywhere(context.project, interval.name, interval.defaults)
+    return context.answers[key]
 
 
 def _gives_one_value(context: Context, path: str, position: str, parameter: str) -> bool:
@@ -73,5 +93,6 @@ QUESTIONS: dict[str, Question] = {
     "callee-saves": _callee_saves,
     "calls-give-numbers": _calls_give_numbers,
     "old-checkpoints-may-go": _old_ones_may_go,
+    "lightning-saves-again": _lightning_saves_again,
     "save-is-not-optional": _save_is_not_optional,
 }

@@ -20,10 +20,18 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     site = context.tracer.second_pass(finding.span.path, position)
     if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
+    if site is not None and site.scope.rpartition(".")[2] == "val_dataloader" and _is_validated_once(context, site.path):
+        return Verdict(False)
     if site is not None and context.dataset_changes.between_passes(finding.span.path, position):
         # Workers that start anew see the change; persistent ones would go on with the dataset as it was.
         return Verdict(False)
     return _at_site(context, finding, site, "this iterates the DataLoader again and again")
+
+
+def _is_validated_once(context: Context, path: str) -> bool:
+    """Whether the Trainers of Lightning that may call a hook validate at the end of the run alone."""
+    module = context.view.module(path)
+    return module is not None and context.view.lightning_rhythm.validates_once(module)
 
 
 def _no_dataset_takes_epochs(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -88,6 +88,16 @@ def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(not any(sets(project.data(one), name) for one in readers(project, context.launches, path)))
 
 
+def _default_is_left(context: Context, finding: Finding, name: str) -> Verdict:
+    """Nothing in the project gives a field that a class does not declare: no Python, no configuration, no launch."""
+    project, word = context.project, name.encode()
+    if any(stores(project.data(one), name) for one in project.files if not project.is_test(one)):
+        return Verdict(False)
+    if any(word in project.data(one) for one in project.of_kind(Kind.YAML, Kind.JSON, Kind.TOML)):
+        return Verdict(False)
+    return Verdict(not any(word in project.data(one) for one in project.of_kind(Kind.SHELL)))
+
+
 def _launches_do_not_shard(context: Context, finding: Finding, _name: str) -> Verdict:
     """No launch that reads the file runs the optimizer under DeepSpeed or FSDP, where it works on flat shards."""
     programs = _programs(context, finding.span.path)
@@ -136,5 +146,6 @@ QUESTIONS: dict[str, Question] = {
     "project-uses-lightning": _project_uses_lightning,
     "trainer-reads-configuration": _trainer_reads_configuration,
     "trainer-setting-is-in-force": _setting_is_in_force,
+    "trainer-default-is-left": _default_is_left,
     "trainer-setting-is-unset": _setting_is_unset,
 }

@@ -1,0 +1,179 @@
+"""The calls that write a model or a training's state to a path: functions, methods of frameworks, and copies of what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.concepts.path_patterns import OF_PATHS, PathPatterns, may_meet
+from ldlm_lint.concepts.written_states import WrittenStates
+from ldlm_lint.program.atoms import MASK
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.queries import Queries
+
+_SINKS = {
+    "torch.save": ("f", 1),
+    "safetensors.torch.save_file": ("filename", 1),
+    "safetensors.torch.save_model": ("filename", 1),
+    "pickle.dump": ("file", 1),
+    "joblib.dump": ("filename", 1),
+    "torch.distributed.checkpoint.save": ("checkpoint_id", 9),
+    "torch.distributed.checkpoint.state_dict_saver.save": ("checkpoint_id", 9),
+}
+"""Functions that write what they are given, with the parameter of the path and its place."""
+FILES = frozenset({"torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model", "pickle.dump", "joblib.dump"})
+"""Those that write one file."""
+_METHODS = {
+    "save_pretrained": (("save_directory", 0),),
+    "save_state": (("output_dir", 0),),
+    # DeepSpeed's engine names a folder below the path by its tag.
+    "save_checkpoint": (("filepath", 0), ("tag", 1)),
+}
+"""Methods of models, Accelerate, trainers and engines that write to a path of their own."""
+_CHECKPOINTER = ("name", 0)
+_SAVING = {
+    **dict.fromkeys(("fvcore.common.checkpoint.Checkpointer", "detectron2.checkpoint.DetectionCheckpointer"), _CHECKPOINTER),
+    "detectron2.checkpoint.detection_checkpoint.DetectionCheckpointer": _CHECKPOINTER,
+    **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1)),
+    **dict.fromkeys(("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"), ("path", 0)),
+}
+"""Classes whose ``save`` writes a state, with the parameter of the path and its place."""
+COPIES = {
+    **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
+    **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
+}
+"""Functions that give a file that is there another name, from their first argument."""
+_PATHS_METHODS = ("rename", "replace")
+_MOST_METHODS = 200
+_STEPS = 12
+
+
+class Sink(NamedTuple):
+    """A call (key) that writes, the expression of its path, and of a copy that of the file that is copied, else 0."""
+
+    call: int
+    path: int
+    source: int = 0
+
+
+class Sinks:
+    """The sinks of a program."""
+
+    def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
+        self.ask = ask
+        self.program = ask.program
+        self.patterns = patterns
+        self.states = WrittenStates(ask.program)
+
+    def all(self) -> Iterator[Sink]:
+        """Every sink; copies come last."""
+        written = [*self._written(), *self._saved_by_objects()]
+        yield from written
+        yield from self._copied(written)
+
+    def _written(self) -> Iterator[Sink]:
+        for call, name in self.ask.calls_of(_SINKS):
+            argument = self.ask.argument(call, *_SINKS[name])
+            for source in argument.sources[:1]:
+                if self.states.written_by(call):
+                    yield Sink(call, self._opened(source))
+        for name, places in _METHODS.items():
+            for call in filter(self._is_of_others, self.program.calls.get(name, ())):
+                for place in places:
+                    for source in self.ask.argument(call, *place).sources[:1]:
+                        yield Sink(call, source)
+
+    def _saved_by_objects(self) -> Iterator[Sink]:
+        """``checkpointer.save("model_{:07d}".format(step))`` by what the object is of."""
+        for call in self.program.calls.get("save", ())[:_MOST_METHODS]:
+            module = self.program.module_of(call)
+            function = module.nodes[module.nodes[call & MASK][1]]
+            if function[0] == "attr":
+                made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
+                for name in sorted(made & _SAVING.keys()):
+                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
+                        yield Sink(call, source)
+
+    def _is_of_others(self, call: int) -> bool:
+        """Whether a method is no function of the project, which takes what it likes and writes by a call of its own."""
+        module = self.program.module_of(call)
+        self.program.ask(("to", call))
+        return module.nodes[module.nodes[call & MASK][1]][0] == "attr" and not self.program.targets_of.get(call)
+
+    def _opened(self, key: int) -> int:
+        """The path of a file that ``open`` opened; else the expression itself."""
+        module = self.program.module_of(key)
+        row = module.plain(key & MASK)
+        if row[0] == "enter":
+            row = module.plain(row[1])
+        if row[0] == "call" and module.last_name(row[1]) in ("open", "File"):
+            function = module.nodes[row[1]]
+            if row[2] and module.last_name(row[1]) == "open" and function[0] == "attr" and self._is_path(module, function[1]):
+                return module.base | function[1]
+            return module.base | row[2][0] if row[2] else key
+        return key
+
+    def _copied(self, written: list[Sink]) -> Iterator[Sink]:
+        """The copies and moves of files that a sink writes under a fixed name."""
+        for call, source, target in self._copies():
+            if any(self._is_written(source, one) for one in written):
+                yield Sink(call, target, source)
+
+    def _copies(self) -> Iterator[tuple[int, int, int]]:
+        for call, name in self.ask.calls_of(COPIES):
+            source = self.ask.argument(call, "src", 0).sources[:1]
+            target = self.ask.argument(call, *COPIES[name]).sources[:1]
+            if source and target:
+                yield call, source[0], target[0]
+        for name in _PATHS_METHODS:
+            for call in self.program.calls.get(name, ())[:_MOST_METHODS]:
+                module = self.program.module_of(call)
+                row = module.nodes[call & MASK]
+                function = module.nodes[row[1]]
+                # A text's `replace` takes two.
+                if function[0] == "attr" and len(row[2]) == 1 and not row[3] and self._is_path(module, function[1]):
+                    yield call, module.base | function[1], module.base | row[2][0]
+
+    def _is_path(self, module: Module, number: int) -> bool:
+        """Whether an expression is a `pathlib.Path`, as what made it tells."""
+        row = module.plain(number)
+        for _ in range(_STEPS):
+            if row[0] != "op" or row[1] != "Div":
+                break
+            row = module.plain(row[2])
+        if row[0] == "op":
+            return True
+        name = module.last_name(row[1]) if row[0] == "call" else ""
+        return name in ("Path", "PurePath", "with_suffix", "with_name") or any(
+            fields[1].startswith("pathlib.") for fields in self.program.atoms.kinds(self.program.ask(module.base | number), "o")
+        )
+
+    def _is_written(self, source: int, sink: Sink) -> bool:
+        """Whether a file that is copied is one that a sink of the same program writes: by its name, or by the variable that holds it."""
+        module, home = self.program.module_of(source), self.program.module_of(sink.call)
+        if home.index not in self.program.together.programs_of(module):
+            return False
+        if home is module and behind_paths(module, source & MASK) == behind_paths(module, sink.path & MASK):
+            return True
+        names, written = (_named(self.patterns.of(one)) for one in (source, sink.path))
+        return bool(names) and bool(written) and may_meet(names, written)
+
+
+def behind_paths(module: Module, number: int) -> int:
+    """An expression without what only makes a path of it."""
+    for _ in range(_STEPS):
+        row = module.nodes[number]
+        if row[0] == "copy":
+            number = row[1]
+        elif row[0] == "call" and len(row[2]) == 1 and not row[3] and module.last_name(row[1]) in OF_PATHS:
+            number = row[2][0]
+        else:
+            break
+    return number
+
+
+def _named(patterns: frozenset[str]) -> list[str]:
+    """The patterns whose last component is known."""
+    return [one for one in patterns if "*" not in one.rpartition("/")[2]]

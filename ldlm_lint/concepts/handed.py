@@ -1,0 +1,46 @@
+"""What callers hand in for a parameter, wherever they call from: for questions that are asked of a few functions only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.program.calls import UNKNOWN
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
+
+
+def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int]]:
+    """The known calls (keys) of a function with the expressions that they give for a parameter.
+
+    Methods of any object are looked through as well: ``model.save(step)`` calls that of the class that a registry gave.
+    """
+    found = []
+    for edge in _edges(program, function):
+        node = None if edge & 3 == UNKNOWN else program.argument_node(edge >> 2, function, edge & 3, name)
+        if node is not None:
+            found.append((edge >> 2, node))
+    return found
+
+
+def callers_of(program: Program, function: int) -> list[int]:
+    """The known calls (keys) of a function, those of a method on any object among them."""
+    return list(dict.fromkeys(edge >> 2 for edge in _edges(program, function)))
+
+
+def _edges(program: Program, function: int) -> list[int]:
+    program.ask(("callers", function))
+    for call in program.calls_on_objects(function):
+        program.ask(("to", call))
+    return sorted(program.ask(("edges", function)))
+
+
+def behind(program: Program, module: Module, row: Node) -> list[int]:
+    """What a ``param`` or ``free`` row may hold: what callers hand in, what its module binds."""
+    if row[0] == "param":
+        return [node for _, node in handed_in(program, module.base | row[1], row[2])]
+    return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
+
+

@@ -1,0 +1,82 @@
+"""The loops of a training around a call: step loops, and those around a call that leads to one, also above the function that it stands in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.concepts.handed import callers_of
+from ldlm_lint.program.atoms import MASK
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.training import Training
+    from ldlm_lint.program.modules import Module
+
+_MOST = 200
+"""Functions above a call that are looked at."""
+
+
+class LoopAt(NamedTuple):
+    """A loop of a module, by its number."""
+
+    module: Module
+    loop: int
+
+
+class TrainingLoops:
+    """Answers for the calls of a program."""
+
+    def __init__(self, training: Training) -> None:
+        self.program = training.program
+        self.training = training
+
+    def around(self, call: int) -> LoopAt | None:
+        """The nearest loop that trains and runs a call (key)."""
+        todo, seen = [call], {call}
+        while todo and len(seen) < _MOST:
+            one = todo.pop(0)
+            module = self.program.module_of(one)
+            site = module.table.sites[one & MASK]
+            loop = site.loop
+            while loop >= 0:
+                if self._trains(module, module.base | site.scope, loop):
+                    return LoopAt(module, loop)
+                loop = module.table.loops[loop].parent
+            if site.scope:
+                above = [caller for caller in callers_of(self.program, module.base | site.scope) if caller not in seen]
+                seen.update(above)
+                todo += above
+        return None
+
+    def _trains(self, module: Module, function: int, loop: int) -> bool:
+        """Whether a step stands in a loop, or a call that leads to one."""
+        if any(step is not None and self._is_within(module, step, loop) for step in self.training.steps.get(function, ())):
+            return True
+        calls = (one for one in module.scopes[function & MASK].calls if self._is_within(module, module.table.sites[one].loop, loop))
+        return any(not self._leading.isdisjoint(self._targets(module.base | one)) for one in calls)
+
+    def _targets(self, call: int) -> set[int]:
+        self.program.ask(("to", call))
+        return self.program.targets_of.get(call, set())
+
+    @staticmethod
+    def _is_within(module: Module, inner: int, outer: int) -> bool:
+        while inner >= 0:
+            if inner == outer:
+                return True
+            inner = module.table.loops[inner].parent
+        return False
+
+    @cached_property
+    def _leading(self) -> set[int]:
+        """The functions that lead to a step."""
+        found = set(self.training.steps)
+        todo = sorted(found)
+        while todo and len(found) < _MOST * 10:
+            function = todo.pop()
+            for call in callers_of(self.program, function) if function & MASK else ():
+                above = self.program.function_of(call)
+                if above not in found:
+                    found.add(above)
+                    todo.append(above)
+        return found

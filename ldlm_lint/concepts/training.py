@@ -302,18 +302,16 @@ class Training:
         return is_own and owner is not None and self.program.is_module(owner)
 
     def _reach_all(self) -> None:
-        program = self.program
         while True:
-            for key in self._reach():
-                program.get(key)
-            if not program.settle():
+            asked = self._reach()
+            if not self.program.settle() and not asked:
                 break
 
-    def _reach(self) -> list[tuple[str, int]]:
-        """Go forward from the steps over calls; gives the calls of which it is not known yet where they go."""
+    def _reach(self) -> bool:
+        """Go forward from the steps over calls; whether it was asked of any call for the first time where it goes."""
         program = self.program
         self.reached, self.reached_by = {}, {}
-        unknown: list[tuple[str, int]] = []
+        asked = False
         todo: list[tuple[int, frozenset[int | None]]] = [(one, frozenset(loops)) for one, loops in self.steps.items()]
         while todo:
             function, loops = todo.pop()
@@ -322,18 +320,27 @@ class Training:
                 continue
             loops = self.reached[function] = (old or frozenset()) | loops
             module = program.module_of(function)
-            for call in module.scopes[function & MASK].calls:
+            for call in self._running(module, function, loops):
                 key = module.base | call
-                if not self.runs(module, call, function, loops):
-                    continue
                 if ("to", key) not in program.values:
-                    unknown.append(("to", key))
-                    continue
+                    asked = True
+                    program.get(("to", key))
                 for target in sorted(program.targets_of.get(key, ())):
                     if self._is_step(target):
                         self.reached_by.setdefault(target, key)
                         todo.append((target, frozenset([None])))
-        return unknown
+        return asked
+
+    def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
+        """The calls of a function that run in each of the steps; most stand under few guards."""
+        passes: dict[int, bool] = {-1: True}
+        for call in module.scopes[function & MASK].calls:
+            site = module.table.sites[call]
+            if self.is_inside(module, site.loop, site.guard, function, loops):
+                if site.guard not in passes:
+                    passes[site.guard] = self.frequency.passes(module, site.guard, function)
+                if passes[site.guard]:
+                    yield call
 
     def _is_step(self, target: int) -> bool:
         """Whether a function that a step calls is part of it: no evaluation, no making of a module."""

@@ -7,6 +7,7 @@ meet parameters: 0 plainly, 1 behind the object of a bound method, 2 from the se
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 
 from ldlm_lint.program.atoms import (
     DEVICE,
@@ -339,6 +340,8 @@ class Calls(Containers):
         """Question ``("to", call)``: take down where a call goes, without a look at its arguments."""
         module = self.module_of(call)
         row = module.nodes[call & MASK]
+        if not self._may_go_somewhere(module, row[1]):
+            return NOTHING
         functions = self.get(module.base | row[1])
         outside = any(one >= FIRST and self.atoms.of[one][0] in ("x", "partial", "d") for one in functions)
         called = module.nodes[row[1]]
@@ -348,3 +351,22 @@ class Calls(Containers):
             for function, bound in self.targets(functions, [])[0]:
                 self.edge(function, call, abs(bound))
         return NOTHING
+
+    def _may_go_somewhere(self, module: Module, function: int) -> bool:
+        """Whether a function expression may be one of the project's, or one of another package that calls those: most methods are of tensors."""
+        row = module.nodes[function]
+        if row[0] != "attr" or row[2] in self._names_of_members:
+            return True
+        while row[0] == "attr":
+            row = module.plain(row[1])
+        return row[0] == "free" or row[0] in ("imp", "impf", "class")
+
+    @cached_property
+    def _names_of_members(self) -> frozenset[str]:
+        """The names that the project gives to members of its modules, classes and objects."""
+        names = {"apply", "module", *self.given, *self.other_writes, *(name for _, name in self.own_writes)}
+        for module in self.live:
+            for scope in module.scopes:
+                if scope.kind != "def":
+                    names.update(scope.bindings, scope.annotations)
+        return frozenset(names)

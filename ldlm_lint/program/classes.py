@@ -77,8 +77,8 @@ class Classes(Records):
 
     def attribute_of_class(self, owner: int, name: str, with_subclasses: bool) -> Value:
         """Question ``("attr", class, name, with subclasses)``: what is bound in the classes or set on their objects."""
-        value = self.get(("field", owner, name))
         is_field = self.is_field(owner, name)
+        value = self.get(("field", owner, name)) if is_field else NOTHING
         for one in self.order(owner):
             body, writes = self._bound_in(one, name)
             for key in (*body, *writes) if not is_field else writes:
@@ -95,7 +95,8 @@ class Classes(Records):
             body, writes = self._bound_in(one, name)
             for key in (*body, *writes) if not is_field else writes:
                 value |= self.get(key)
-            value |= self.get(("field", one, name))
+            if self.is_field(one, name):
+                value |= self.get(("field", one, name))
         return value | self._set_from_outside(owner, name, frozenset([*self.order(owner), *below]))
 
     def _bound_in(self, owner: int, name: str) -> tuple[list[int], list[int]]:

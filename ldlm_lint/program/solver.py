@@ -59,20 +59,21 @@ class Solver(ABC):
 
     def get(self, key: Key) -> Value:
         """The value of a key as far as it is known; whoever asks is asked again when it grows."""
-        if key.__class__ is int and not self.is_symbolic and key >= 0:
-            key = ~key
-        value = self.values.get(key)
-        if value is None:
-            self.values[key] = NOTHING
-            if self._depth < DEPTH:
-                self._depth += 1
-                self._evaluate(key)
-                self._depth -= 1
-                value = self.values[key]
+        values = self.values
+        if key.__class__ is int and key >= 0 and not self.is_symbolic:
+            # What holds no parameter is the same for all callers: it has no closed key of its own, unless it is given one.
+            closed = ~key
+            if closed in values:
+                key = closed
             else:
-                self._pending.append(key)
-                self._queued.add(key)
-                value = NOTHING
+                value = values.get(key)
+                if value is None:
+                    value = self._first(key)
+                if not self.atoms.symbolic.isdisjoint(value):
+                    key = closed
+        value = values.get(key)
+        if value is None:
+            value = self._first(key)
         current = self._current
         if current is not None:
             # Most have one reader: a list for each would take a fifth of the memory.
@@ -85,6 +86,18 @@ class Solver(ABC):
             elif readers != current:
                 self._readers[key] = [readers, current]
         return value
+
+    def _first(self, key: Key) -> Value:
+        """The value of a key that nobody has asked for before."""
+        self.values[key] = NOTHING
+        if self._depth >= DEPTH:
+            self._pending.append(key)
+            self._queued.add(key)
+            return NOTHING
+        self._depth += 1
+        self._evaluate(key)
+        self._depth -= 1
+        return self.values[key]
 
     def closed(self, key: int) -> Value:
         """The closed value of an expression, whatever asks."""
@@ -217,7 +230,7 @@ class Solver(ABC):
     def take(self, target: Key, source: int, *, objects_only: bool = False) -> Value:
         """Let the closed value of an expression, and all that it gains, flow into a key; gives what there is by now."""
         current, self._current = self._current, None
-        value = self.closed(source)
+        value = self.get(~source)
         self._current = current
         self._flows.setdefault(~source, {})[target] = objects_only
         return self.objects(value) if objects_only else value
@@ -228,6 +241,9 @@ class Solver(ABC):
         if old is None:
             old = self.values[key] = NOTHING
             self.requeue(key)
+            if key.__class__ is int and key < 0:
+                # Who has read what all callers share rests on this from now on.
+                self.wake(~key)
         if not value <= old:
             self.values[key] = old | value
             self.wake(key)

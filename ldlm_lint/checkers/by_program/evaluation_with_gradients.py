@@ -125,12 +125,21 @@ def _is_recorded(view: View, module: Module, call: int) -> bool:
         if one.kind == "with" and not _goes_on_recording(view, module, one.test):
             return False
         guard = one.parent
+    if _is_of_a_module(view, module.base | site.scope):
+        # Whoever calls the module decides.
+        return False
     at = site.scope
     while at > 0:
         if any(SPEAKS_OF_GRADIENTS.search(_name_of(module, one)) for one in module.scopes[at].decorators):
             return False
         at = module.scopes[at].parent
     return True
+
+
+def _is_of_a_module(view: View, function: int) -> bool:
+    """Whether a function is a method of a `torch.nn.Module`."""
+    owner = view.program.owner.get(function)
+    return owner is not None and view.program.is_module(owner)
 
 
 def _name_of(module: Module, number: int) -> str:

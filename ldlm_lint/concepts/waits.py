@@ -59,6 +59,7 @@ class Waits:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.program = training.program
+        self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
         """The waits that run in every step, by module and place."""
@@ -267,7 +268,14 @@ class Waits:
             # None compares as Python does, and makes no index.
             return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
         # What is inverted is a mask: of places it would make no places.
-        return BOOLEAN in value or row[:2] == ("un", "Invert")
+        return BOOLEAN in value or row[:2] == ("un", "Invert") or row in self._inverted_in(module)
+
+    def _inverted_in(self, module: Module) -> frozenset[Node]:
+        """What a module inverts somewhere (rows)."""
+        if module.index not in self._inverted:
+            values = (module.plain(row[2]) for row in module.nodes if row[:2] == ("un", "Invert"))
+            self._inverted[module.index] = frozenset(row for row in values if row[0] == "param")
+        return self._inverted[module.index]
 
     def _compares_unknown(self, module: Module, number: int) -> bool:
         """Whether an index compares what nothing is known of; an index into what is on the device, it is no truth value of Python."""

@@ -42,8 +42,11 @@ class WaitExceptions:
         if is_said_to_sync(remark):
             return True
         node = self._node(wait)
-        known = bool(self.view.program.ask(("edges", wait.function)))
-        return node is not None and _is_excepted(node, known)
+        if node is None:
+            return False
+        if not self.view.training.is_certain(wait.function) and in_evaluation(node):
+            return True
+        return _is_excepted(node, bool(self.view.program.ask(("edges", wait.function))))
 
     def _node(self, wait: Wait) -> nodes.NodeNG | None:
         path = self.view.path(wait.module)
@@ -63,7 +66,7 @@ class WaitExceptions:
 def _is_excepted(node: nodes.NodeNG, known: bool) -> bool:
     """``known`` if the program knows who calls the function around: then it knows what its options are, too."""
     function = function_of(node)
-    if is_rare(node) or in_evaluation(node) or is_told_from_tensors(node):
+    if is_rare(node) or is_told_from_tensors(node):
         return True
     if not known and (is_off_by_default(node) or is_never_chosen(node)):
         return True

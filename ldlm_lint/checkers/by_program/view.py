@@ -20,6 +20,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
@@ -90,6 +91,13 @@ class View:
         from ldlm_lint.concepts.measuring import Measuring
 
         return Measuring(self.program)
+
+    @cached_property
+    def host_side(self) -> HostSide:
+        """What surely lies on the host."""
+        from ldlm_lint.concepts.host_side import HostSide
+
+        return HostSide(self.training)
 
     @cached_property
     def training(self) -> Training:

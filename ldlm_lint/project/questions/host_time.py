@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import HOMES, HOST_TENSOR
+from ldlm_lint.program.atoms import HOMES, ON_HOST
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -94,8 +94,10 @@ def _is_on_host(context: Context, finding: Finding) -> bool:
     first, last = (context.view.place_at(module, one) for one in (finding.span.start, finding.span.end))
     program = context.program
     rows = [number for number, place in enumerate(module.table.places) if first <= place < last and not _moves(module, number)]
-    homes = {home for number in rows for home in program.ask(module.base | number) & HOMES}
-    return homes == {HOST_TENSOR}
+    homes = {number: home for number in rows if (home := program.ask(module.base | number) & HOMES)}
+    if set(homes.values()) != {ON_HOST}:
+        return False
+    return all(context.view.host_side.is_on_host(module, number) for number in homes)
 
 
 def _moves(module: Module, number: int) -> bool:

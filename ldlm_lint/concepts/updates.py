@@ -30,15 +30,24 @@ class Updates:
         return {program.function_of(call) for name, call in named if self._updates(name, call)}
 
     def _updates(self, name: str, call: int) -> bool:
-        """Whether a call of such a name may update: an optimizer's step takes a closure at most, a progress bar is of Python."""
+        """Whether a call of such a name may update: a step takes a closure at most, and a progress bar is of Python."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         function = module.nodes[row[1]]
         if function[0] != "attr" or name not in ("step", "update"):
             return True
         if name == "step":
-            return len(row[2]) < 2
+            return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, function[1])
         return self.program.ask(module.base | function[1]) != OF_PYTHON
+
+    @staticmethod
+    def _is_made_for(module: Module, call: int, receiver: int) -> bool:
+        """Whether an optimizer is made anew in the round of the loop that it steps in: what it changes is an input of that round."""
+        site = module.table.sites[call]
+        row = module.plain(receiver)
+        if row[0] != "call" or site.loop < 0:
+            return False
+        return any(module.nodes[one] is row and other.loop == site.loop for one, other in module.table.sites.items() if other.scope == site.scope)
 
     def reads_gradients(self, functions: Iterable[int]) -> bool:
         """Whether the files of functions read gradients, as those that change parameters by hand do."""

@@ -32,7 +32,7 @@ from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
-_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
+_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
@@ -250,7 +250,8 @@ class Waits:
         for one in (row[2],) if key[0] != "seq" else key[2]:
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
-                return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""
+                filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
+                return "mask" if DEVICE in filled or _GIVEN <= filled else ""
             inner = module.nodes[one]
             if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
                 return "slice"

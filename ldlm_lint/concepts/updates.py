@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK, OF_PYTHON
 from ldlm_lint.program.modules import Module
+
+_WRAPS = ("Parameter", "Variable")
+_MOST = 10
 
 
 class Updates:
@@ -37,17 +41,27 @@ class Updates:
         if function[0] != "attr" or name not in ("step", "update"):
             return True
         if name == "step":
-            return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, function[1])
+            made = module.plain(function[1])
+            return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, made) and not self._steps_inputs(module, made)
         return self.program.ask(module.base | function[1]) != OF_PYTHON
 
     @staticmethod
-    def _is_made_for(module: Module, call: int, receiver: int) -> bool:
+    def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
         """Whether an optimizer is made anew in the round of the loop that it steps in: what it changes is an input of that round."""
         site = module.table.sites[call]
-        row = module.plain(receiver)
-        if row[0] != "call" or site.loop < 0:
+        if optimizer[0] != "call" or site.loop < 0:
             return False
-        return any(module.nodes[one] is row and other.loop == site.loop for one, other in module.table.sites.items() if other.scope == site.scope)
+        return any(module.nodes[one] is optimizer and other.loop == site.loop for one, other in module.table.sites.items() if other.scope == site.scope)
+
+    def _steps_inputs(self, module: Module, optimizer: Node) -> bool:
+        """Whether an optimizer is given only what its function was given: ``Adam([image.detach().requires_grad_()])``."""
+        if optimizer[0] != "call" or not optimizer[2]:
+            return False
+        steps = module.plain(optimizer[2][0])
+        names = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | optimizer[1]), "x")]
+        if steps[0] != "seq" or not steps[2] or not names or not all(name.startswith("torch.optim.") for name in names):
+            return False
+        return all(_is_given(module, one) for one in steps[2])
 
     def reads_gradients(self, functions: Iterable[int]) -> bool:
         """Whether the files of functions read gradients, as those that change parameters by hand do."""
@@ -76,6 +90,18 @@ class Updates:
             elif row[0] in ("phi", "copy"):
                 todo += row[1] if row[0] == "phi" else [row[1]]
         return False
+
+
+def _is_given(module: Module, number: int) -> bool:
+    """Whether an expression is a parameter of its function, or made of one by methods and by what marks it as trained."""
+    row = module.plain(number)
+    for _ in range(_MOST):
+        if row[0] != "call":
+            break
+        function = module.nodes[row[1]]
+        wraps = module.last_name(row[1]) in _WRAPS and bool(row[2])
+        row = module.plain(row[2][0]) if wraps else module.plain(function[1]) if function[0] == "attr" else ("",)
+    return row[0] == "param"
 
 
 def _changes(name: str) -> bool:

@@ -251,7 +251,7 @@ class Waits:
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
                 filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
-                return "mask" if DEVICE in filled or _GIVEN <= filled else ""
+                return "mask" if DEVICE in filled or filled >= _GIVEN else ""
             inner = module.nodes[one]
             if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
                 return "slice"

@@ -106,7 +106,8 @@ def _is_given(module: Module, number: int) -> bool:
 
 def _changes(name: str) -> bool:
     """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
-    return "step" in name or "optimi" in name or name == "update"
+    words = name.strip("_").split("_")
+    return "step" in (words[0], words[-1]) or "optimi" in name or name == "update"
 
 
 __all__ = ["Updates"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK, OF_PYTHON
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 
 _WRAPS = ("Parameter", "Variable")
@@ -34,16 +34,14 @@ class Updates:
         return {program.function_of(call) for name, call in named if self._updates(name, call)}
 
     def _updates(self, name: str, call: int) -> bool:
-        """Whether a call of such a name may update: a step takes a closure at most, and a progress bar is of Python."""
+        """Whether a call of such a name may update: a step of an optimizer takes a closure at most."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         function = module.nodes[row[1]]
-        if function[0] != "attr" or name not in ("step", "update"):
+        if function[0] != "attr" or name != "step":
             return True
-        if name == "step":
-            made = module.plain(function[1])
-            return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, made) and not self._steps_inputs(module, made)
-        return self.program.ask(module.base | function[1]) != OF_PYTHON
+        made = module.plain(function[1])
+        return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, made) and not self._steps_inputs(module, made)
 
     @staticmethod
     def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
@@ -107,7 +105,7 @@ def _is_given(module: Module, number: int) -> bool:
 def _changes(name: str) -> bool:
     """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
     words = name.strip("_").split("_")
-    return "step" in (words[0], words[-1]) or "optimi" in name or name == "update"
+    return "step" in (words[0], words[-1]) or "optimi" in name
 
 
 __all__ = ["Updates"]

@@ -19,6 +19,7 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.measuring import Measuring
@@ -91,6 +92,13 @@ class View:
         from ldlm_lint.concepts.measuring import Measuring
 
         return Measuring(self.program)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What the ranks have agreed on."""
+        from ldlm_lint.concepts.agreement import Agreement
+
+        return Agreement(self.program)
 
     @cached_property
     def host_side(self) -> HostSide:

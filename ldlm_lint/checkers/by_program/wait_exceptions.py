@@ -36,7 +36,7 @@ class WaitExceptions:
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
         remark = remark_at(self.view.source(wait.module), span.start, span.end)
-        if is_said_to_sync(remark):
+        if is_said_to_sync(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
             return True
         node = self._node(wait)
         if node is None:

@@ -49,7 +49,8 @@ class Updates:
         site = module.table.sites[call]
         if optimizer[0] != "call" or site.loop < 0:
             return False
-        return any(module.nodes[one] is optimizer and other.loop == site.loop for one, other in module.table.sites.items() if other.scope == site.scope)
+        calls = module.scopes[site.scope].calls
+        return any(module.nodes[one] is optimizer and module.table.sites[one].loop == site.loop for one in calls)
 
     def _steps_inputs(self, module: Module, optimizer: Node) -> bool:
         """Whether an optimizer is given only what its function was given: ``Adam([image.detach().requires_grad_()])``."""

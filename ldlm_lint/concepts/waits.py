@@ -83,7 +83,7 @@ class Waits:
             for event in scope.events:
                 if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
                     what = self._of_event(module, event)
-                    if what and not (what == "format" and self._is_told_apart(module, event[3])):
+                    if what and not self._comes_rarely(module, event, what, function):
                         yield Wait(module, event[4], 0, what, function, event[1])
 
     def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
@@ -91,6 +91,11 @@ class Waits:
         return training.is_inside(module, event[2], event[3], function, loops) and training.frequency.passes(
             module, event[3], function
         )
+
+    def _comes_rarely(self, module: Module, event: Event, what: str, function: int) -> bool:
+        if what == "format":
+            return self._is_told_apart(module, event[3])
+        return what == "test" and self.training.frequency.restarts.settles(module, event[1], function)
 
     def _is_told_apart(self, module: Module, guard: int) -> bool:
         """Whether something stands under a condition on the device: what is shown there is shown now and then."""

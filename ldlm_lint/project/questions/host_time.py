@@ -46,7 +46,7 @@ _EMPTIES = lazily(r"torch\.\w+\.empty_cache$")
 def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:
     """The subject holds a function, the lines of the loops around, and what is a step: a loop, or the function (0)."""
     path = finding.span.path
-    if _is_beside_steps(context, finding) or _is_on_host(context, finding) or _is_agreed(context, finding):
+    if _is_beside_steps(context, finding) or _is_on_host(context, finding) or _is_settled(context, finding):
         return Verdict(False)
     scope, _, rest = place.partition("|")
     lines, _, itself = rest.partition("|")
@@ -100,15 +100,16 @@ def _is_on_host(context: Context, finding: Finding) -> bool:
     return all(context.view.host_side.is_on_host(module, number) for number in homes)
 
 
-def _is_agreed(context: Context, finding: Finding) -> bool:
-    """Whether a finding is about a value that the ranks have just agreed on, and that decides what all of them do."""
+def _is_settled(context: Context, finding: Finding) -> bool:
+    """Whether a finding is about a value that the ranks have just agreed on, or that is asked for until it has come once."""
     module = context.view.module(finding.span.path)
     if module is None:
         return False
     first, last = (context.view.place_at(module, one) for one in (finding.span.start, finding.span.end))
     function = context.view.function_at(module, first)
     rows = [number for number, place in enumerate(module.table.places) if first <= place < last]
-    return any(context.view.agreement.decides(module, number, function) for number in rows)
+    restarts = context.view.training.frequency.restarts
+    return any(context.view.agreement.decides(module, one, function) or restarts.settles(module, one, function) for one in rows)
 
 
 def _moves(module: Module, number: int) -> bool:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.fitted_inputs import fits_inputs
 from ldlm_lint.checkers.host_batches import trains_on_host
 from ldlm_lint.checkers.host_time_calls import formatted, is_made_an_array, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
@@ -76,7 +75,6 @@ class Syncs:
         self._module = module
         # What a call tests is asked only where a test by such a name may be meant.
         self._tests = any(name in text for name in (b"isnan", b"isinf", b"isfinite"))
-        self._optimizes = b"optim" in text
         self._homes = Homes()
 
     def groups(self) -> list[Group]:
@@ -96,12 +94,9 @@ class Syncs:
                 continue
             for place, branches in self._at(node):
                 chosen = not is_off_by_default(place) and not is_never_chosen(place)
-                wanted = chosen and not is_told_from_tensors(place) and not self._fits_inputs(place)
+                wanted = chosen and not is_told_from_tensors(place)
                 if _repeats(place) and not is_rare(place) and wanted:
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
-
-    def _fits_inputs(self, place: nodes.NodeNG) -> bool:
-        return self._optimizes and fits_inputs(function_of(place))
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:
         """Whether a place formats a value, tests a predicate, or calls something that reads or converts."""

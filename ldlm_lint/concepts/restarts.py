@@ -20,6 +20,7 @@ class Restarts:
     def __init__(self) -> None:
         self._bound: dict[int, dict[int, list[int]]] = {}
         self._known: dict[int, bool] = {}
+        self._flags: dict[int, dict[int, list[tuple[int, list[int]]]]] = {}
 
     def of(self, module: Module, test: int, guard: int, function: int) -> bool:
         """Whether a comparison in a test reads what its own branch sets for the next round of a loop."""
@@ -35,6 +36,38 @@ class Restarts:
             return False
         bound = self._bound_in(module, function)
         return any(_is_under(module, at, guard) for number in carried for at in bound.get(number, ()))
+
+    def settles(self, module: Module, number: int, function: int) -> bool:
+        """Whether a part of a test is asked only until its own branch sets the flag before it: ``if full or not queue.all(): full = True``."""
+        for test, flags in self._behind_flags(module).get(number, ()):
+            guards = [at for at, guard in enumerate(module.table.guards) if guard.test == test and guard.holds is True]
+            if any(self._sets(module, flag, guard, function) for flag in flags for guard in guards):
+                return True
+        return False
+
+    def _sets(self, module: Module, flag: int, guard: int, function: int) -> bool:
+        """Whether a branch sets a flag to True."""
+        row = module.nodes[flag]
+        if row[0] == "attr":
+            begins = module.table.guards[guard].place
+            writes = module.scopes[function & MASK].writes
+            return any(name == row[2] and module.nodes[value] == ("const", True) and place > begins for _, name, value, place in writes)
+        bound = self._bound_in(module, function)
+        carried = (one for one in _carried(module, flag) if module.nodes[one] == ("const", True))
+        return any(_is_under(module, at, guard) for one in carried for at in bound.get(one, ()))
+
+    def _behind_flags(self, module: Module) -> dict[int, list[tuple[int, list[int]]]]:
+        """The parts of each ``or`` by their rows, with the test and the parts before."""
+        if module.index not in self._flags:
+            found: dict[int, list[tuple[int, list[int]]]] = {}
+            for number, row in enumerate(module.nodes):
+                if row[0] == "bool" and row[1] == "Or":
+                    for at, part in enumerate(row[2][1:], 1):
+                        inner = module.nodes[part][1] if module.nodes[part][0] == "not" else part
+                        for one in {part, inner}:
+                            found.setdefault(one, []).append((number, list(row[2][:at])))
+            self._flags[module.index] = found
+        return self._flags[module.index]
 
     def _bound_in(self, module: Module, function: int) -> dict[int, list[int]]:
         """The guards under which the values of a function's names are bound, by their nodes."""

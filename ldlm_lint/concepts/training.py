@@ -46,6 +46,8 @@ class Training:
         """What runs in a step: of each function the loops, or None for all of it."""
         self.reached_by: dict[int, int] = {}
         """The call by which a function is first reached."""
+        self.leads: set[int] = set()
+        """Functions that lead to a backward pass of a training."""
         self.differentiates: set[int] = set()
         """Functions that lead to a backward pass whose gradients nothing is updated by."""
         self.evaluates: set[int] = set()
@@ -85,6 +87,7 @@ class Training:
             if not (functions & updates.functions or updates.reads_gradients(functions)):
                 self.differentiates |= functions
             else:
+                self.leads |= functions
                 for function, loops in steps.items():
                     self.steps[function] |= loops
                 for place, found in gates.items():
@@ -170,7 +173,31 @@ class Training:
         if ("callers", function) in program.values:
             program.requeue(("callers", function))
         program.ask(("callers", function))
-        return [edge >> 2 for edge in sorted(program.ask(("edges", function)))]
+        known = [edge >> 2 for edge in sorted(program.ask(("edges", function)))]
+        return known or self._given_to(function)
+
+    def _given_to(self, function: int) -> list[int]:
+        """The calls of functions of the program that are given a function and call it: ``timed(step)``."""
+        program, module = self.program, self.program.module_of(function)
+        return [
+            module.base | call
+            for call in module.table.sites
+            if any(module.plain(one) == ("def", function & MASK) for one in module.nodes[call][2])
+            and any(function in program.targets_of[inner] for inner in self._call_parameters(module.base | call))
+        ]
+
+    def _call_parameters(self, call: int) -> list[int]:
+        """The calls of a parameter in the functions that a call goes to."""
+        program = self.program
+        program.ask(("to", call))
+        found = []
+        for target in sorted(program.targets_of.get(call, ())):
+            home = program.module_of(target)
+            inner = (one for one in home.scopes[target & MASK].calls if home.plain(home.nodes[one][1])[0] == "param")
+            found += [home.base | one for one in inner]
+        for one in found:
+            program.ask(("to", one))
+        return found
 
     def _gate(self, module: Module, guard: int) -> int:
         """The outermost interval that something stands under, -1 for none."""
@@ -325,7 +352,7 @@ class Training:
                 if ("to", key) not in program.values:
                     asked = True
                     program.get(("to", key))
-                for target in sorted(program.targets_of.get(key, ())):
+                for target in self._followed(key):
                     if self._is_step(target):
                         self.reached_by.setdefault(target, key)
                         todo.append((target, frozenset([None])))
@@ -341,6 +368,27 @@ class Training:
                     passes[site.guard] = self.frequency.passes(module, site.guard, function)
                 if passes[site.guard]:
                     yield call
+
+    def _followed(self, call: int) -> list[int]:
+        """Where a call of a step leads; the call that leads to the backward pass, only where that is.
+
+        An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
+        """
+        targets = self.program.targets_of.get(call, set())
+        if call in self.frequency.leading and targets & self.leads:
+            targets = targets & self.leads
+        return sorted(targets)
+
+    def is_certain(self, function: int) -> bool:
+        """Whether a step surely leads to a function: each call on the way goes to one function alone."""
+        seen: set[int] = set()
+        while function not in self.steps and function in self.reached_by and function not in seen:
+            seen.add(function)
+            call = self.reached_by[function]
+            if len(self.program.targets_of.get(call, ())) != 1:
+                return False
+            function = self.program.function_of(call)
+        return function in self.steps
 
     def _is_step(self, target: int) -> bool:
         """Whether a function that a step calls is part of it: no evaluation, no making of a module."""

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK, OF_PYTHON
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+
+_WRAPS = ("Parameter", "Variable")
+_MOST = 10
 
 
 class Updates:
@@ -30,15 +34,33 @@ class Updates:
         return {program.function_of(call) for name, call in named if self._updates(name, call)}
 
     def _updates(self, name: str, call: int) -> bool:
-        """Whether a call of such a name may update: an optimizer's step takes a closure at most, a progress bar is of Python."""
+        """Whether a call of such a name may update: a step of an optimizer takes a closure at most."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         function = module.nodes[row[1]]
-        if function[0] != "attr" or name not in ("step", "update"):
+        if function[0] != "attr" or name != "step":
             return True
-        if name == "step":
-            return len(row[2]) < 2
-        return self.program.ask(module.base | function[1]) != OF_PYTHON
+        made = module.plain(function[1])
+        return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, made) and not self._steps_inputs(module, made)
+
+    @staticmethod
+    def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
+        """Whether an optimizer is made anew in the round of the loop that it steps in: what it changes is an input of that round."""
+        site = module.table.sites[call]
+        if optimizer[0] != "call" or site.loop < 0:
+            return False
+        calls = module.scopes[site.scope].calls
+        return any(module.nodes[one] is optimizer and module.table.sites[one].loop == site.loop for one in calls)
+
+    def _steps_inputs(self, module: Module, optimizer: Node) -> bool:
+        """Whether an optimizer is given only what its function was given: ``Adam([image.detach().requires_grad_()])``."""
+        if optimizer[0] != "call" or not optimizer[2]:
+            return False
+        steps = module.plain(optimizer[2][0])
+        names = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | optimizer[1]), "x")]
+        if steps[0] != "seq" or not steps[2] or not names or not all(name.startswith("torch.optim.") for name in names):
+            return False
+        return all(_is_given(module, one) for one in steps[2])
 
     def reads_gradients(self, functions: Iterable[int]) -> bool:
         """Whether the files of functions read gradients, as those that change parameters by hand do."""
@@ -69,9 +91,22 @@ class Updates:
         return False
 
 
+def _is_given(module: Module, number: int) -> bool:
+    """Whether an expression is a parameter of its function, or made of one by methods and by what marks it as trained."""
+    row = module.plain(number)
+    for _ in range(_MOST):
+        if row[0] != "call":
+            break
+        function = module.nodes[row[1]]
+        wraps = module.last_name(row[1]) in _WRAPS and bool(row[2])
+        row = module.plain(row[2][0]) if wraps else module.plain(function[1]) if function[0] == "attr" else ("",)
+    return row[0] == "param"
+
+
 def _changes(name: str) -> bool:
     """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
-    return "step" in name or "optimi" in name or name == "update"
+    words = name.strip("_").split("_")
+    return "step" in (words[0], words[-1]) or "optimi" in name
 
 
 __all__ = ["Updates"]

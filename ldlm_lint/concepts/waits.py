@@ -32,7 +32,7 @@ from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
-_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
+_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
@@ -59,6 +59,7 @@ class Waits:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.program = training.program
+        self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
         """The waits that run in every step, by module and place."""
@@ -82,7 +83,7 @@ class Waits:
             for event in scope.events:
                 if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
                     what = self._of_event(module, event)
-                    if what and not (what == "format" and self._is_told_apart(module, event[3])):
+                    if what and not self._comes_rarely(module, event, what, function):
                         yield Wait(module, event[4], 0, what, function, event[1])
 
     def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
@@ -90,6 +91,11 @@ class Waits:
         return training.is_inside(module, event[2], event[3], function, loops) and training.frequency.passes(
             module, event[3], function
         )
+
+    def _comes_rarely(self, module: Module, event: Event, what: str, function: int) -> bool:
+        if what == "format":
+            return self._is_told_apart(module, event[3])
+        return what == "test" and self.training.frequency.restarts.settles(module, event[1], function)
 
     def _is_told_apart(self, module: Module, guard: int) -> bool:
         """Whether something stands under a condition on the device: what is shown there is shown now and then."""
@@ -249,7 +255,8 @@ class Waits:
         for one in (row[2],) if key[0] != "seq" else key[2]:
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
-                return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""
+                filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
+                return "mask" if DEVICE in filled or filled >= _GIVEN else ""
             inner = module.nodes[one]
             if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
                 return "slice"
@@ -267,7 +274,14 @@ class Waits:
             # None compares as Python does, and makes no index.
             return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
         # What is inverted is a mask: of places it would make no places.
-        return BOOLEAN in value or row[:2] == ("un", "Invert")
+        return BOOLEAN in value or row[:2] == ("un", "Invert") or row in self._inverted_in(module)
+
+    def _inverted_in(self, module: Module) -> frozenset[Node]:
+        """What a module inverts somewhere (rows)."""
+        if module.index not in self._inverted:
+            values = (module.plain(row[2]) for row in module.nodes if row[:2] == ("un", "Invert"))
+            self._inverted[module.index] = frozenset(row for row in values if row[0] == "param")
+        return self._inverted[module.index]
 
     def _compares_unknown(self, module: Module, number: int) -> bool:
         """Whether an index compares what nothing is known of; an index into what is on the device, it is no truth value of Python."""

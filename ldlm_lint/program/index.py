@@ -9,6 +9,9 @@ from ldlm_lint.program.modules import Module, Modules
 from ldlm_lint.program.processes import add_processes
 from ldlm_lint.program.solver import Solver
 
+TIMM = "timm.create_model"
+"""The registry that `timm` keeps of the functions that its ``register_model`` decorates."""
+
 _SETS = ("register_buffer", "register_parameter", "add_module", "register_module")
 _CHANGES = ("append", "extend", "update", "setdefault", "add", "insert", "appendleft")
 _SAYS_NOTHING = frozenset({"const", "op", "cmp", "fstr", "map", "seq", "none", "comp", "item"})
@@ -113,6 +116,8 @@ class Index(Solver):
                 row = module.nodes[row[1]]
             if row[0] == "attr" and row[2].startswith("register"):
                 self.registered[module.last_name(row[1])].add(module.base | defined)
+            elif module.last_name(decorator) == "register_model":
+                self.registered[TIMM].add(module.base | defined)
 
     def _index_given(self, module: Module) -> None:
         base, nodes = module.base, module.nodes

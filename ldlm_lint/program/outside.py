@@ -24,6 +24,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
+from ldlm_lint.program.index import TIMM
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.records import OPEN_RECORDS
 from ldlm_lint.vocabulary import tensors
@@ -217,7 +218,21 @@ class Outside(Calls):
         """Whether a device is the host and nothing else."""
         return bool(device) and (device <= frozenset([CPU]) or self.atoms.texts(device) == {"cpu"})
 
+    def _created_by_name(self, given: Given) -> Value:
+        """What `timm.create_model` makes: by the functions of the project that its decorator has registered under such a name."""
+        names = self.atoms.texts(given.args[0]) | self._texts_of_flags(given.args[0]) if given.args else set()
+        patterns = [_pattern(name, "") for name in sorted(names or {"*"})]
+        functions = (one for one in self.get(("registered", TIMM)) if one >= FIRST and self.atoms.of[one][0] == "f")
+        found = frozenset(one for one in functions if any(pattern.match(self._name_of(one)) for pattern in patterns))
+        return self.callvalue(found, given.call, UNKNOWN)
+
+    def _name_of(self, function: int) -> str:
+        key = self.atoms.of[function][1]
+        return self.module_of(key).scopes[key & MASK].name
+
     def _of_packages(self, name: str, top: str, last: str, given: Given) -> Value:
+        if top == "timm" and last == "create_model":
+            return self._made(name, given) | self._created_by_name(given)
         registries = self._registries(last, given)
         if registries:
             value: set[int] = set()

@@ -19,7 +19,9 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
@@ -108,6 +110,20 @@ class View:
         from ldlm_lint.concepts.measuring import Measuring
 
         return Measuring(self.program)
+
+    @cached_property
+    def agreement(self) -> Agreement:
+        """What the ranks have agreed on."""
+        from ldlm_lint.concepts.agreement import Agreement
+
+        return Agreement(self.program)
+
+    @cached_property
+    def host_side(self) -> HostSide:
+        """What surely lies on the host."""
+        from ldlm_lint.concepts.host_side import HostSide
+
+        return HostSide(self.training)
 
     @cached_property
     def training(self) -> Training:

@@ -9,17 +9,14 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.fitted_inputs import fits_inputs
 from ldlm_lint.checkers.host_batches import trains_on_host
 from ldlm_lint.checkers.host_time_calls import root_name
 from ldlm_lint.checkers.host_time_known import is_said_to_sync
 from ldlm_lint.checkers.host_time_needs import is_needed
-from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
 from ldlm_lint.python.host_names import READS
-from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.type_tests import is_told_from_tensors, may_be_array
@@ -39,11 +36,14 @@ class WaitExceptions:
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
         remark = remark_at(self.view.source(wait.module), span.start, span.end)
-        if is_said_to_sync(remark):
+        if is_said_to_sync(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
             return True
         node = self._node(wait)
-        known = bool(self.view.program.ask(("edges", wait.function)))
-        return node is not None and _is_excepted(node, known)
+        if node is None:
+            return False
+        if not self.view.training.is_certain(wait.function) and in_evaluation(node):
+            return True
+        return _is_excepted(node)
 
     def _node(self, wait: Wait) -> nodes.NodeNG | None:
         path = self.view.path(wait.module)
@@ -60,14 +60,8 @@ class WaitExceptions:
         return next(iter(same or begun), None)
 
 
-def _is_excepted(node: nodes.NodeNG, known: bool) -> bool:
-    """``known`` if the program knows who calls the function around: then it knows what its options are, too."""
-    function = function_of(node)
-    if is_rare(node) or in_evaluation(node) or is_told_from_tensors(node):
-        return True
-    if not known and (is_off_by_default(node) or is_never_chosen(node)):
-        return True
-    if trains_on_host(function) or fits_inputs(function):
+def _is_excepted(node: nodes.NodeNG) -> bool:
+    if is_rare(node) or is_told_from_tensors(node) or trains_on_host(function_of(node)):
         return True
     if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute) and node.func.attrname in READS | {"to"}:
         return is_needed(node) or may_be_array(node, root_name(node.func.expr))

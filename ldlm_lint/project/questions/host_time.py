@@ -7,6 +7,8 @@ from collections.abc import Collection
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import HOMES, ON_HOST
+from ldlm_lint.program.modules import Module
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
@@ -44,7 +46,7 @@ _EMPTIES = lazily(r"torch\.\w+\.empty_cache$")
 def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:
     """The subject holds a function, the lines of the loops around, and what is a step: a loop, or the function (0)."""
     path = finding.span.path
-    if _is_beside_steps(context, finding):
+    if _is_beside_steps(context, finding) or _is_on_host(context, finding) or _is_settled(context, finding):
         return Verdict(False)
     scope, _, rest = place.partition("|")
     lines, _, itself = rest.partition("|")
@@ -82,6 +84,38 @@ def _is_beside_steps(context: Context, finding: Finding) -> bool:
     if None in steps:
         return False
     return steps.isdisjoint(context.view.loops_at(module, function, place))
+
+
+def _is_on_host(context: Context, finding: Finding) -> bool:
+    """Whether all tensors in an expression are known to be on the host, such as those of a batch before it is moved."""
+    module = context.view.module(finding.span.path)
+    if module is None:
+        return False
+    first, last = (context.view.place_at(module, one) for one in (finding.span.start, finding.span.end))
+    program = context.program
+    rows = [number for number, place in enumerate(module.table.places) if first <= place < last and not _moves(module, number)]
+    homes = {number: home for number in rows if (home := program.ask(module.base | number) & HOMES)}
+    if set(homes.values()) != {ON_HOST}:
+        return False
+    return all(context.view.host_side.is_on_host(module, number) for number in homes)
+
+
+def _is_settled(context: Context, finding: Finding) -> bool:
+    """Whether a finding is about a value that the ranks have just agreed on, or that is asked for until it has come once."""
+    module = context.view.module(finding.span.path)
+    if module is None:
+        return False
+    first, last = (context.view.place_at(module, one) for one in (finding.span.start, finding.span.end))
+    function = context.view.function_at(module, first)
+    rows = [number for number, place in enumerate(module.table.places) if first <= place < last]
+    restarts = context.view.training.frequency.restarts
+    return any(context.view.agreement.decides(module, one, function) or restarts.settles(module, one, function) for one in rows)
+
+
+def _moves(module: Module, number: int) -> bool:
+    """Whether a row moves a tensor: where it is afterwards says nothing of before."""
+    row = module.nodes[number]
+    return row[0] == "call" and module.last_name(row[1]) in ("cpu", "to", "type", "numpy")
 
 
 def _stands_in_no_measured_section(context: Context, finding: Finding, position: str) -> Verdict:

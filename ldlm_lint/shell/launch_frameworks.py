@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,6 +25,7 @@ _LLAMA_FACTORY = "llamafactory-cli"
 _TOOLS = (_LLAMA_FACTORY, "trl")
 # In a file it tells the configuration of a model from that of a training; a script that makes its model from nothing takes it.
 _OF_MODELS = frozenset({"model_type"})
+_LONGEST_JSON = 4096
 _OPTION = lazily(r"--[A-Za-z][\w-]*")
 _VARIABLE = lazily(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
 _OPEN = lazily(r"\$[@*]|\$\{[@*]|\$\(")
@@ -87,7 +89,9 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 
 def _section(script: Code, launch: Launch) -> Section | None:
     words = written_words(script, launch)
-    settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
+    given = {one.name: one for one in _given(script, launch)}
+    inner = {one.name: one for setting in given.values() for one in _inside(setting)}
+    settings = {**_switches(words), **inner, **given}
     entry = entry_of(launch)
     known = vocabulary("transformers")
     if not entry or not known.recognises(settings.keys() - _OF_MODELS, 1):
@@ -112,6 +116,20 @@ def _given(script: Code, launch: Launch) -> Iterator[Setting]:
         span = known.span if known is not None else argument.span
         passed = (Related(argument.span, "the value is passed on here"),) if known is not None and known.assignment else ()
         yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known), passed)
+
+
+def _inside(setting: Setting) -> Iterator[Setting]:
+    """The settings inside of a mapping that is given as JSON: ``--gradient_checkpointing_kwargs '{"use_reentrant": true}'``."""
+    text = (setting.text or "").strip()
+    if not text.startswith("{") or len(text) > _LONGEST_JSON:
+        return
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for key, value in found.items():
+        if isinstance(value, (bool, int, float, str)):
+            yield setting._replace(name=f"{setting.name}.{key}", text=str(value).lower() if isinstance(value, bool) else str(value))
 
 
 def _switches(words: Sequence[Word]) -> dict[str, Setting]:

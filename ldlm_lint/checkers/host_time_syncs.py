@@ -17,6 +17,7 @@ from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.agreed import is_agreed
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.off_by_default import is_off_by_default
@@ -79,14 +80,14 @@ class Syncs:
     def _all(self) -> Iterator[Sync]:
         for node in nodes_of(self._module, _PLACES):
             # What is true of a whole statement is true of the places in it, and known sooner than where values live.
-            if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
+            if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or is_agreed(node) or not _repeats(node):
                 continue
             if trains_on_host(function_of(node)):
                 continue
             for place, branches in self._at(node):
                 chosen = not is_off_by_default(place) and not is_never_chosen(place)
                 wanted = chosen and not is_told_from_tensors(place) and not self._fits_inputs(place)
-                if _repeats(place) and not is_rare(place) and wanted:
+                if _repeats(place) and not is_rare(place) and not is_agreed(place) and wanted:
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _fits_inputs(self, place: nodes.NodeNG) -> bool:

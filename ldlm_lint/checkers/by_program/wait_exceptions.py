@@ -18,6 +18,7 @@ from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
+from ldlm_lint.python.agreed import is_agreed
 from ldlm_lint.python.host_names import READS
 from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of
@@ -63,7 +64,7 @@ class WaitExceptions:
 def _is_excepted(node: nodes.NodeNG, known: bool) -> bool:
     """``known`` if the program knows who calls the function around: then it knows what its options are, too."""
     function = function_of(node)
-    if is_rare(node) or in_evaluation(node) or is_told_from_tensors(node):
+    if is_rare(node) or in_evaluation(node) or is_told_from_tensors(node) or is_agreed(node):
         return True
     if not known and (is_off_by_default(node) or is_never_chosen(node)):
         return True

@@ -100,7 +100,7 @@ def _in_module(view: View, scripts: _Scripts, module: Module) -> Iterator[Findin
         row = module.nodes[call]
         if site.loop < 0 or site.scope in seen or not (row[2] or row[3]):
             continue
-        if _is_run(view, module, row[1], loaded) and _is_recorded(view, module, call):
+        if _is_run(view, module, row[1], loaded) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
             name = _NAME.match(view.text(module, site.place, site.end))
             root = name[0] if name is not None else ""
             if root and not is_frozen(root, view.source(module).text):
@@ -114,6 +114,12 @@ def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -
     if row[0] == "attr" and loaded & view.program.ask(module.base | row[1]):
         return False
     return not loaded.isdisjoint(view.program.ask(module.base | function))
+
+
+def _is_of_model(view: View, module: Module, scope: int) -> bool:
+    """Whether a function is a method of a model: who runs that decides whether gradients are recorded."""
+    owner = view.program.owner.get(module.base | scope)
+    return owner is not None and view.program.is_module(owner)
 
 
 def _is_recorded(view: View, module: Module, call: int) -> bool:

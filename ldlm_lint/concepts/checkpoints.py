@@ -288,6 +288,12 @@ class Checkpoints:
         written = self.pattern(series.path)
         return any(not names or _may_meet(names, written) for _, names in removals)
 
+    def is_named_by_removal(self, series: Series, near: frozenset[int]) -> bool:
+        """Whether something in some modules removes files of names that are known, and that a series writes."""
+        written = self.pattern(series.path)
+        removed = (names for call, names in self._removals() if self.program.module_of(call).index in near)
+        return bool(written) and any(_may_meet({one for one in names if posixpath.basename(one).strip("*")}, written) for names in removed)
+
     def _removals(self) -> Iterator[tuple[int, set[str]]]:
         """The calls that remove files, and the names of what they remove; no names where these are not known."""
         for name in _REMOVES:

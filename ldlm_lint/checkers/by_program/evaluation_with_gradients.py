@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -28,11 +29,13 @@ _NAME = lazily(r"[\w.]+")
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The first run, in a loop, of a model whose weights were loaded, in each function of a program that trains nothing."""
+    """The first repeated run of a model whose weights were loaded, in each function of a program that trains nothing."""
     scripts = _Scripts(view)
     for module in view.program.live:
-        if module.index in scripts.predicting:
-            yield from _in_module(view, scripts, module)
+        loaded = scripts.loaded(module)
+        found = list(_runs(view, module, loaded)) if loaded else []
+        if found and scripts.train_nothing(module):
+            yield from (_finding(view, module, call, root) for call, root in found)
 
 
 class _Scripts:
@@ -43,12 +46,33 @@ class _Scripts:
         self.program = view.program
 
     @cached_property
-    def predicting(self) -> frozenset[int]:
-        """The modules that load weights, and that neither train nor belong to a training."""
-        loading = {self.program.module_of(call).index for name in _LOADS for call in self.program.calls.get(name, ())}
-        return frozenset(index for index in loading if self._trains_nothing(self.program.modules.all[index]))
+    def _loading(self) -> dict[int, frozenset[int]]:
+        """The objects whose weights are loaded, by the modules that do so."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for name in _LOADS:
+            for call in self.program.calls.get(name, ()):
+                module = self.program.module_of(call)
+                function = module.nodes[module.nodes[call & MASK][1]]
+                if name == _LOADS[1] and not (function[0] == "attr" and _MODELS.search(module.last_name(function[1]))):
+                    continue
+                receiver = function[1] if function[0] == "attr" and name == _LOADS[0] else call & MASK
+                found[module.index].update(one for one in self.program.ask(module.base | receiver) if one >= FIRST)
+        return {index: frozenset(objects) for index, objects in found.items()}
 
-    def _trains_nothing(self, module: Module) -> bool:
+    def loaded(self, module: Module) -> frozenset[int]:
+        """The objects whose weights a module loads, itself or, in a script that nobody imports, by what it imports."""
+        own = self._loading.get(module.index, frozenset())
+        modules = self.program.modules
+        linked = modules.linked(module) if self._loading and module.index not in self._imported else set()
+        return own.union(*(self._loading.get(index, ()) for index in linked))
+
+    @cached_property
+    def _imported(self) -> frozenset[int]:
+        modules = self.program.modules
+        return frozenset(index for one in self.program.live for index in modules.linked(one))
+
+    def train_nothing(self, module: Module) -> bool:
+        """Whether a module neither trains nor belongs to a training."""
         context, path = self.view.context, self.view.path(module)
         if self._makes_optimizer(module) or not self._differentiating.isdisjoint(self._called_from(module)):
             return False
@@ -79,33 +103,31 @@ class _Scripts:
             found |= self.program.targets_of.get(module.base | call, set())
         return found
 
-    def loaded(self, module: Module) -> frozenset[int]:
-        """The objects whose weights a module loads."""
-        found: set[int] = set()
-        for name in _LOADS:
-            for call in self.program.calls.get(name, ()):
-                if self.program.module_of(call) is module:
-                    function = module.nodes[module.nodes[call & MASK][1]]
-                    if name == _LOADS[1] and not (function[0] == "attr" and _MODELS.search(module.last_name(function[1]))):
-                        continue
-                    receiver = function[1] if function[0] == "attr" and name == _LOADS[0] else call & MASK
-                    found.update(one for one in self.program.ask(module.base | receiver) if one >= FIRST)
-        return frozenset(found)
 
-
-def _in_module(view: View, scripts: _Scripts, module: Module) -> Iterator[Finding]:
-    loaded = scripts.loaded(module)
+def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[int, str]]:
+    """The first run in each function of a module, with what it is called."""
     seen: set[int] = set()
     for call, site in module.table.sites.items():
         row = module.nodes[call]
-        if site.loop < 0 or site.scope in seen or not (row[2] or row[3]):
+        if site.scope in seen or not (row[2] or row[3]) or not _is_run(view, module, row[1], loaded):
             continue
-        if _is_run(view, module, row[1], loaded) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
+        if _is_repeated(view, module, call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
             name = _NAME.match(view.text(module, site.place, site.end))
             root = name[0] if name is not None else ""
             if root and not is_frozen(root, view.source(module).text):
                 seen.add(site.scope)
-                yield _finding(view, module, call, root)
+                yield call, root
+
+
+def _is_repeated(view: View, module: Module, call: int) -> bool:
+    """Whether a call stands in a loop, or a loop calls its function."""
+    site = module.table.sites[call]
+    if site.loop >= 0 or not site.scope:
+        return site.loop >= 0
+    function = module.base | site.scope
+    view.program.ask(("callers", function))
+    above = (edge >> 2 for edge in view.program.ask(("edges", function)))
+    return any(view.program.module_of(one).table.sites[one & MASK].loop >= 0 for one in above)
 
 
 def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -> bool:

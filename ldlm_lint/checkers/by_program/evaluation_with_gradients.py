@@ -1,4 +1,4 @@
-"""evaluation-with-gradients in scripts that predict: they load weights, run the model over a set, and train nothing."""
+"""evaluation-with-gradients in scripts that predict, which load weights and train nothing, and in loops between trainings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.checkers.by_program.calls import dotted_scope
+from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Claim, Finding
@@ -19,7 +20,7 @@ from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS
 from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS
 
 RULE = EVALUATION_WITH_GRADIENTS
-WORDS = (b"load_state_dict", b"from_pretrained")
+WORDS = (b"load_state_dict", b"from_pretrained", b"val", b"test", b"dev")
 _LOADS = ("load_state_dict", "from_pretrained")
 _DIFFERENTIATES = ("backward", "manual_backward", "grad", "set_grad_enabled", "_set_grad_enabled", "requires_grad_")
 """What is called where gradients are wanted, or switched for the whole process."""
@@ -36,6 +37,10 @@ def find(view: View) -> Iterator[Finding]:
         found = list(_runs(view, module, loaded)) if loaded else []
         if found and scripts.train_nothing(module):
             yield from (_finding(view, module, call, root) for call, root in found)
+    for module, call in validation_runs(view):
+        root = _root_of(view, module, call)
+        if root and _is_recorded(view, module, call):
+            yield _finding(view, module, call, root)
 
 
 class _Scripts:
@@ -112,11 +117,17 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
         if site.scope in seen or not (row[2] or row[3]) or not _is_run(view, module, row[1], loaded):
             continue
         if _is_repeated(view, module, call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
-            name = _NAME.match(view.text(module, site.place, site.end))
-            root = name[0] if name is not None else ""
-            if root and not is_frozen(root, view.source(module).text):
+            root = _root_of(view, module, call)
+            if root:
                 seen.add(site.scope)
                 yield call, root
+
+
+def _root_of(view: View, module: Module, call: int) -> str:
+    """What a model is called where it is run; empty for one that is frozen."""
+    site = module.table.sites[call]
+    name = _NAME.match(view.text(module, site.place, site.end))
+    return name[0] if name is not None and not is_frozen(name[0], view.source(module).text) else ""
 
 
 def _is_repeated(view: View, module: Module, call: int) -> bool:

@@ -60,13 +60,14 @@ def kept_graphs(module: nodes.Module) -> Iterator[Kept]:
 
 def _candidates(node: nodes.NodeNG) -> Iterator[_Candidate]:
     if isinstance(node, nodes.AugAssign):
-        if node.op == "+=" and not isinstance(node.value, (nodes.List, nodes.Tuple, nodes.Dict)):
+        several = isinstance(node.value, (nodes.List, nodes.Tuple, nodes.Dict))
+        if node.op == "+=" and (not several or _is_list(node.target)):
             yield _Candidate(node, node.value, node.target)
     elif isinstance(node, nodes.Assign):
         yield from _added(node)
     elif isinstance(node.func, nodes.Attribute) and isinstance(node.parent, nodes.Expr) and node.args:
-        if node.func.attrname == "append" and len(node.args) == 1 and _is_list(node.func.expr):
-            yield _Candidate(node, node.args[0], node.func.expr)
+        if node.func.attrname in ("append", "extend") and len(node.args) == 1 and (into := _list_of(node.func.expr)) is not None:
+            yield _Candidate(node, node.args[0], into)
         elif node.func.attrname in _METERS and (owner := _class_of(node.func.expr)):
             for position, argument in enumerate(node.args):
                 yield _Candidate(node, argument, node.func.expr, f"{owner}.{node.func.attrname}|{position}")
@@ -118,6 +119,13 @@ def _makes_dictionary(value: nodes.NodeNG) -> bool:
     return isinstance(value, nodes.Dict) or called in ("dict", "OrderedDict", "defaultdict")
 
 
+def _list_of(node: nodes.NodeNG) -> nodes.NodeNG | None:
+    """The list that something is put into, or the dictionary that has it: ``sums.setdefault(name, [])``."""
+    if isinstance(node, nodes.Call) and last_name(node.func) == "setdefault" and isinstance(node.func, nodes.Attribute):
+        return node.func.expr if len(node.args) == 2 and _makes_lists(node.args[1]) else None
+    return node if _is_list(node) else None
+
+
 def _is_list(node: nodes.NodeNG) -> bool:
     """Whether an expression is a list of the file: bound to one, or an element of a dictionary of lists."""
     base = node
@@ -129,10 +137,10 @@ def _is_list(node: nodes.NodeNG) -> bool:
 
 def _values_of(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     """What is assigned to a variable, or to an attribute of ``self`` anywhere in its class."""
-    if isinstance(node, nodes.Name):
+    if isinstance(node, (nodes.Name, nodes.AssignName)):
         return [value for one in bindings(node) if (value := _given_to(one)) is not None]
     owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
-    if isinstance(node, nodes.Attribute) and owner is not None and dotted(node.expr) == "self":
+    if isinstance(node, (nodes.Attribute, nodes.AssignAttr)) and owner is not None and dotted(node.expr) == "self":
         found = (one for one in nodes_of(owner, nodes.AssignAttr) if dotted(one) == dotted(node))
         return [value for one in found if (value := _given_to(one)) is not None]
     return []

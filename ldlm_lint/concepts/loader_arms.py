@@ -62,6 +62,9 @@ class LoaderArms:
             ways = self.arms.outcomes(module, row[1], entries)
             behind = [row[2]] * (True in ways) + [row[3]] * (False in ways)
         elif row[0] in _HANDED_ON:
+            held = self._held(module, row)
+            if held:
+                return any(self._comes(one, loader, (), seen) for one in held)
             behind = [row[1]]
         elif row[0] == "seq":
             behind = list(row[2])
@@ -69,12 +72,27 @@ class LoaderArms:
             return self._comes_of_call(key, loader, entries, seen)
         elif row[0] == "param":
             return self._comes_of_parameter(module, row, loader, entries, seen)
+        elif row[0] == "attr" and (written := self._written(module, row)):
+            return any(self._comes(one, loader, (), seen) for one in written)
         elif row[0] == "free" and row[1] and row[2] in module.scopes[row[1]].bindings:
             # A local name on a way on which nothing is bound to it.
             return False
         else:
             return self._may_hold(key, loader)
         return any(self._comes(module.base | one, loader, entries, seen) for one in behind)
+
+    def _held(self, module: Module, row: tuple[object, ...]) -> list[int]:
+        """What a mapping holds under a key that is written out; nothing where that is not all."""
+        key = module.nodes[int(str(row[2]))] if row[0] == "item" else ("",)
+        if key[0] != "const" or key[1].__class__ is not str:
+            return []
+        keys = self.arms.ask.mappings.keys_at(module.base | int(str(row[1])))
+        return [] if keys.is_open else list(keys.entries.get(str(key[1]), ()))
+
+    def _written(self, module: Module, row: tuple[object, ...]) -> list[int]:
+        """What an attribute of ``self`` is set to; nothing where others may set it, too."""
+        owner, name = self.program.class_of_self(module, int(str(row[1]))), str(row[2])
+        return self.program.own_writes.get((owner, name), []) if owner is not None and name not in self.program.other_writes else []
 
     def _comes_of_call(self, key: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
         """What a function of the project gives for this call; what others give may hold any of their arguments."""

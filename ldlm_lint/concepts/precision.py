@@ -46,12 +46,11 @@ class Autocasts:
         old = not self.ask.names_of(self._function_of(call)) - OLD_AUTOCASTS
         enabled = self.ask.argument(call, "enabled", 0 if old else 2)
         found = {origin_of(program, enabled.sources[0])} if len(enabled.sources) == 1 else set()
-        guard = module.table.sites[call & MASK].guard
-        while guard >= 0:
-            row = module.table.guards[guard]
-            if row.kind == "if" and row.holds is True:
-                found.add(origin_of(program, module.base | row.test))
-            guard = row.parent
+        for test, holds in _tests_around(module, call & MASK):
+            while module.nodes[test][0] == "not":
+                test, holds = module.nodes[test][1], not holds
+            if holds:
+                found.add(origin_of(program, module.base | test))
         return frozenset(found - {()})
 
     def _function_of(self, call: int) -> Value:
@@ -80,6 +79,17 @@ class Autocasts:
     def _is_for_cpu(self, call: int) -> bool:
         device = self.ask.argument(call, "device_type", 0)
         return device.state is State.GIVEN and self.ask.meaning(*device.sources).only == "cpu"
+
+
+def _tests_around(module: Module, call: int) -> Iterator[tuple[int, bool]]:
+    """The tests that decide whether a call is made, with their outcomes: those of blocks, and of ``a if test else b``."""
+    guard = module.table.sites[call].guard
+    while guard >= 0:
+        row = module.table.guards[guard]
+        if row.kind in ("if", "rest") and row.test and row.holds is not None:
+            yield row.test, row.holds
+        guard = row.parent
+    yield from ((row[1], row[2] == call) for row in module.nodes if row[0] == "choice" and call in row[2:4])
 
 
 def is_chosen_by_precision(program: Program, call: int) -> bool:

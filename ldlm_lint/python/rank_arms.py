@@ -13,6 +13,7 @@ from ldlm_lint.python.values import constant
 
 # What is true in one process alone, whatever value it has there.
 _IS_ONE = lazily(r"(?i)^(is_)?(main|master)$|is_?main|main_?proc|is_?master|master_?proc|is_?(rank_?zero|global_zero|world_process_zero|root|chief|primary)")
+_IS_NUMBER = lazily(r"(?i)(^|_)rank$")
 _EQUAL = {"==": True, "is": True, "in": True, "!=": False, "is not": False, "not in": False, ">": False}
 _DEPTH = 3
 _Speaks = Callable[[str], bool]
@@ -34,8 +35,9 @@ def is_of_others(test: nodes.NodeNG, holds: bool, speaks_of_rank: _Speaks, depth
         value = getattr(held[0].parent, "value", None) if len(held) == 1 and isinstance(held[0].parent, nodes.Assign) else None
         if isinstance(value, (nodes.Compare, nodes.BoolOp, nodes.UnaryOp, nodes.Call)):
             return is_of_others(value, holds, speaks_of_rank, depth + 1)
-    asked = test.func if isinstance(test, nodes.Call) else test
-    return not holds and _IS_ONE.search(last_name(asked)) is not None
+    asked = last_name(test.func if isinstance(test, nodes.Call) else test)
+    # ``if rank:`` holds for all but 0.
+    return _IS_NUMBER.search(asked) is not None if holds else _IS_ONE.search(asked) is not None
 
 
 def _is_of_others_by_number(test: nodes.Compare, holds: bool, speaks_of_rank: _Speaks) -> bool:

@@ -22,7 +22,7 @@ _FINITE_WORDS = ("nan", "inf", "finite")
 _LEAVES = (ast.Continue, ast.Break, ast.Return)
 _SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _KEEPING = frozenset({"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"})
-_METHODS = frozenset({"append", "update", "add", "push", "record", "log"})
+_METHODS = frozenset({"append", "extend", "update", "add", "push", "record", "log"})
 _PASS_WORDS = ("backward", "scale_loss")
 _HOOK = "training_step"
 

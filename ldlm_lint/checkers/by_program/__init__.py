@@ -31,6 +31,7 @@ _ROOMS = (
     "deprecated_amp_api",
     "evaluation_with_gradients",
     "excessive_collective_timeout",
+    "find_unused_with_reentrant_checkpoint",
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
     "host_sync_in_training_loop",

@@ -1,11 +1,13 @@
-"""evaluation-with-gradients in scripts that predict: they load weights, run the model over a set, and train nothing."""
+"""evaluation-with-gradients in scripts that predict, which load weights and train nothing, and in loops between trainings."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.checkers.by_program.calls import dotted_scope
+from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Claim, Finding
@@ -18,7 +20,7 @@ from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS
 from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS
 
 RULE = EVALUATION_WITH_GRADIENTS
-WORDS = (b"load_state_dict", b"from_pretrained")
+WORDS = (b"load_state_dict", b"from_pretrained", b"val", b"test", b"dev")
 _LOADS = ("load_state_dict", "from_pretrained")
 _DIFFERENTIATES = ("backward", "manual_backward", "grad", "set_grad_enabled", "_set_grad_enabled", "requires_grad_")
 """What is called where gradients are wanted, or switched for the whole process."""
@@ -28,11 +30,17 @@ _NAME = lazily(r"[\w.]+")
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The first run, in a loop, of a model whose weights were loaded, in each function of a program that trains nothing."""
+    """The first repeated run of a model whose weights were loaded, in each function of a program that trains nothing."""
     scripts = _Scripts(view)
     for module in view.program.live:
-        if module.index in scripts.predicting:
-            yield from _in_module(view, scripts, module)
+        loaded = scripts.loaded(module)
+        found = list(_runs(view, module, loaded)) if loaded else []
+        if found and scripts.train_nothing(module):
+            yield from (_finding(view, module, call, root) for call, root in found)
+    for module, call in validation_runs(view):
+        root = _root_of(view, module, call)
+        if root and _is_recorded(view, module, call):
+            yield _finding(view, module, call, root)
 
 
 class _Scripts:
@@ -43,12 +51,33 @@ class _Scripts:
         self.program = view.program
 
     @cached_property
-    def predicting(self) -> frozenset[int]:
-        """The modules that load weights, and that neither train nor belong to a training."""
-        loading = {self.program.module_of(call).index for name in _LOADS for call in self.program.calls.get(name, ())}
-        return frozenset(index for index in loading if self._trains_nothing(self.program.modules.all[index]))
+    def _loading(self) -> dict[int, frozenset[int]]:
+        """The objects whose weights are loaded, by the modules that do so."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for name in _LOADS:
+            for call in self.program.calls.get(name, ()):
+                module = self.program.module_of(call)
+                function = module.nodes[module.nodes[call & MASK][1]]
+                if name == _LOADS[1] and not (function[0] == "attr" and _MODELS.search(module.last_name(function[1]))):
+                    continue
+                receiver = function[1] if function[0] == "attr" and name == _LOADS[0] else call & MASK
+                found[module.index].update(one for one in self.program.ask(module.base | receiver) if one >= FIRST)
+        return {index: frozenset(objects) for index, objects in found.items()}
 
-    def _trains_nothing(self, module: Module) -> bool:
+    def loaded(self, module: Module) -> frozenset[int]:
+        """The objects whose weights a module loads, itself or, in a script that nobody imports, by what it imports."""
+        own = self._loading.get(module.index, frozenset())
+        modules = self.program.modules
+        linked = modules.linked(module) if self._loading and module.index not in self._imported else set()
+        return own.union(*(self._loading.get(index, ()) for index in linked))
+
+    @cached_property
+    def _imported(self) -> frozenset[int]:
+        modules = self.program.modules
+        return frozenset(index for one in self.program.live for index in modules.linked(one))
+
+    def train_nothing(self, module: Module) -> bool:
+        """Whether a module neither trains nor belongs to a training."""
         context, path = self.view.context, self.view.path(module)
         if self._makes_optimizer(module) or not self._differentiating.isdisjoint(self._called_from(module)):
             return False
@@ -79,33 +108,37 @@ class _Scripts:
             found |= self.program.targets_of.get(module.base | call, set())
         return found
 
-    def loaded(self, module: Module) -> frozenset[int]:
-        """The objects whose weights a module loads."""
-        found: set[int] = set()
-        for name in _LOADS:
-            for call in self.program.calls.get(name, ()):
-                if self.program.module_of(call) is module:
-                    function = module.nodes[module.nodes[call & MASK][1]]
-                    if name == _LOADS[1] and not (function[0] == "attr" and _MODELS.search(module.last_name(function[1]))):
-                        continue
-                    receiver = function[1] if function[0] == "attr" and name == _LOADS[0] else call & MASK
-                    found.update(one for one in self.program.ask(module.base | receiver) if one >= FIRST)
-        return frozenset(found)
 
-
-def _in_module(view: View, scripts: _Scripts, module: Module) -> Iterator[Finding]:
-    loaded = scripts.loaded(module)
+def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[int, str]]:
+    """The first run in each function of a module, with what it is called."""
     seen: set[int] = set()
     for call, site in module.table.sites.items():
         row = module.nodes[call]
-        if site.loop < 0 or site.scope in seen or not (row[2] or row[3]):
+        if site.scope in seen or not (row[2] or row[3]) or not _is_run(view, module, row[1], loaded):
             continue
-        if _is_run(view, module, row[1], loaded) and _is_recorded(view, module, call):
-            name = _NAME.match(view.text(module, site.place, site.end))
-            root = name[0] if name is not None else ""
-            if root and not is_frozen(root, view.source(module).text):
+        if _is_repeated(view, module, call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
+            root = _root_of(view, module, call)
+            if root:
                 seen.add(site.scope)
-                yield _finding(view, module, call, root)
+                yield call, root
+
+
+def _root_of(view: View, module: Module, call: int) -> str:
+    """What a model is called where it is run; empty for one that is frozen."""
+    site = module.table.sites[call]
+    name = _NAME.match(view.text(module, site.place, site.end))
+    return name[0] if name is not None and not is_frozen(name[0], view.source(module).text) else ""
+
+
+def _is_repeated(view: View, module: Module, call: int) -> bool:
+    """Whether a call stands in a loop, or a loop calls its function."""
+    site = module.table.sites[call]
+    if site.loop >= 0 or not site.scope:
+        return site.loop >= 0
+    function = module.base | site.scope
+    view.program.ask(("callers", function))
+    above = (edge >> 2 for edge in view.program.ask(("edges", function)))
+    return any(view.program.module_of(one).table.sites[one & MASK].loop >= 0 for one in above)
 
 
 def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -> bool:
@@ -114,6 +147,12 @@ def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -
     if row[0] == "attr" and loaded & view.program.ask(module.base | row[1]):
         return False
     return not loaded.isdisjoint(view.program.ask(module.base | function))
+
+
+def _is_of_model(view: View, module: Module, scope: int) -> bool:
+    """Whether a function is a method of a model: who runs that decides whether gradients are recorded."""
+    owner = view.program.owner.get(module.base | scope)
+    return owner is not None and view.program.is_module(owner)
 
 
 def _is_recorded(view: View, module: Module, call: int) -> bool:

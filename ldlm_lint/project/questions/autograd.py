@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
@@ -42,7 +43,20 @@ def _is_called_again(context: Context, finding: Finding, scope: str) -> Verdict:
     """A function runs again and again: a loop calls it, or a function that one does, or a framework."""
     path = finding.span.path
     again = context.calls.repeated(path, scope) or context.calls.in_training_loop(path, scope, ()) is not None
-    return Verdict(again)
+    return Verdict(again or _is_called_in_loop(context, finding))
+
+
+def _is_called_in_loop(context: Context, finding: Finding) -> bool:
+    """Whether the program shows a call of the function around a finding that stands in a loop."""
+    view = context.view
+    module = view.module(finding.span.path)
+    if module is None:
+        return False
+    program = view.training.program
+    function = view.function_at(module, view.place_at(module, finding.span.start))
+    program.ask(("callers", function))
+    calls = (edge >> 2 for edge in program.ask(("edges", function)))
+    return any(program.module_of(call).table.sites[call & MASK].loop >= 0 for call in calls)
 
 
 def _gradients_are_left_alone(context: Context, finding: Finding, _subject: str) -> Verdict:

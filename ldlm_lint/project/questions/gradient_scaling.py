@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.concepts.gradient_scales import scales_gradients
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.lightning_trainers import (
@@ -46,7 +47,9 @@ def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict
 
 
 def _loss_is_divided_nowhere(context: Context, finding: Finding, name: str) -> Verdict:
-    """No other file of the training divides by the number of micro-batches, or by a name for it."""
+    """No other file of the training divides by the number of micro-batches, or by a name for it, and no step scales gradients."""
+    if _steps_scale_gradients(context, finding):
+        return Verdict(False)
     words = rb"accum|micro|num_items" + (b"|" + re.escape(name).encode() + rb"\b" if name else b"")
     divides = re.compile(rb"(?:/=?|\bdiv_?\(|true_divide\()[ \t]*\(?[ \t]*[\w.\[\]\"']*(?:" + words + rb")", re.I)
     counts = re.compile(rb"\blen\(|steps|ceil|total|num_|n_|size|samples|tokens|epoch|//", re.I)
@@ -58,6 +61,17 @@ def _loss_is_divided_nowhere(context: Context, finding: Finding, name: str) -> V
             if not counts.search(code[start : match.start()]):
                 return Verdict(False)
     return Verdict(True)
+
+
+def _steps_scale_gradients(context: Context, finding: Finding) -> bool:
+    """Whether a function that the steps of the same programs reach multiplies or divides gradients themselves."""
+    view = context.view
+    module = view.module(finding.span.path)
+    if module is None:
+        return False
+    near = view.program.together.programs_of(module)
+    reached = (function for function in view.training.reached if view.program.module_of(function).index in near)
+    return any(scales_gradients(view.program, function) for function in reached)
 
 
 def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -1,0 +1,135 @@
+"""Which arms of a function its calls take, and which settings are one and the same."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from ldlm_lint.code import table_of
+from ldlm_lint.program import Program, linked
+from ldlm_lint.program.arms import Arms, Entry
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.origins import origin_of
+from ldlm_lint.program.program import Filed
+from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.slices import shown_by
+
+TRAINS = "\ndef step(loss):\n    loss.backward()\n"
+
+
+def program_of(text: str, **others: str) -> Program:
+    files = {"train.py": text + TRAINS} | {f"{name}.py": other for name, other in others.items()}
+    tables = {path: table_of(ast.parse(code)) for path, code in files.items()}
+    return linked(Filed(path, shown_by(table), table, False) for path, table in tables.items())
+
+
+def taken(program: Program, **options: bool) -> set[str]:
+    """The labels of the calls ``mark("label")`` that each call of ``make`` may lead to, as ``line:label``."""
+    arms = Arms(Queries(program), **options)
+    (function,) = {target for call in program.calls["make"] for target in _targets(program, call)}
+    home = program.module_of(function)
+    found = set()
+    for edge in program.ask(("edges", function)):
+        entries = (Entry(function, edge >> 2, edge & 3),)
+        line = program.module_of(edge >> 2).table.sites[(edge >> 2) & MASK].place >> 20
+        for mark in program.calls["mark"]:
+            site = home.table.sites[mark & MASK]
+            if arms.may_take(home, site.guard, entries):
+                found.add(f"{line}:{home.nodes[home.nodes[mark & MASK][2][0]][1]}")
+    return found
+
+
+def _targets(program: Program, call: int) -> set[int]:
+    program.ask(("to", call))
+    return program.targets_of[call]
+
+
+@pytest.mark.parametrize(
+    ("test", "call", "arms"),
+    [
+        ("flag", "make(True)", {"yes"}),
+        ("flag", "make(False)", {"no"}),
+        ("flag", "make()", {"no"}),
+        ("not flag", "make(flag=True)", {"no"}),
+        ("flag == 'fit'", "make('fit')", {"yes"}),
+        ("flag != 'fit'", "make('look')", {"yes"}),
+        ("flag in ('fit', 'tune')", "make('tune')", {"yes"}),
+        ("flag not in ('fit', 'tune')", "make('tune')", {"no"}),
+        ("flag is None", "make(None)", {"yes"}),
+        ("flag is not None", "make(None)", {"no"}),
+        ("flag > 1", "make(2)", {"yes"}),
+        ("flag and other()", "make(True)", {"yes", "no"}),
+        ("flag and other()", "make(False)", {"no"}),
+        ("flag or other()", "make(True)", {"yes"}),
+        ("flag", "make(other())", {"yes", "no"}),
+        ("flag", "make(**other())", {"yes", "no"}),
+        ("flag == 1", "make(True)", {"no"}),
+        ("other(flag)", "make(True)", {"yes", "no"}),
+    ],
+)
+def test_a_call_takes_the_arms_that_its_arguments_lead_to(test: str, call: str, arms: set[str]) -> None:
+    body = f"def make(flag=False):\n    if {test}:\n        mark('yes')\n    else:\n        mark('no')\n{call}\n"
+    assert taken(program_of(body)) == {f"6:{arm}" for arm in arms}
+
+
+def test_what_follows_a_branch_that_leaves_is_its_other_arm() -> None:
+    body = "def make(flag):\n    if flag:\n        return mark('yes')\n    mark('no')\nmake(True)\nmake(False)\n"
+    assert taken(program_of(body)) == {"5:yes", "6:no"}
+
+
+def test_options_are_their_defaults_where_that_is_asked() -> None:
+    body = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--flag", action="store_true")
+args = parser.parse_args()
+def make(flag):
+    if flag:
+        mark("yes")
+    else:
+        mark("no")
+make(args.flag)
+"""
+    program = program_of(body)
+    assert taken(program) == {"11:yes", "11:no"}
+    assert taken(program, by_default=True) == {"11:no"}
+
+
+def origins(text: str, **others: str) -> list[object]:
+    """The origins of what the calls ``ask(value)`` are given, in order."""
+    program = program_of(text, **others)
+    found = []
+    for call in sorted(program.calls["ask"]):
+        module = program.module_of(call)
+        found.append(origin_of(program, module.base | module.nodes[call & MASK][2][0]))
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def a(cfg):\n    ask(cfg.amp)\ndef b(cfg):\n    ask(cfg.amp)\n",
+        "class A:\n    def __init__(self, cfg):\n        self.amp = cfg.amp\n        ask(self.amp)\n    def b(self, cfg):\n        ask(cfg.amp)\n",
+        "import shared\nfrom shared import AMP\nask(AMP)\ndef b():\n    ask(shared.AMP)\n",
+        "def a(cfg):\n    amp = cfg['amp']\n    ask(amp)\n    ask(bool(cfg['amp']))\n",
+        "def a(amp):\n    ask(amp)\ndef b(cfg):\n    a(cfg.amp)\n    ask(cfg.amp)\n",
+    ],
+)
+def test_one_setting_has_one_origin(text: str) -> None:
+    one, other = origins(text, shared="import os\nAMP = os.environ.get('AMP') == '1'\n")
+    assert one == other != ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def a(cfg):\n    ask(cfg.amp)\n    ask(cfg.half)\n",
+        "def a(amp):\n    ask(amp)\ndef b(amp):\n    ask(amp)\n",
+        "def a(cfg):\n    ask(cfg['amp'])\n    ask(cfg['half'])\n",
+        "def a(cfg):\n    ask(make(cfg))\n    ask(make(cfg))\n",
+    ],
+)
+def test_other_settings_have_none_in_common(text: str) -> None:
+    one, other = origins(text)
+    assert one != other or one == ()

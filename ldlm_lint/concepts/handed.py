@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 
 if TYPE_CHECKING:
@@ -34,7 +35,28 @@ def _edges(program: Program, function: int) -> list[int]:
     program.ask(("callers", function))
     for call in program.calls_on_objects(function):
         program.ask(("to", call))
+    if program.module_of(function).scopes[function & MASK].name == "__init__":
+        # ``make = getattr(module, name)`` before ``make(settings)``: no name tells which class that is.
+        program.indirect.take_down()
     return sorted(program.ask(("edges", function)))
+
+
+def modules_above(program: Program, call: int, most: int = 100) -> list[Module]:
+    """The modules of the functions that lead to a call (key), its own left out."""
+    own = program.module_of(call)
+    todo, seen = [program.function_of(call)], {program.function_of(call)}
+    found: dict[int, Module] = {}
+    while todo and len(seen) < most:
+        function = todo.pop()
+        for one in callers_of(program, function) if function & MASK else ():
+            above = program.function_of(one)
+            if above not in seen:
+                seen.add(above)
+                todo.append(above)
+                module = program.module_of(one)
+                if module is not own:
+                    found[module.index] = module
+    return list(found.values())
 
 
 def behind(program: Program, module: Module, row: Node) -> list[int]:

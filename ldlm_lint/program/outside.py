@@ -142,7 +142,7 @@ class Outside(Calls):
         if last == "partial":
             return self._partial(given)
         if last == "import_module":
-            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+            return self._imported_by_name(given)
         if top == "hydra":
             return NOTHING
         if last == "asdict":
@@ -251,7 +251,7 @@ class Outside(Calls):
     def modules_named(self, names: Value, near: Module) -> Value:
         """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
         found: set[int] = set()
-        for text in self.atoms.texts(names):
+        for text in self.atoms.texts(names) | self._options_texts(names):
             if not text.strip("*."):
                 continue
             full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
@@ -263,11 +263,28 @@ class Outside(Calls):
             found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}
         return frozenset(found)
 
+    def _imported_by_name(self, given: Given) -> Value:
+        """The modules that a call imports by a name, whoever hands the name in."""
+        return self.modules_named(self.closed(given.key(0)), given.module) if given.args else NOTHING
+
+    def _options_texts(self, value: Value) -> set[str]:
+        """The texts that options of a command line may be: their defaults and choices."""
+        found: set[str] = set()
+        for fields in self.atoms.kinds(value, "flag"):
+            module = self.module_of(fields[1])
+            given = {name: one for name, one in module.nodes[fields[1] & MASK][3] if name in ("default", "choices")}
+            written = module.nodes[given.get("choices", 0)]
+            parts = [given.get("default", 0), *(written[2] if written[0] == "seq" else ())]
+            found |= {module.nodes[one][1] for one in parts if module.nodes[one][0] == "const" and isinstance(module.nodes[one][1], str)}
+        return found
+
     def _of_builtins(self, last: str, given: Given) -> Value:
+        if last == "vars" and given.args:
+            return given.args[0]
         if last in tensors.HOST_BUILTINS:
             return OF_PYTHON
         if last == "__import__":
-            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+            return self._imported_by_name(given)
         if last == "super":
             return self._super(given)
         if last == "getattr" and len(given.args) > 1:
@@ -277,8 +294,6 @@ class Outside(Calls):
         if last == "dict":
             homes = given.args[0] & HOMES if given.args else NOTHING
             return frozenset([self.atoms.atom("d", given.call)]) | homes
-        if last == "vars" and given.args:
-            return given.args[0]
         return self._of_iterables(last, given)
 
     def _of_iterables(self, last: str, given: Given) -> Value:

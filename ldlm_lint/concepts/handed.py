@@ -19,7 +19,7 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
     Methods of any object are looked through as well: ``model.save(step)`` calls that of the class that a registry gave.
     """
     found = []
-    for edge in _edges(program, function):
+    for edge in edges_of(program, function):
         node = None if edge & 3 == UNKNOWN else program.argument_node(edge >> 2, function, edge & 3, name)
         if node is not None:
             found.append((edge >> 2, node))
@@ -28,10 +28,11 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
 
 def callers_of(program: Program, function: int) -> list[int]:
     """The known calls (keys) of a function, those of a method on any object among them."""
-    return list(dict.fromkeys(edge >> 2 for edge in _edges(program, function)))
+    return list(dict.fromkeys(edge >> 2 for edge in edges_of(program, function)))
 
 
-def _edges(program: Program, function: int) -> list[int]:
+def edges_of(program: Program, function: int) -> list[int]:
+    """The edges of a function, see `ldlm_lint.program.calls`, after a look at all that may call it."""
     program.ask(("callers", function))
     for call in program.calls_on_objects(function):
         program.ask(("to", call))

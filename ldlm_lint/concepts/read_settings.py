@@ -25,7 +25,7 @@ READERS = frozenset(
 """Functions that give what a configuration file holds."""
 _SAME = frozenset({"dict", "OrderedDict", "deepcopy", "copy", "EasyDict", "edict", "AttrDict", "Munch", "to_container", "create", "merge", "Box"})
 """Functions and classes, by last name, that give a mapping in another form."""
-_PARTS = frozenset({"get", "pop", "copy", "setdefault", "__getitem__"})
+_PARTS = frozenset({"get", "pop", "copy", "setdefault", "items", "values", "__getitem__"})
 _MOST = 150
 """Expressions behind a value that are looked at."""
 

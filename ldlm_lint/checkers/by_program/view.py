@@ -21,6 +21,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
@@ -150,6 +151,13 @@ class View:
         project = self.context.project
         words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
         return any(word.search(project.data(path)) for path in project.others for word in words)
+
+    @cached_property
+    def configured_numbers(self) -> ConfiguredNumbers:
+        """The numbers of the project's configurations."""
+        from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
+
+        return ConfiguredNumbers(self.context.project, self.read_settings)
 
     @cached_property
     def lightning_rhythm(self) -> LightningRhythm:

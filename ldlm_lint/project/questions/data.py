@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldlm_lint.checkers.by_program.loader_datasets import is_of_tensors, works_per_item
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
@@ -65,7 +66,9 @@ def _is_no_training(context: Context, path: str) -> bool:
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:
     """A dataset that nobody knows may do so."""
-    return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE)
+    one = context.view.loaders.at(finding.span.path, position)
+    is_tensor = one is not None and is_of_tensors(context.view, one) and not works_per_item(context.view, one)
+    return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE and not is_tensor)
 
 
 def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:

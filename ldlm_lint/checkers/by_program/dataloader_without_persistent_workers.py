@@ -83,6 +83,11 @@ def _has_one_pass(view: View, one: LoaderCall) -> bool:
     decorators = set(view.program.decorator_names(function)) if function & MASK else set()
     if "property" in decorators and decorators.isdisjoint(_CACHES):
         return True
+    return ends_never(view, one)
+
+
+def ends_never(view: View, one: LoaderCall) -> bool:
+    """Whether one pass through a loader goes through all epochs, as its sampler says."""
     samplers = [source for name in ("sampler", "batch_sampler") for source in view.loaders.option(one, name).sources]
     return bool(samplers) and (any(_ENDLESS.search(name) for name in _names(view, samplers)) or _covers_epochs(view, samplers))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldlm_lint.checkers.by_program.dataloader_without_persistent_workers import ends_never
 from ldlm_lint.checkers.by_program.loader_datasets import is_of_tensors, works_per_item
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.datasets import Load
@@ -19,6 +20,9 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
+    one = context.view.loaders.at(finding.span.path, position) if site is not None else None
+    if one is not None and ends_never(context.view, one):
+        return Verdict(False)
     if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
     if site is not None and site.scope.rpartition(".")[2] == "val_dataloader" and _is_validated_once(context, site.path):

@@ -250,6 +250,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "environment-variable-unread",
         "gradients-stay-attached",
         "launches-do-not-shard",
+        "lightning-saves-again",
         "load-default-stands",
         "loader-has-few-workers",
         "loader-may-feed-training",
@@ -266,6 +267,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "stands-outside-tests",
         "timeouts-are-not-set-later",
         "trainer-setting-is-in-force",
+        "trainer-default-is-left",
         "trainer-setting-is-unset",
         "variable-is-read-nowhere-else",
     }

@@ -133,7 +133,7 @@ class View:
 
         line, _, column = position.partition(":")
         module, found = self.module(path), []
-        call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None else None
+        call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None and line.isdecimal() else None
         if module is not None and call is not None:
             found = [self.context.project.trainers_of(self.path(one)) for one in modules_above(self.program, module.base | call)]
         return self.context.project.universe.joined(*found)

@@ -251,13 +251,13 @@ class Outside(Calls):
     def modules_named(self, names: Value, near: Module) -> Value:
         """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
         found: set[int] = set()
-        for text in self.atoms.texts(names) | self._options_texts(names):
+        for text in self.atoms.texts(names) | self._texts_of_flags(names):
             if not text.strip("*."):
                 continue
             full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
             if "*" not in full:
                 module = self.modules.find(full, near)
-                found |= {self.atoms.atom("m", module.index)} if module is not None else set()
+                found.add(self.atoms.atom("m", module.index) if module is not None else self.atoms.atom("x", full))
                 continue
             pattern = _pattern(full, r"(?:.*\.)?")
             found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}
@@ -266,17 +266,6 @@ class Outside(Calls):
     def _imported_by_name(self, given: Given) -> Value:
         """The modules that a call imports by a name, whoever hands the name in."""
         return self.modules_named(self.closed(given.key(0)), given.module) if given.args else NOTHING
-
-    def _options_texts(self, value: Value) -> set[str]:
-        """The texts that options of a command line may be: their defaults and choices."""
-        found: set[str] = set()
-        for fields in self.atoms.kinds(value, "flag"):
-            module = self.module_of(fields[1])
-            given = {name: one for name, one in module.nodes[fields[1] & MASK][3] if name in ("default", "choices")}
-            written = module.nodes[given.get("choices", 0)]
-            parts = [given.get("default", 0), *(written[2] if written[0] == "seq" else ())]
-            found |= {module.nodes[one][1] for one in parts if module.nodes[one][0] == "const" and isinstance(module.nodes[one][1], str)}
-        return found
 
     def _of_builtins(self, last: str, given: Given) -> Value:
         if last == "vars" and given.args:
@@ -342,13 +331,16 @@ class Outside(Calls):
         return value | found if found else value - frozenset([CPU])
 
     def _texts_of_flags(self, value: Value) -> set[str]:
-        """What an option is by default, and ``*`` for what a user may give."""
+        """What an option is by default, and its choices, or ``*`` for what a user may give besides."""
         texts: set[str] = set()
         for fields in self.atoms.kinds(value, "flag"):
             module = self.module_of(fields[1])
             given = dict(module.nodes[fields[1] & MASK][3])
+            choices = module.nodes[given["choices"]] if "choices" in given else ("",)
+            written = [module.nodes[one][1] for one in choices[2] if module.nodes[one][0] == "const"] if choices[0] == "seq" else []
             if "default" in given:
-                texts |= self.atoms.texts(self.get(module.base | given["default"])) | {"*"}
+                texts |= self.atoms.texts(self.get(module.base | given["default"])) | ({"*"} if not written else set())
+            texts |= {one for one in written if isinstance(one, str)}
         return texts
 
     def _matching(self, value: Value, text: str) -> Value:

@@ -249,6 +249,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "default-is-in-force",
         "environment-variable-unread",
         "gradients-stay-attached",
+        "launches-accumulate",
         "launches-do-not-shard",
         "lightning-saves-again",
         "load-default-stands",

@@ -122,3 +122,21 @@ def test_what_starts_the_ranks_takes_part_without_a_training():
     others = {f"notes_{number}.py": "" for number in range(FOLLOWED_WHOLE)}
     program = linked_files({"group.py": "import torch.distributed as d\nd.init_process_group()\n"} | others)
     assert [module.path for module in program.live] == ["group.py"]
+
+
+CHOSEN = "import argparse, importlib\nparser = argparse.ArgumentParser()\n"
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("parser.add_argument('--opt', choices=['AdamW', 'SGD'])\ngetattr(torch.optim, parser.parse_args().opt)([])\n", True),
+        ("parser.add_argument('--opt', choices=['Adam', 'SGD'])\ngetattr(torch.optim, parser.parse_args().opt)([])\n", False),
+        ("getattr(importlib.import_module('torch.optim'), 'AdamW')([])\n", True),
+        ("def f(name):\n    return importlib.import_module(name)\nf('torch.optim').AdamW([])\n", True),
+        ("parser.add_argument('--maker', default='made')\n__import__(vars(parser.parse_args())['maker']).make()\n", True),
+    ],
+)
+def test_a_class_is_found_behind_choices_and_imports_by_name(text, found):
+    ask = asked("import torch\n" + CHOSEN + text, made="import torch\ndef make():\n    return torch.optim.AdamW([])\n" if "made" in text else "")
+    assert bool(lines(ask)) is found

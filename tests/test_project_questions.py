@@ -249,7 +249,9 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "default-is-in-force",
         "environment-variable-unread",
         "gradients-stay-attached",
+        "launches-accumulate",
         "launches-do-not-shard",
+        "lightning-saves-again",
         "load-default-stands",
         "loader-has-few-workers",
         "loader-may-feed-training",
@@ -266,6 +268,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "stands-outside-tests",
         "timeouts-are-not-set-later",
         "trainer-setting-is-in-force",
+        "trainer-default-is-left",
         "trainer-setting-is-unset",
         "variable-is-read-nowhere-else",
     }

@@ -162,7 +162,7 @@ class DistributedChecker(LdlmChecker):
             node,
             args={"steps": quoted(found.count.as_string()), "advice": ACCUMULATE if by_engine else NO_SYNC},
             related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
-            claims=_ACCELERATED if by_engine else (Claim("ddp-model-is-called", subject),),
+            claims=(*(_ACCELERATED if by_engine else (Claim("ddp-model-is-called", subject),)), Claim("launches-accumulate", last_name(found.count))),
             fix=None if by_engine else lambda source: no_sync_fix(source, found, WRAPPER),
         )
 

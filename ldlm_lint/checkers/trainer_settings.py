@@ -28,7 +28,7 @@ _BASES = 6
 _OF_ANY_RUN = frozenset({one.symbol for one in (EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT)})
 # No launch gives another value to an argument that the code passes.
 _IN_FORCE = "trainer-setting-is-in-force"
-_UNSET, _LEFT = "trainer-setting-is-unset", "trainer-default-is-left"
+_UNSET = "trainer-setting-is-unset"
 
 
 def findings(module: nodes.Module, source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def _claiming(finding: Finding, section: Section) -> Finding:
     claims = tuple(one for one in finding.claims if section.call is None or one.kind != _IN_FORCE or one.subject in flags)
     if section.call is None:
         # Whoever starts the program may give what a class leaves to transformers.
-        claims = tuple(one._replace(kind=_LEFT) if one.kind == _UNSET else one for one in claims)
+        claims = tuple(Claim("trainer-default-is-left", one.subject) if one.kind == _UNSET else one for one in claims)
     return finding._replace(claims=claims if finding.rule in _OF_ANY_RUN else (Claim("belongs-to-training"), *claims))
 
 

@@ -93,7 +93,9 @@ class Sinks:
             if function[0] == "attr":
                 made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
                 for name in sorted(made & _SAVING.keys()):
-                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
+                    # Where the path comes second, the object that is written comes first.
+                    is_state = not _SAVING[name][1] or self.states.written_by(call)
+                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1] if is_state else ():
                         yield Sink(call, source)
 
     def _is_of_others(self, call: int) -> bool:

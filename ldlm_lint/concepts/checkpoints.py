@@ -62,7 +62,7 @@ class Checkpoints:
 
     @cached_property
     def _removals(self) -> list[tuple[int, set[str]]]:
-        return list(Removals(self.program).all())
+        return list(Removals(self.program, self.patterns).all())
 
     def _named_at(self, call: int, path: int, seen: set[int]) -> Iterator[tuple[int, int]]:
         """The calls at which the name of a written file is made, and the expressions of it: those of callers where it is handed in."""
@@ -201,6 +201,21 @@ class Checkpoints:
                     return True
             return bool(written) and any(map(self.counts, written))
         return name in _COUNTS and not self.program.ask(module.base | base)
+
+    def is_pruned_by_name(self, series: Series, near: frozenset[int]) -> bool:
+        """Whether something in some modules removes files of the series' own names, such as the one of a few saves ago."""
+        written = {one for one in self.patterns.of(series.path) if one.rpartition("/")[2].strip("*")}
+        removed = (names for call, names in self._removals if self.program.module_of(call).index in near and not self._makes_room(call, series))
+        return any(one.rpartition("/")[2] == other.rpartition("/")[2] for names in removed for one in names for other in written)
+
+    def _makes_room(self, call: int, series: Series) -> bool:
+        """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
+        module = self.program.module_of(call)
+        if module is not self.program.module_of(series.path):
+            return False
+        row = module.nodes[call & MASK]
+        removed = behind_paths(module, row[2][0] if row[2] else module.nodes[row[1]][1])
+        return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module, removed))
 
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
         """Whether something in some modules removes files that a series may have written; None where nothing removes any file."""

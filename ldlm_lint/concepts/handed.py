@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
     Methods of any object are looked through as well: ``model.save(step)`` calls that of the class that a registry gave.
     """
     found = []
-    for edge in _edges(program, function):
+    for edge in edges_of(program, function):
         node = None if edge & 3 == UNKNOWN else program.argument_node(edge >> 2, function, edge & 3, name)
         if node is not None:
             found.append((edge >> 2, node))
@@ -27,14 +28,36 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
 
 def callers_of(program: Program, function: int) -> list[int]:
     """The known calls (keys) of a function, those of a method on any object among them."""
-    return list(dict.fromkeys(edge >> 2 for edge in _edges(program, function)))
+    return list(dict.fromkeys(edge >> 2 for edge in edges_of(program, function)))
 
 
-def _edges(program: Program, function: int) -> list[int]:
+def edges_of(program: Program, function: int) -> list[int]:
+    """The edges of a function, see `ldlm_lint.program.calls`, after a look at all that may call it."""
     program.ask(("callers", function))
     for call in program.calls_on_objects(function):
         program.ask(("to", call))
+    if program.module_of(function).scopes[function & MASK].name == "__init__":
+        # ``make = getattr(module, name)`` before ``make(settings)``: no name tells which class that is.
+        program.indirect.take_down()
     return sorted(program.ask(("edges", function)))
+
+
+def modules_above(program: Program, call: int, most: int = 100) -> list[Module]:
+    """The modules of the functions that lead to a call (key), its own left out."""
+    own = program.module_of(call)
+    todo, seen = [program.function_of(call)], {program.function_of(call)}
+    found: dict[int, Module] = {}
+    while todo and len(seen) < most:
+        function = todo.pop()
+        for one in callers_of(program, function) if function & MASK else ():
+            above = program.function_of(one)
+            if above not in seen:
+                seen.add(above)
+                todo.append(above)
+                module = program.module_of(one)
+                if module is not own:
+                    found[module.index] = module
+    return list(found.values())
 
 
 def behind(program: Program, module: Module, row: Node) -> list[int]:

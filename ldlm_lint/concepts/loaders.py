@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.training import Training
@@ -92,11 +93,22 @@ class Loaders:
             for number, loop in enumerate(module.table.loops):
                 if loop.kind != "while":
                     yield Pass(module, loop.scope, loop.value, number, loop.parent, loop.place)
+            yield from self._handed_on(module)
         for call in self.program.calls.get("iter", ()):
             module = self.program.module_of(call)
             row, site = module.nodes[call & MASK], module.table.sites[call & MASK]
             if len(row[2]) == 1 and not self._is_looped_over(module, call & MASK):
                 yield Pass(module, site.scope, row[2][0], -1, site.loop, site.place)
+
+    @staticmethod
+    def _handed_on(module: Module) -> Iterator[Pass]:
+        """``yield from loader``."""
+        looped = {loop.value for loop in module.table.loops}
+        for number, scope in enumerate(module.scopes):
+            for event in scope.events if scope.yields else ():
+                row = module.nodes[event[1]]
+                if event[0] == "yield" and row[0] == "elem" and row[1] not in looped:
+                    yield Pass(module, number, row[1], -1, event[2], event[4])
 
     @staticmethod
     def _is_looped_over(module: Module, number: int) -> bool:
@@ -362,8 +374,7 @@ class Loaders:
     def _callers(self, function: int, parameter: str, loader: int) -> Iterator[tuple[Frame, str]]:
         if function & MASK == 0:
             return
-        self.program.ask(("callers", function))
-        for edge in sorted(self.program.ask(("edges", function))):
+        for edge in edges_of(self.program, function):
             call, how = edge >> 2, edge & 3
             module = self.program.module_of(call)
             site = module.table.sites[call & MASK]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import handed_in
-from ldlm_lint.concepts.path_patterns import JOINS
+from ldlm_lint.concepts.path_patterns import JOINS, PathPatterns
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ _STEPS = 12
 class Removals:
     """The calls of a program that remove files."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, patterns: PathPatterns) -> None:
         self.program = program
+        self.patterns = patterns
 
     def all(self) -> Iterator[tuple[int, set[str]]]:
         """The calls that remove files, and the names of what they remove; no names where these are not known."""
@@ -42,8 +43,8 @@ class Removals:
 
     def _names(self, module: Module, number: int, steps: int) -> set[str]:
         """The names that a removed path may be: what it is by itself, or what was looked for where it comes from."""
-        texts = self.program.atoms.texts(self.program.ask(module.base | number))
-        if texts - {"*"}:
+        texts = set(self.patterns.of(module.base | number)) - {"*"}
+        if texts:
             return texts
         row = module.nodes[number]
         kind = row[0]

@@ -280,8 +280,18 @@ class Calls(Containers):
         """The calls of a method's name on objects of which nothing is known yet; none where there are too many to look at."""
         if function not in self.owner:
             return []
-        names = sorted(self._names_of_function(function))
-        return [call for name in names if len(self.calls.get(name, ())) <= CALLERS for call in self._split(name)[2]]
+        names = self._names_of_function(function) - {"__init__"}
+        found = [call for name in sorted(names) if len(self.calls.get(name, ())) <= CALLERS for call in self._split(name)[2]]
+        return found + self._calls_of_base(function) if self.module_of(function).scopes[function & MASK].name == "__init__" else found
+
+    def _calls_of_base(self, function: int) -> list[int]:
+        """The calls of ``super().__init__`` in classes that are derived from the one of a constructor."""
+        derived = set(self.below(self.owner[function]))
+        return [call for call in self.calls.get("__init__", ()) if self._owner_around(call) in derived]
+
+    def _owner_around(self, call: int) -> int | None:
+        module = self.module_of(call)
+        return self.owner.get(module.base | module.table.sites[call & MASK].scope)
 
     def _names_of_function(self, function: int) -> set[str]:
         module = self.module_of(function)

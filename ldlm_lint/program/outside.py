@@ -143,7 +143,7 @@ class Outside(Calls):
         if last == "partial":
             return self._partial(given)
         if last == "import_module":
-            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+            return self._imported_by_name(given)
         if top == "hydra":
             return NOTHING
         if last == "asdict":
@@ -268,23 +268,29 @@ class Outside(Calls):
     def modules_named(self, names: Value, near: Module) -> Value:
         """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
         found: set[int] = set()
-        for text in self.atoms.texts(names):
+        for text in self.atoms.texts(names) | self._texts_of_flags(names):
             if not text.strip("*."):
                 continue
             full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
             if "*" not in full:
                 module = self.modules.find(full, near)
-                found |= {self.atoms.atom("m", module.index)} if module is not None else set()
+                found.add(self.atoms.atom("m", module.index) if module is not None else self.atoms.atom("x", full))
                 continue
             pattern = _pattern(full, r"(?:.*\.)?")
             found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}
         return frozenset(found)
 
+    def _imported_by_name(self, given: Given) -> Value:
+        """The modules that a call imports by a name, whoever hands the name in."""
+        return self.modules_named(self.closed(given.key(0)), given.module) if given.args else NOTHING
+
     def _of_builtins(self, last: str, given: Given) -> Value:
+        if last == "vars" and given.args:
+            return given.args[0]
         if last in tensors.HOST_BUILTINS:
             return OF_PYTHON
         if last == "__import__":
-            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+            return self._imported_by_name(given)
         if last == "super":
             return self._super(given)
         if last == "getattr" and len(given.args) > 1:
@@ -294,8 +300,6 @@ class Outside(Calls):
         if last == "dict":
             homes = given.args[0] & HOMES if given.args else NOTHING
             return frozenset([self.atoms.atom("d", given.call)]) | homes
-        if last == "vars" and given.args:
-            return given.args[0]
         return self._of_iterables(last, given)
 
     def _of_iterables(self, last: str, given: Given) -> Value:
@@ -344,13 +348,16 @@ class Outside(Calls):
         return value | found if found else value - frozenset([CPU])
 
     def _texts_of_flags(self, value: Value) -> set[str]:
-        """What an option is by default, and ``*`` for what a user may give."""
+        """What an option is by default, and its choices, or ``*`` for what a user may give besides."""
         texts: set[str] = set()
         for fields in self.atoms.kinds(value, "flag"):
             module = self.module_of(fields[1])
             given = dict(module.nodes[fields[1] & MASK][3])
+            choices = module.nodes[given["choices"]] if "choices" in given else ("",)
+            written = [module.nodes[one][1] for one in choices[2] if module.nodes[one][0] == "const"] if choices[0] == "seq" else []
             if "default" in given:
-                texts |= self.atoms.texts(self.get(module.base | given["default"])) | {"*"}
+                texts |= self.atoms.texts(self.get(module.base | given["default"])) | ({"*"} if not written else set())
+            texts |= {one for one in written if isinstance(one, str)}
         return texts
 
     def _matching(self, value: Value, text: str) -> Value:

@@ -10,6 +10,7 @@ from ldlm_lint.budget import deep
 from ldlm_lint.code import Table, packed
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.expressions import Expressions
+from ldlm_lint.program.indirect import IndirectCalls
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.slices import slice_of
 from ldlm_lint.program.together import Together
@@ -34,6 +35,11 @@ class Program(Expressions):
     def together(self) -> Together:
         """Which modules run in one process."""
         return Together(self.modules, self.live)
+
+    @cached_property
+    def indirect(self) -> IndirectCalls:
+        """The calls whose function a value says."""
+        return IndirectCalls(self)
 
     def function_of(self, call: int) -> int:
         """The function that a call stands in; the module itself is scope 0."""

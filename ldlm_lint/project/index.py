@@ -122,9 +122,9 @@ class Project:
             return None
 
     def script(self, path: str) -> Script | None:
-        """A shell script of the project as the scanner reads it."""
+        """A shell script of the project as the scanner reads it, or a ``.env`` file as a shell that sources it does."""
         if path not in self._scripts:
-            known = self.others.get(path) is Kind.SHELL
+            known = self.others.get(path) in (Kind.SHELL, Kind.DOTENV)
             self._scripts[path] = self._fact("script", path, self._scan) if known else None
         return self._scripts[path]
 

@@ -10,6 +10,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.source import Kind
 
 _OFF = frozenset({b"", b"null", b"none", b"~", b"0", b"-1", b"false"})
+_UNSAID = frozenset({b"", b"null", b"none", b"~"})
 _NUMBER = lazily(rb"\d[\d_.e]*\Z", re.I)
 _DEFAULT = lazily(rb"\bdefault[ \t]*=[ \t]*([^\s,)]+)")
 _REQUIRED = lazily(rb"\brequired[ \t]*=[ \t]*True")
@@ -27,6 +28,12 @@ def is_off_everywhere(project: Project, name: str, defaults: Iterable[str] = ())
     """
     values = {value.strip(b"\"'").lower() for value in (*_values(project, name), *(one.encode() for one in defaults))}
     return not values.isdisjoint(_OFF) and values <= _OFF
+
+
+def is_one_by_default(project: Project, name: str) -> bool:
+    """Whether all that gives a setting a value gives 1, an option's default among that: steps that nothing accumulates."""
+    values = {value.strip(b"\"'").lower() for value in _values(project, name)} - _UNSAID
+    return values == {b"1"}
 
 
 def _values(project: Project, name: str) -> Iterator[bytes]:
@@ -53,4 +60,4 @@ def _default_of(arguments: bytes) -> bytes:
     return b"required" if _REQUIRED.search(arguments) else b"none"
 
 
-__all__ = ["is_off_everywhere"]
+__all__ = ["is_off_everywhere", "is_one_by_default"]

@@ -146,9 +146,9 @@ class Sourcing:
     # Which file
 
     def _file(self, path: str, word: Word) -> str | None:
-        """The shell script of the project that a word names."""
+        """The shell script or ``.env`` file of the project that a word names."""
         found = self._find(path, word.text)
-        return found if found is not None and self.project.others.get(found) is Kind.SHELL else None
+        return found if found is not None and self.project.others.get(found) in (Kind.SHELL, Kind.DOTENV) else None
 
     def _find(self, path: str, text: str) -> str | None:
         folders = self._paths.upwards(path)

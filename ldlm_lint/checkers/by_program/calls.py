@@ -72,7 +72,8 @@ def lists_tensors(view: View, key: int) -> bool:
     row = module.plain(key & MASK)
     if row[0] == "op" and row[1] == "Add":
         return lists_tensors(view, module.base | row[2]) or lists_tensors(view, module.base | row[3])
-    return row[0] == "seq" and not any(_is_many(module, one, module.table.places[key & MASK]) for one in row[2])
+    # What begins empty is filled afterwards.
+    return row[0] == "seq" and bool(row[2]) and not any(_is_many(module, one, module.table.places[key & MASK]) for one in row[2])
 
 
 def _is_many(module: Module, element: int, begin: int) -> bool:

@@ -9,31 +9,70 @@ from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import is_changed_between_passes
 from ldlm_lint.checkers.by_program.loader_fixes import persistent_fix
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import PERSISTENT_WORKERS
 
 RULE = PERSISTENT_WORKERS
 WORDS: tuple[bytes, ...] = (b"Loader",)
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
+_OF_RUN = lazily(r"^(?:num|n|max|total)_?epochs$")
+_STEPS = 6
 _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 
 
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that a loop goes through again and again, and that start them anew each time."""
     for one in view.loaders.all:
-        if one.has_workers and view.loaders.is_absent(one, "persistent_workers") and not _has_one_pass(view, one):
-            yield from _finding(view, one)
+        how = _how_off(view, one) if one.has_workers or _are_configured(view, one) else ""
+        if how and not _has_one_pass(view, one):
+            yield from _finding(view, one, how)
 
 
-def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
+def _are_configured(view: View, one: LoaderCall) -> bool:
+    """Whether a configuration gives the workers, and those of the project give some."""
+    return one.workers.state is not State.ABSENT and any(map(view.configured_numbers.are_positive, one.workers.sources))
+
+
+def _how_off(view: View, one: LoaderCall) -> str:
+    """How it comes that workers do not stay: nobody says anything, or a parameter's default that nobody replaces; empty for a choice."""
+    given = view.loaders.option(one, "persistent_workers")
+    if given.state is State.ABSENT:
+        return "not set"
+    is_default = given.state is State.GIVEN and all(_is_left_off(view, source, 0) for source in given.sources)
+    return "off by default" if is_default and given.sources else ""
+
+
+def _is_left_off(view: View, key: int, steps: int) -> bool:
+    """Whether a parameter is False by its default, and all known callers leave it there, or hand on another such parameter."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    if row[0] != "param" or steps > _STEPS:
+        return False
+    function, default = module.base | row[1], module.scopes[row[1]].defaults.get(row[2])
+    callers, given = callers_of(view.program, function), handed_in(view.program, function, row[2])
+    if not callers or any(_unpacks(view, call) for call in callers):
+        return False
+    is_left = len(given) == len(callers) or (default is not None and module.nodes[default] == ("const", False))
+    return is_left and all(_is_left_off(view, node, steps + 1) for _, node in given)
+
+
+def _unpacks(view: View, call: int) -> bool:
+    module = view.program.module_of(call)
+    row = module.nodes[call & MASK]
+    return any(name is None for name, _ in row[3]) or any(module.nodes[one][0] == "star" for one in row[2])
+
+
+def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
     found = view.loaders.repeated(one)
     if found is None or is_changed_between_passes(view, one):
         return
     where, related = view.loaders.where(one, found, "this iterates the DataLoader again and again")
-    args = {"where": where, "how": "not set"}
-    yield view.finding(RULE, view.call_span(one.call), args, related, fix=persistent_fix(view, one), confidence=one.confidence)
+    fix = persistent_fix(view, one) if how == "not set" else None
+    yield view.finding(RULE, view.call_span(one.call), {"where": where, "how": how}, related, fix=fix, confidence=one.confidence)
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:
@@ -44,8 +83,20 @@ def _has_one_pass(view: View, one: LoaderCall) -> bool:
     decorators = set(view.program.decorator_names(function)) if function & MASK else set()
     if "property" in decorators and decorators.isdisjoint(_CACHES):
         return True
+    return ends_never(view, one)
+
+
+def ends_never(view: View, one: LoaderCall) -> bool:
+    """Whether one pass through a loader goes through all epochs, as its sampler says."""
     samplers = [source for name in ("sampler", "batch_sampler") for source in view.loaders.option(one, name).sources]
-    return bool(samplers) and any(_ENDLESS.search(name) for name in _names(view, samplers))
+    return bool(samplers) and (any(_ENDLESS.search(name) for name in _names(view, samplers)) or _covers_epochs(view, samplers))
+
+
+def _covers_epochs(view: View, samplers: list[int]) -> bool:
+    """Whether a sampler of the project's is made with the number of epochs: one pass goes through all of them."""
+    owners = view.ask.meaning(*samplers).classes
+    constructors = (function for owner in owners for function in view.program.methods(owner, "__init__"))
+    return any(_OF_RUN.search(name) for one in constructors for name in view.program.module_of(one).scopes[one & MASK].params)
 
 
 def _names(view: View, sources: list[int]) -> Iterator[str]:

@@ -84,6 +84,10 @@ class LoaderCalls:
     def _by_place(self) -> dict[tuple[str, str], LoaderCall]:
         return {(self.view.path(one.module), one.position): one for one in self.all}
 
+    def at(self, path: str, position: str) -> LoaderCall | None:
+        """The loader that is made at ``line:column`` of a file, if the program knows it."""
+        return self._by_place.get((path, position))
+
     def has_none_by_default(self, path: str, position: str) -> bool:
         """Whether the loader made at ``line:column`` of a file has no workers by defaults that no launch replaces."""
         one = self._by_place.get((path, position))
@@ -130,10 +134,19 @@ class LoaderCalls:
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
         names = set(self.view.program.names_of(one.call))
+        for around in self._handed_to(one):
+            names |= set(self.view.program.names_of(around))
         for source in self.option(one, "dataset").sources:
             names |= self._dotted(source)
         scope = one.module.scopes[one.module.table.sites[one.call & MASK].scope]
         return says_evaluation(sorted(names), scope.name if scope.kind == "def" else "", self.splits(one))
+
+    @staticmethod
+    def _handed_to(one: LoaderCall) -> Iterator[int]:
+        """The calls that take a loader where it is made: ``valid = cycle(DataLoader(…))``."""
+        module, number = one.module, one.call & MASK
+        scope = module.scopes[module.table.sites[number].scope]
+        yield from (module.base | call for call in scope.calls if number in module.nodes[call][2])
 
     def is_for_one_test(self, one: LoaderCall) -> bool:
         """Whether it is made where the split is the one for tests, which are made once."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_collation import works_on_items
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.program.atoms import FIRST, HOST, MASK
+from ldlm_lint.program.atoms import FIRST, HOMES, HOST, MASK
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.vocabulary.loaders import GRAPHS, STREAMS
 
@@ -83,6 +83,12 @@ def works_per_item(view: View, one: LoaderCall) -> bool:
     return True
 
 
+def is_of_tensors(view: View, one: LoaderCall) -> bool:
+    """Whether a dataset is a tensor, of which an item is a row."""
+    value = _value(view, one)
+    return bool(value & HOMES) and all(each < FIRST for each in value)
+
+
 def _is_in_memory(view: View, one: LoaderCall) -> bool:
     """A dataset that is a list, a range, or tensors in memory, as far as the program shows."""
     if any(_gives_numbers(view, source) for source in view.loaders.option(one, "dataset").sources):
@@ -90,7 +96,7 @@ def _is_in_memory(view: View, one: LoaderCall) -> bool:
     value = _value(view, one)
     atoms = view.program.atoms
     found = [atoms.of[each] for each in value if each >= FIRST]
-    if HOST in value and not found:
+    if is_of_tensors(view, one) or (HOST in value and not found):
         # Numbers, an array, a range.
         return True
     if any(fields[0] == "d" or (fields[0] == "view" and fields[1] != "items") for fields in found):

@@ -81,7 +81,12 @@ def _names_of(view: View, atom: int) -> set[str]:
 def _may_choose(view: View, call: int) -> Iterator[bool]:
     for name in IMPLEMENTATIONS:
         argument = view.ask.argument(call, name)
-        yield argument.state is not State.ABSENT and not argument.flags
+        yield argument.state is not State.ABSENT and not argument.flags and not (argument.state is State.OPEN and _is_left_to_user(view, call))
+
+
+def _is_left_to_user(view: View, call: int) -> bool:
+    """Whether only a configuration file can choose, and none of the project's does."""
+    return view.users_may_add(call) and not view.is_named_in_configurations(*IMPLEMENTATIONS)
 
 
 def _has_fused(view: View, module: Module, name: str) -> bool:
@@ -120,6 +125,8 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     flags = view.ask.argument(call, "fused").flags
     unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
+    if not flags and view.users_may_add(call):
+        unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
+    from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
+    from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
 
 
@@ -145,6 +149,48 @@ class View:
         from ldlm_lint.concepts.training_loops import TrainingLoops
 
         return TrainingLoops(self.training)
+
+    @cached_property
+    def read_settings(self) -> ReadSettings:
+        """What the program reads from configuration files."""
+        from ldlm_lint.concepts.read_settings import ReadSettings
+
+        return ReadSettings(self.program)
+
+    def trainers_calling(self, path: str, position: str) -> FileSet:
+        """The files that train with what a call makes (``line:column`` in a file), by who calls the function that it stands in.
+
+        Links that no import shows, such as ``__import__(name)``, are the program's alone.
+        """
+        from ldlm_lint.concepts.handed import modules_above
+
+        line, _, column = position.partition(":")
+        module, found = self.module(path), []
+        call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None and line.isdecimal() else None
+        if module is not None and call is not None:
+            found = [self.context.project.trainers_of(self.path(one)) for one in modules_above(self.program, module.base | call)]
+        return self.context.project.universe.joined(*found)
+
+    def users_may_add(self, call: int) -> bool:
+        """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        unpacked = [module.base | value for name, value in row[3] if name is None]
+        is_open = [one for one in unpacked if self.ask.mappings.keys_at(one, call).unresolved]
+        return bool(is_open) and all(map(self.read_settings.is_read, is_open)) and not any(module.nodes[one][0] == "star" for one in row[2])
+
+    def is_named_in_configurations(self, *names: str) -> bool:
+        """Whether some configuration file of the project, or a script, speaks of one of some settings."""
+        project = self.context.project
+        words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
+        return any(word.search(project.data(path)) for path in project.others for word in words)
+
+    @cached_property
+    def configured_numbers(self) -> ConfiguredNumbers:
+        """The numbers of the project's configurations."""
+        from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
+
+        return ConfiguredNumbers(self.context.project, self.read_settings)
 
     @cached_property
     def lightning_rhythm(self) -> LightningRhythm:

@@ -25,7 +25,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("graph-is-not-static", "gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
+        *("graph-is-not-static", "gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
+        "wrapped-model-trains",
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),

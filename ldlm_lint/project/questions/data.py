@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ldlm_lint.checkers.by_program.dataloader_without_persistent_workers import ends_never
+from ldlm_lint.checkers.by_program.loader_datasets import is_of_tensors, works_per_item
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
@@ -18,6 +20,9 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
+    one = context.view.loaders.at(finding.span.path, position) if site is not None else None
+    if one is not None and ends_never(context.view, one):
+        return Verdict(False)
     if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
     if site is not None and site.scope.rpartition(".")[2] == "val_dataloader" and _is_validated_once(context, site.path):
@@ -70,7 +75,9 @@ def _is_no_training(context: Context, path: str) -> bool:
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:
     """A dataset that nobody knows may do so."""
-    return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE)
+    one = context.view.loaders.at(finding.span.path, position)
+    is_tensor = one is not None and is_of_tensors(context.view, one) and not works_per_item(context.view, one)
+    return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE and not is_tensor)
 
 
 def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:

@@ -13,6 +13,7 @@ from ldlm_lint.program.queries import State
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
+from ldlm_lint.project.optional_settings import is_one_by_default
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
@@ -137,7 +138,14 @@ def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdi
     return Verdict(shards_with_fsdp(context.project, finding.span.path, entries))
 
 
+def _launches_accumulate(context: Context, finding: Finding, name: str) -> Verdict:
+    """Not all launches of the training leave the micro-batches of a step at the option's default of 1."""
+    launched = name and context.launches.running(finding.span.path)
+    return Verdict(not launched or not is_one_by_default(context.project, name))
+
+
 QUESTIONS: dict[str, Question] = {
+    "launches-accumulate": _launches_accumulate,
     "environment-variable-unread": _variable_is_unread,
     "graph-is-not-static": _graph_is_not_static,
     "wrapped-model-trains": _wrapped_model_trains,

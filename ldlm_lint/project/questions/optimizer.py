@@ -22,7 +22,8 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
         return Verdict(False)
     if _tries_out(context, path, subject.rpartition(" ")[2]):
         return Verdict(False)
-    for trainer in project.trainers_of(path):
+    trainers = project.trainers_of(path) or context.view.trainers_calling(path, subject.rpartition(" ")[2])
+    for trainer in trainers:
         engine = project.skim(trainer).engine or project.skim(path).engine
         if engine or not project.any_skim(project.reach(trainer), "cuda"):
             continue
@@ -30,7 +31,7 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
         described = any(map(makes_optimizer, context.engines.configs.values()))
         if not (described and any(map(makes_optimizer, context.engines.of(trainer)))) and not _runs_under_deepspeed(context, trainer):
             clipped = _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2])
-            return Verdict(False) if clipped else fusable_in(context, project.trainers_of(path))
+            return Verdict(False) if clipped else fusable_in(context, trainers)
     return Verdict(False)
 
 

@@ -1,0 +1,82 @@
+"""Numbers that a program takes from a configuration: the settings behind an expression, and what the project's files say for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.handed import behind
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.read_settings import ReadSettings
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.project.index import Project
+
+_MOST = 40
+"""Expressions behind a number that are looked at."""
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
+
+
+class ConfiguredNumbers:
+    """Answers for the expressions of a program, by the files of its project."""
+
+    def __init__(self, project: Project, settings: ReadSettings) -> None:
+        self.project = project
+        self.settings = settings
+        self.program = settings.program
+        self._said: dict[str, frozenset[float]] = {}
+
+    def are_positive(self, key: int) -> bool:
+        """Whether an expression (key), or one of its cases, is a setting that the files give, with numbers above 0 only."""
+        todo, seen = [key], {key}
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            module = self.program.module_of(one)
+            name = self._setting(module, one & MASK)
+            if name and self.settings.is_read(one) and (numbers := self.said(name)) and min(numbers) > 0:
+                return True
+            for other in self._cases(module, one & MASK):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return False
+
+    def said(self, name: str) -> frozenset[float]:
+        """The numbers that the project's configurations give for a key; none where one of them gives something else."""
+        if name not in self._said:
+            self._said[name] = self._all_said(name)
+        return self._said[name]
+
+    def _all_said(self, name: str) -> frozenset[float]:
+        found: set[float] = set()
+        word = name.encode()
+        for path in self.project.of_kind(*_DOCUMENTS):
+            document = self.project.document(path) if word in self.project.data(path) else None
+            for entry in document.named(name) if document is not None else ():
+                if not isinstance(entry.value, (int, float)) or isinstance(entry.value, bool):
+                    return frozenset()
+                found.add(entry.value)
+        return frozenset(found)
+
+    def _setting(self, module: Module, number: int) -> str:
+        """The key that an expression reads: ``told["workers"]``, ``told.workers``, ``told.get("workers")``."""
+        row = module.nodes[number]
+        if row[0] == "attr":
+            return str(row[2])
+        key = row[2] if row[0] == "item" else row[2][0] if row[0] == "call" and row[2] and module.last_name(row[1]) == "get" else 0
+        text = module.nodes[key]
+        return text[1] if text[0] == "const" and isinstance(text[1], str) else ""
+
+    def _cases(self, module: Module, number: int) -> Iterator[int]:
+        """The ways to a number, and the factors of a product."""
+        row = module.nodes[number]
+        if row[0] in ("param", "free"):
+            yield from behind(self.program, module, row)
+        elif row[0] == "phi":
+            yield from (module.base | one for one in row[1])
+        elif row[0] == "copy" or (row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "int"):
+            yield module.base | (row[1] if row[0] == "copy" else row[2][0])
+        elif row[0] == "op" and row[1] == "Mult":
+            yield from (module.base | one for one in row[2:4])

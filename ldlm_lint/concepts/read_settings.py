@@ -1,0 +1,95 @@
+"""Which values a program reads from a configuration file: a user writes these, and the project's files show what they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.handed import behind
+from ldlm_lint.program.atoms import MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
+
+READERS = frozenset(
+    [
+        *(f"yaml.{name}" for name in ("load", "safe_load", "full_load", "unsafe_load", "load_all")),
+        *("json.load", "json.loads", "toml.load", "toml.loads", "tomllib.load", "tomli.load", "hjson.load", "commentjson.load"),
+        *("omegaconf.OmegaConf.load", "omegaconf.OmegaConf.from_cli", "hydra.compose", "mmcv.Config.fromfile", "mmengine.Config.fromfile"),
+        *("mmengine.config.Config.fromfile", "mmcv.utils.Config.fromfile", "ruamel.yaml.safe_load"),
+    ]
+)
+"""Functions that give what a configuration file holds."""
+_SAME = frozenset({"dict", "OrderedDict", "deepcopy", "copy", "EasyDict", "edict", "AttrDict", "Munch", "to_container", "create", "merge", "Box"})
+"""Functions and classes, by last name, that give a mapping in another form."""
+_PARTS = frozenset({"get", "pop", "copy", "setdefault", "items", "values", "__getitem__"})
+_MOST = 150
+"""Expressions behind a value that are looked at."""
+
+
+class ReadSettings:
+    """Answers for the expressions of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def is_read(self, key: int) -> bool:
+        """Whether an expression (key) is, or may be, a part of what a file holds that the program reads."""
+        todo, seen = [key], {key}
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            module = self.program.module_of(one)
+            row = module.nodes[one & MASK]
+            if self._reads(module, row):
+                return True
+            for other in self._behind(module, one, row):
+                if other not in seen:
+                    seen.add(other)
+                    todo.append(other)
+        return False
+
+    def _reads(self, module: Module, row: Node) -> bool:
+        if row[0] == "call":
+            function = self.program.ask(module.base | row[1])
+            return any(fields[1] in READERS for fields in self.program.atoms.kinds(function, "x"))
+        if row[0] != "param":
+            return False
+        # ``@hydra.main(…)`` gives the function what it composes.
+        decorators = module.scopes[row[1]].decorators
+        return any(module.last_name(one) in ("()main", "()hydra_main") and self._is_of_hydra(module, one) for one in decorators)
+
+    def _is_of_hydra(self, module: Module, decorator: int) -> bool:
+        row = module.nodes[decorator]
+        function = self.program.ask(module.base | row[1]) if row[0] == "call" else ()
+        return any(fields[1].startswith("hydra.") for fields in self.program.atoms.kinds(frozenset(function), "x"))
+
+    def _behind(self, module: Module, key: int, row: Node) -> Iterable[int]:
+        kind = row[0]
+        if kind in ("param", "free"):
+            return behind(self.program, module, row)
+        if kind == "phi":
+            return [module.base | one for one in row[1]]
+        if kind == "attr":
+            owner = self.program.class_of_self(module, row[1])
+            owners = self.program.order(owner) if owner is not None else ()
+            written = [value for one in owners for value in self.program.own_writes.get((one, row[2]), ())]
+            return written or [module.base | row[1]]
+        if kind in ("copy", "item", "upd", "enter", "part", "elem"):
+            return [module.base | row[1]]
+        return self._behind_call(module, key, row) if kind == "call" else ()
+
+    def _behind_call(self, module: Module, key: int, row: Node) -> Iterable[int]:
+        function, name = module.nodes[row[1]], module.last_name(row[1])
+        if name in _SAME:
+            return [module.base | one for one in (*row[2], *(value for keyword, value in row[3] if keyword is None))]
+        if function[0] == "attr" and name in _PARTS:
+            return [module.base | function[1]]
+        self.program.ask(("to", key))
+        found = []
+        for target in sorted(self.program.targets_of.get(key, ())):
+            home = self.program.module_of(target)
+            found += [home.base | value for value, _ in home.scopes[target & MASK].returns if value]
+        return found

@@ -44,8 +44,6 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     computed = [modules.all[index] for index in slice_ if modules.all[index].shown.imports_by_name]
     inside = _named_in(modules, computed) if len(own) > LINKED_WHOLE else _below(modules, computed)
     slice_ |= closure(inside, lambda index: links.get(index, ()))
-    for index in list(slice_):
-        slice_ |= uses.between.get(index, set())
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 

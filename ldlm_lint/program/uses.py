@@ -5,7 +5,6 @@ An ``__init__.py`` that defines nothing makes a whole library run where one clas
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.program.modules import Module, Modules
@@ -20,13 +19,12 @@ class Uses:
     def __init__(self, modules: Modules) -> None:
         self._modules = modules
         self._handed: dict[int, dict[str, list[Import]]] = {}
-        self.between: dict[int, set[int]] = defaultdict(set)
-        """The modules that hand something on to one that was asked about, and the packages that both stand in."""
 
     def of(self, module: Module) -> set[int]:
-        """The modules whose names a module takes, itself left out; of one that only hands on those alone that register something."""
+        """The modules whose names a module takes, and those that hand them on; of one that only hands on those that register something."""
         if self._handed_by(module):
-            return {one for one in self._modules.linked(module) if self._modules.all[one].shown.registers}
+            linked = map(self._modules.all.__getitem__, self._modules.linked(module))
+            return {one.index for one in linked if one.shown.registers or self._handed_by(one)}
         found: set[int] = set()
         for name, imported, level, _ in module.shown.imports:
             found.update(self._taken(module, (name, imported, level)))
@@ -42,12 +40,11 @@ class Uses:
             if (target.index, name) in seen:
                 continue
             seen.add((target.index, name))
-            self.between[module.index].update(self._packages(target))
+            yield from self._packages(target)
             handed = self._handed_by(target)
-            if not handed:
-                yield target.index
-            for one in self._asked(handed, name):
-                todo += self._steps(target, one, module)
+            for path, imported, number in self._asked(handed, name):
+                # What comes with a star has the name that was asked for.
+                todo += self._steps(target, (path, name if imported == "*" else imported, number), module)
 
     def _steps(self, module: Module, taken: Import, user: Module) -> Iterator[tuple[Module, str]]:
         """What an import asks for: names of modules; of a module that is taken itself those that its user reads from anything."""

@@ -46,7 +46,9 @@ def lint_files(
     known = {path: result for path, result in _remembered(files, configured, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
     for done, (path, kind, result) in enumerate(_linted(missing, configured, overlay, projects, jobs), start=len(known) + 1):
-        known[path] = result._replace(flow=None)
+        known[path] = result._replace(flow=None, table=None)
+        if result.table is not None:
+            projects.learn_table(path.as_posix(), result.table)
         if result.flow is not None:
             projects.learn(result.flow)
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):
@@ -91,7 +93,7 @@ def _linted(
     if count == 1:
         holds = projects.may_hold if len(files) > MOST_UNASKED else None
         for path, kind in files:
-            yield path, kind, lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, holds)
+            yield path, kind, lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, holds, projects.wants_table)
         return
     from ldlm_lint.workers import linted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
 from ldlm_lint.config import Config
@@ -18,6 +19,9 @@ from ldlm_lint.shapes.drafts import possible_by_text
 from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, OtherEncodingError, Source, UnreadableError
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.tables import Tabled
 
 Overlay = Mapping[str, bytes]
 Holds = Callable[[str, str, Sequence[str]], bool]
@@ -34,14 +38,17 @@ def lint_file(
     overlay: Overlay,
     sources: dict[str, Source],
     holds: Holds | None = None,
+    wants_table: Callable[[str], bool] | None = None,
 ) -> FileResult:
     """The result of one file; the source of a file with findings is put into ``sources``.
 
-    ``holds`` tells whether the project leaves a rule a chance; without it everything is looked at.
+    ``holds`` tells whether the project leaves a rule a chance; without it everything is looked at. ``wants_table`` tells of which
+    Python files the result shall hold the table.
     """
+    tables = kind is Kind.PYTHON and wants_table is not None and wants_table(path.as_posix())
     try:
         with limited(FILE_SECONDS):
-            return _linted(path.as_posix(), kind, config, overlay, sources, holds)
+            return _linted(path.as_posix(), kind, config, overlay, sources, holds, tables)
     except OtherEncodingError:
         return FileResult(path.as_posix())
     except UnreadableError as error:
@@ -53,9 +60,10 @@ def lint_file(
 
 
 def _linted(
-    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], holds: Holds | None
+    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], holds: Holds | None, tables: bool
 ) -> FileResult:
     source = source_of(name, kind, overlay)
+    table = _table(source) if tables else None
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
     try:
         result = _looked_at(source, config, at_risk, holds)
@@ -65,7 +73,15 @@ def _linted(
         result = FileResult(name, (internal_error(source.span(0, 0), error),))
     if result.findings:
         sources[name] = source
-    return result
+    return result if table is None else result._replace(table=table)
+
+
+def _table(source: Source) -> Tabled | None:
+    """What a file says, from the tree that its lint looks at."""
+    from ldlm_lint.project.tables import tabled
+
+    tree = syntax_of(source)
+    return None if tree is None else tabled(tree)
 
 
 def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:

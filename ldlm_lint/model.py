@@ -16,6 +16,7 @@ from ldlm_lint.patterns import lazily
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
+    from ldlm_lint.project.tables import Tabled
     from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.reach import Standing
     from ldlm_lint.scopes import Scope
@@ -394,7 +395,8 @@ class FileResult(NamedTuple):
     ``unseen`` are the lines where a script has something that the parsers could not read; ``flow`` is where values go inside a
     Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
     Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``ruled_out`` are
-    rules that the file was not looked at for, because of what the rest of the project says of some functions of it.
+    rules that the file was not looked at for, because of what the rest of the project says of some functions of it. ``table`` is
+    what the file says, for the linked program, where somebody has asked for it.
     """
 
     path: str
@@ -403,6 +405,7 @@ class FileResult(NamedTuple):
     flow: ModuleFlow | None = None
     scopes: tuple[Scope, ...] | None = None
     ruled_out: tuple[RuledOut, ...] = ()
+    table: Tabled | None = None
 
 
 class Identity(NamedTuple):

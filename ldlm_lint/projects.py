@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
     from ldlm_lint.project.flows import Flows
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.project.tables import Tabled, Tables
     from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.requirements import TorchVersion
 
@@ -46,6 +47,7 @@ class Projects:
         self._roots: dict[str, str] = {}
         self._clocks: dict[str, Clock] = defaultdict(Clock)
         self._flows: Flows | None = None
+        self._tables: Tables | None = None
         self._contexts: dict[str, Context] = {}
 
     def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Configured, Mapping[str, bytes], None, Sequence[Path]]]:
@@ -64,11 +66,35 @@ class Projects:
                 getattr(analysis, "__dict__", {}).clear()
             vars(context).clear()
         self._contexts.clear()
-        self._flows = None
+        self._flows = self._tables = None
 
     def learn(self, flow: ModuleFlow) -> None:
         """Take over where values go in a file that was parsed anyway."""
         self._known_flows().put(flow.path, flow)
+
+    def wants_table(self, path: str) -> bool:
+        """Whether the linked program will take the table of a Python file."""
+        return self._asks_program and not self.of(path).project.is_test(path)
+
+    @cached_property
+    def _asks_program(self) -> bool:
+        from ldlm_lint.checkers.by_program import queries
+        from ldlm_lint.linting import selected_rules
+
+        selected = selected_rules(self._configured.run)
+        return any(not selected.isdisjoint(query.symbols) for query in queries())
+
+    def learn_table(self, path: str, one: Tabled) -> None:
+        """Take over the table of a file that was parsed anyway."""
+        self._known_tables.put(path, one)
+
+    @property
+    def _known_tables(self) -> Tables:
+        if self._tables is None:
+            from ldlm_lint.project.tables import Tables
+
+            self._tables = Tables()
+        return self._tables
 
     def _known_flows(self) -> Flows:
         if self._flows is None:
@@ -146,7 +172,7 @@ class Projects:
         inner = self._programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
         files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
         texts = {**self._overlay, **inner}
-        return Context(Project(root, files, texts, self._known_flows(), others, self._session), self._told_torch, self._facts)
+        return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self._facts)
 
     def _facts(self, path: str) -> Mapping[str, object]:
         return self._configured.of(path).facts

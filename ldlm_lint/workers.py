@@ -111,7 +111,17 @@ def _begin(configured: Configured, overlay: Overlay, projects: Projects) -> None
 def _lint(chunk: Sequence[File]) -> list[FileResult]:
     assert _work is not None
     configured, overlay, projects = _work
-    return [lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, projects.may_hold) for path, kind in chunk]
+    wants = projects.wants_table
+    return [_small(lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, projects.may_hold, wants)) for path, kind in chunk]
+
+
+def _small(result: FileResult) -> FileResult:
+    """A result as it goes to another process."""
+    if result.table is None:
+        return result
+    from ldlm_lint.project.tables import small
+
+    return result._replace(table=small(result.table))
 
 
 def _chunks(files: Sequence[File], count: int) -> list[list[File]]:

@@ -25,9 +25,12 @@ from ldlm_lint.cache.facts import Facts
 from ldlm_lint.cache.session import Session
 from ldlm_lint.cache.values import decode, encode
 from ldlm_lint.cli import main
+from ldlm_lint.code import table_of
 from ldlm_lint.config import Config
 from ldlm_lint.linting import lint_file
 from ldlm_lint.model import Applicability, Edit, Fix, Span
+from ldlm_lint.program import of_project
+from ldlm_lint.project import tables
 
 LOADER = "from torch.utils.data import DataLoader\n\n\ndef make(data):\n    return DataLoader(data, batch_size=8, num_workers=4)\n"
 QUIET = LOADER.replace("num_workers=4", "num_workers=4, persistent_workers=True, prefetch_factor=8")
@@ -203,6 +206,17 @@ def test_one_changed_file_takes_its_neighbours_from_the_cache(project: Path, mon
     monkeypatch.setattr(batch, "lint_file", lambda path, *rest: read.append(path.name) or lint_file(path, *rest))
     found = run("--format", "json", project)
     assert read == ["data.py"]
+    assert found == run("--format", "json", replay.OFF, project)
+
+
+def test_one_changed_file_takes_the_tables_of_its_neighbours_from_the_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(project)
+    put(project / "data.py", "# moved\n" + LOADER)
+    made: list[str] = []
+    for maker in (tables, of_project):
+        monkeypatch.setattr(maker, "table_of", lambda tree: made.append("made") or table_of(tree))
+    found = run("--format", "json", project)
+    assert made == ["made"]
     assert found == run("--format", "json", replay.OFF, project)
 
 

@@ -74,7 +74,12 @@ class Memory:
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
         """Learn what linting a file gave."""
-        self._facts[f"result {kind.value} {config_key}", result.path] = (self.content(result.path), result)
+        content = self.content(result.path)
+        self._facts[f"result {kind.value} {config_key}", result.path] = (content, result._replace(table=None))
+        if result.table is not None:
+            from ldlm_lint.project.tables import remembered
+
+            self._facts["table", result.path] = (content, remembered(result.table))
 
     def recall(self, key: str) -> bytes | None:
         """Whole answers are not kept: every lint is about a buffer that has just changed."""

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FLOW = "flow"
 """The fact that the project pass asks for most."""
-_KEPT = frozenset({FLOW, "skim", "guards", "gradients", "head"})
+TABLE = "table"
+"""The fact that the linked program asks for."""
+_KEPT = frozenset({FLOW, TABLE, "skim", "guards", "gradients", "head"})
 """The facts that cost more to make than to read; documents and scripts do not."""
 
 
@@ -121,9 +123,13 @@ class Session:
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
         """Learn what linting a file gave; where values go in it is a fact of its own, which few runs ask for."""
         path = result.path
-        self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(flow=None))
+        self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(flow=None, table=None))
         if result.flow is not None:
             self._learn(self._pack(FLOW), path, self.looks.inputs["file"][path], result.flow)
+        if result.table is not None:
+            from ldlm_lint.project.tables import remembered
+
+            self._learn(self._pack(TABLE), path, self.looks.inputs["file"][path], remembered(result.table))
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
         """A fact of a file of the project that rests on its content and place alone; made only if it is not known."""

@@ -1,7 +1,7 @@
 """What a Python file says, as plain tuples: one pass over its syntax tree gives a `Table` that no library and no rule is named in."""
 
 from ldlm_lint.code.build import table_of
-from ldlm_lint.code.packing import packed, unpacked
+from ldlm_lint.code.packing import packed, plain, restored, unpacked
 from ldlm_lint.code.table import Guard, Loop, Scope, Table
 
-__all__ = ["Guard", "Loop", "Scope", "Table", "packed", "table_of", "unpacked"]
+__all__ = ["Guard", "Loop", "Scope", "Table", "packed", "plain", "restored", "table_of", "unpacked"]

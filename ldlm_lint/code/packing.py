@@ -15,12 +15,17 @@ _SITE_FIELDS = len(Site._fields)
 
 
 def packed(table: Table) -> bytes:
-    """A table as bytes of `marshal`, which only the same version of Python is sure to read."""
+    """A table as bytes of `marshal`, for the process that has made them: nothing foreign is ever read with it."""
+    return marshal.dumps(plain(table))
+
+
+def plain(table: Table) -> tuple[Any, ...]:
+    """A table as tuples, lists, dictionaries, numbers and texts alone."""
     sites = array("q")
     for call, site in table.sites.items():
         sites.append(call)
         sites.extend(site)
-    return marshal.dumps((
+    return (
         FORM,
         table.nodes,
         array("q", table.places).tobytes(),
@@ -34,17 +39,25 @@ def packed(table: Table) -> bytes:
         table.decorations,
         table.updates,
         table.maps,
-    ))  # fmt: skip
+    )
 
 
 def unpacked(data: bytes) -> Table:
     """The table of some bytes; raises ValueError where they are none of this form."""
     try:
-        fields: tuple[Any, ...] = marshal.loads(data)
+        fields = marshal.loads(data)
+    except (EOFError, TypeError) as error:
+        raise ValueError("no table") from error
+    return restored(fields)
+
+
+def restored(fields: Any) -> Table:
+    """The table of what `plain` has made of it; raises ValueError where it is none of this form."""
+    try:
         if fields[0] != FORM:
             raise ValueError(f"a table of form {fields[0]}")
         return _restored(fields)
-    except (EOFError, TypeError, IndexError, AttributeError) as error:
+    except (TypeError, IndexError, AttributeError, KeyError) as error:
         raise ValueError("no table") from error
 
 

@@ -16,6 +16,7 @@ from ldlm_lint.program.atoms import (
     OF_PYTHON,
     ON_DEVICE,
     ON_HOST,
+    SHIFT,
     Value,
 )
 from ldlm_lint.program.calls import UNKNOWN
@@ -51,7 +52,7 @@ class Expressions(Parameters):
             self.is_symbolic = False
             if self.atoms.symbolic.isdisjoint(value):
                 return value
-        module = self.module_of(key)
+        module = self.modules.all[key >> SHIFT]
         row = module.nodes[key & MASK]
         reader = _READERS.get(row[0])
         return reader(self, module, row, key) if reader is not None else NOTHING

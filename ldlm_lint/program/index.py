@@ -14,6 +14,8 @@ TIMM = "timm.create_model"
 
 _SETS = ("register_buffer", "register_parameter", "add_module", "register_module")
 _CHANGES = ("append", "extend", "update", "setdefault", "add", "insert", "appendleft")
+_NAMED_ELSEWHERE = frozenset({"const", "op", "cmp", "attr", "free", "param", "imp", "impf", "def", "class", "phi", "copy", "upd", "item"})
+"""What is no container itself, or has a name where it stands."""
 _SAYS_NOTHING = frozenset({"const", "op", "cmp", "fstr", "map", "seq", "none", "comp", "item"})
 
 
@@ -191,6 +193,8 @@ class Index(Solver):
         alone: dict[str, frozenset[str]] = {}
 
         def add(value: int, name: str) -> None:
+            if module.nodes[value][0] in _NAMED_ELSEWHERE:
+                return
             one = alone.setdefault(name, frozenset([name]))
             known = names.get(value)
             names[value] = one if known is None else known | one

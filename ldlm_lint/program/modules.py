@@ -20,6 +20,8 @@ class Shown(NamedTuple):
     joins: bool = False
     searched: frozenset[str] = frozenset()
     """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
+    registers: bool = False
+    """Whether importing it puts something into a registry."""
 
 
 NOTHING_SHOWN = Shown([], False, False)
@@ -212,13 +214,13 @@ class Modules:
             if target is not None:
                 found.update(self._with_packages(target))
             if imported and imported != "*":
-                inner = self._inner(module, full, imported, level, target)
+                inner = self.inner(module, full, imported, level, target)
                 if inner is not None:
                     found.update(self._with_packages(inner))
         found.discard(module.index)
         return found
 
-    def _inner(self, module: Module, full: str, imported: str, level: int, target: Module | None) -> Module | None:
+    def inner(self, module: Module, full: str, imported: str, level: int, target: Module | None) -> Module | None:
         """The module that ``from full import imported`` may mean."""
         package = target.name if target is not None else full
         inner = self.by_name.get(f"{package}.{imported}" if package else imported)

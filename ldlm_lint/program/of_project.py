@@ -13,6 +13,7 @@ from ldlm_lint.code import Table, table_of
 from ldlm_lint.program.modules import NOTHING_SHOWN
 from ldlm_lint.program.program import Filed, Program, linked
 from ldlm_lint.program.slices import shown_by
+from ldlm_lint.project.tables import Tabled
 from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.source import Kind, Source, UnreadableError
 
@@ -36,9 +37,15 @@ def _tables(project: Project) -> Iterator[Filed]:
         if project.is_test(path):
             yield Filed(path.removeprefix(root), NOTHING_SHOWN, Table(), True)
             continue
-        table = table_of_file(project, path)
-        if table is not None:
-            yield Filed(path.removeprefix(root), shown_by(table), table, False)
+        known = project.tabled(path)
+        if known is not None:
+            yield Filed(path.removeprefix(root), *known, False)
+
+
+def tabled_file(project: Project, path: str) -> Tabled | None:
+    """The table of a file with what it shows; None for one that is no Python."""
+    table = table_of_file(project, path)
+    return None if table is None else Tabled(shown_by(table), table)
 
 
 def table_of_file(project: Project, path: str) -> Table | None:

@@ -19,6 +19,9 @@ MOST = 2_000_000
 """Expressions that stand in memory, of some 300 bytes each: the values of a program rest on nearly all of its tables, and
 reading them again and again costs three times as much as all else (measured on diffusers, which has 1.2 million)."""
 
+STANDING = 250_000
+"""Expressions above which tables are bytes, a fifth as large, until it is known which of them take part."""
+
 
 class Program(Expressions):
     """The part of a repository that takes part in trainings; see the package's text for how to ask it."""
@@ -74,6 +77,7 @@ def linked(files: Iterable[Filed], most: int = MOST) -> Program:
 
 def _gathered(files: Iterable[Filed], most: int) -> Modules:
     modules = Modules(most)
+    standing = min(most, STANDING)
     expressions = 0
     for path, shown, table, is_test in files:
         module = modules.add(path, shown, is_test)
@@ -82,8 +86,8 @@ def _gathered(files: Iterable[Filed], most: int) -> Modules:
             continue
         before, expressions = expressions, expressions + len(table.nodes)
         module.hold(table)
-        if expressions > most:
-            for one in modules.all if before <= most else [module]:
+        if expressions > standing:
+            for one in modules.all if before <= standing else [module]:
                 _pack(one)
     return modules
 

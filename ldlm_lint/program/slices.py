@@ -6,16 +6,21 @@ Values are followed inside of this slice alone; a library beside it is left to w
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from ldlm_lint.code import Table
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.together import closure
+from ldlm_lint.program.uses import Uses
 
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
 """Methods that a framework's training calls: Lightning, the Trainer of transformers, OpenMMLab, trl."""
 FOLLOWED_WHOLE = 100
 """Modules up to which all of a repository is followed: below that it costs less than a tenth of a second."""
+LINKED_WHOLE = 500
+"""Modules up to which all that an import makes run is followed; in a larger library only what is named."""
+_REGISTERS = "register"
 _JOINS = frozenset({"init_process_group", "InitProcessGroupKwargs"})
 """What makes several processes one training, whoever trains then."""
 _IMPORTERS = frozenset({"import_module", "__import__"})
@@ -27,7 +32,8 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     trains = {module.index for module in own if module.shown.trains}
     if len(own) <= FOLLOWED_WHOLE:
         return trains, {module.index for module in own}
-    links = {module.index: modules.linked(module) for module in own}
+    uses = Uses(modules)
+    links = {module.index: uses.of(module) if len(own) > LINKED_WHOLE else modules.linked(module) for module in own}
     importers: dict[int, set[int]] = defaultdict(set)
     for index, linked in links.items():
         for target in linked:
@@ -35,15 +41,36 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     joins = {module.index for module in own if module.shown.joins}
     above = closure(trains | joins, lambda index: importers.get(index, ()))
     slice_ = closure(above, lambda index: links.get(index, ()))
-    for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if modules.all[index].shown.imports_by_name}):
-        inside = [module.index for module in own if module.path.startswith(top)]
-        slice_ |= closure(inside, lambda index: links.get(index, ()))
+    computed = [modules.all[index] for index in slice_ if modules.all[index].shown.imports_by_name]
+    inside = _named_in(modules, computed) if len(own) > LINKED_WHOLE else _below(modules, computed)
+    slice_ |= closure(inside, lambda index: links.get(index, ()))
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 
 def shown_by(table: Table) -> Shown:
     """What the slice is found by."""
-    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named), not _JOINS.isdisjoint(table.named), _searched(table))
+    return Shown(
+        imports=table.imports,
+        trains=_trains(table),
+        imports_by_name=not _IMPORTERS.isdisjoint(table.named),
+        joins=not _JOINS.isdisjoint(table.named),
+        searched=_searched(table),
+        registers=_registers(table),
+    )
+
+
+def _registers(table: Table) -> bool:
+    """Whether a file itself, not a function of it, calls something that registers, or decorates with it."""
+    calls = [call for name, some in table.named.items() if name.startswith(_REGISTERS) for call in some]
+    calls += [call for call, decorator, _ in table.decorations if _written(table, decorator).startswith(_REGISTERS)]
+    return any(table.sites[call].scope == 0 for call in calls)
+
+
+def _written(table: Table, number: int) -> str:
+    row = table.nodes[number]
+    if row[0] == "call":
+        row = table.nodes[row[1]]
+    return str(row[2]) if row[0] in ("free", "impf", "attr") else ""
 
 
 def _searched(table: Table) -> frozenset[str]:
@@ -65,10 +92,40 @@ def _trains(table: Table) -> bool:
     return any(name.endswith("Trainer") for name in table.named)
 
 
+def _below(modules: Modules, computed: Iterable[Module]) -> set[int]:
+    """What modules may import by a computed name: everything below the folders on Python's path that they stand in."""
+    tops = tuple({_importable(modules, module) for module in computed})
+    return {module.index for module in modules.all if tops and not module.is_test and module.path.startswith(tops)}
+
+
 def _importable(modules: Modules, module: Module) -> str:
-    """The folder on Python's path that a module stands in: what it imports by a computed name is below."""
+    """The folder on Python's path that a module stands in."""
     parts = module.path.split("/")
     depth = len(parts) - 1
     while depth and ".".join(parts[:depth]) in modules.by_name:
         depth -= 1
     return "/".join(parts[:depth]) + "/" if depth else ""
+
+
+def _named_in(modules: Modules, computed: Iterable[Module]) -> set[int]:
+    """As `_below`, of a large library: only what a text in the call names a part of."""
+    found: set[int] = set()
+    for module in computed:
+        for name in sorted(_IMPORTERS & module.table.named.keys()):
+            for call in module.table.named[name]:
+                texts = _texts(module, module.nodes[call][2][:1])
+                if texts:
+                    found |= {one.index for one in modules.all if not one.is_test and all(text in f".{one.name}." for text in texts)}
+    return found
+
+
+def _texts(module: Module, numbers: Sequence[int]) -> list[str]:
+    """The texts with letters that a name is put together from."""
+    found: list[str] = []
+    for number in numbers:
+        row = module.plain(number)
+        if row[0] == "const" and row[1].__class__ is str and any(map(str.isalpha, row[1])):
+            found.append(row[1])
+        elif row[0] in ("fstr", "op"):
+            found += _texts(module, row[1] if row[0] == "fstr" else row[2:4])
+    return found

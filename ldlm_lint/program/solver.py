@@ -148,7 +148,8 @@ class Solver(ABC):
         self._current = None
 
     def _grow(self, key: Key, old: Value, more: Value) -> None:
-        value = self._limited(key, old, more)
+        # Most values are the first of their key, and small.
+        value = more if not old and len(more) <= WIDE else self._limited(key, old, more)
         if value == old:
             return
         # There are few different values: each is kept once.
@@ -156,7 +157,8 @@ class Solver(ABC):
         flows = self._flows.get(key)
         if flows:
             self._push(flows, value - old)
-        self.wake(key)
+        if key in self._readers:
+            self.wake(key)
 
     def wake(self, key: Key) -> None:
         """Let whoever has read a key be asked again."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
     from ldlm_lint.configs.document import Document
     from ldlm_lint.project.derivations import Derivations
+    from ldlm_lint.project.tables import Tabled, Tables
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
     from ldlm_lint.python.gradients import GradientFacts
@@ -62,6 +63,7 @@ class Project:
         flows: Flows | None = None,
         others: Mapping[str, Kind] | None = None,
         facts: Cache | None = None,
+        tables: Tables | None = None,
     ) -> None:
         self.root = root
         self._facts = facts
@@ -76,6 +78,7 @@ class Project:
         self._texts = Texts(self._overlay)
         self._skims: dict[str, Skim] = {}
         self._learned = flows or Flows()
+        self._tables = tables
         self._flows = Flows()
         self._parts: dict[str, dict[str, object]] = {}
         self._tests: dict[str, bool] = {}
@@ -139,6 +142,19 @@ class Project:
         if self._facts is None or path in self._overlay:
             return compute(path)
         return self._facts.of(what, path, partial(compute, path))
+
+    def tabled(self, path: str) -> Tabled | None:
+        """What a Python file says, for the linked program, which keeps it; None for one without a table."""
+        from ldlm_lint.program.of_project import tabled_file
+        from ldlm_lint.project.tables import recalled, remembered
+
+        known = self._tables.take(path) if self._tables is not None else None
+        if known is not None or self._facts is None or path in self._overlay:
+            return known or tabled_file(self, path)
+        try:
+            return recalled(self._facts.of("table", path, lambda: remembered(tabled_file(self, path))))
+        except ValueError:
+            return tabled_file(self, path)
 
     def skim(self, path: str) -> Skim:
         """The facts that need no tree."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_KEPT = 400_000
+_KEPT = 200_000
 """How many bytes of text the trees that are kept may have together: each costs some hundred bytes of memory."""
 _NOTHING = Parsed(None)
 

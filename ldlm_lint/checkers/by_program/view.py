@@ -40,6 +40,26 @@ if TYPE_CHECKING:
     from ldlm_lint.project.questions import Context
 
 
+_KEPT = 8
+"""Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
+
+
+class _File:
+    """The text of a file, and its tree where somebody asks for it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @cached_property
+    def expressions(self) -> dict[int, list[ast.expr]]:
+        """The expressions by the places where they begin, the longest first."""
+        found: dict[int, list[ast.expr]] = {}
+        for node in ast.walk(tree_of(self.source)):
+            if isinstance(node, ast.expr):
+                found.setdefault(place_of(node), []).append(node)
+        return found
+
+
 class View:
     """A project as the rules see it; ``context`` has what the other analyses know."""
 
@@ -48,9 +68,8 @@ class View:
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
         self._root = context.project.root.rstrip("/")
-        self._sources: dict[str, Source] = {}
+        self._files: dict[str, _File] = {}
         self._given_up: str | None = None
-        self._ends: dict[str, dict[int, int]] = {}
 
     @property
     def program(self) -> Program:
@@ -229,10 +248,21 @@ class View:
 
     def source(self, module: Module) -> Source:
         """The text of a module."""
+        return self._file(module).source
+
+    def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
+        """The expressions of a module as they are written, by the places where they begin, the longest first."""
+        return self._file(module).expressions
+
+    def _file(self, module: Module) -> _File:
         path = self.path(module)
-        if path not in self._sources:
-            self._sources[path] = Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON)
-        return self._sources[path]
+        known = self._files.pop(path, None)
+        if known is None:
+            known = _File(Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON))
+        self._files[path] = known
+        if len(self._files) > _KEPT:
+            del self._files[next(iter(self._files))]
+        return known
 
     def offset(self, module: Module, place: int) -> int:
         """The offset of a place in its file, in bytes."""
@@ -247,15 +277,8 @@ class View:
 
     def _end(self, module: Module, place: int) -> int:
         """The end of the largest expression that begins at a place: only of calls does a table keep it."""
-        path = self.path(module)
-        if path not in self._ends:
-            ends: dict[int, int] = {}
-            for node in ast.walk(tree_of(self.source(module))):
-                if isinstance(node, ast.expr):
-                    begin = place_of(node)
-                    ends[begin] = max(ends.get(begin, 0), end_of(node))
-            self._ends[path] = ends
-        return self._ends[path].get(place, place)
+        written = self.expressions(module).get(place)
+        return max(map(end_of, written)) if written else place
 
     def line(self, module: Module, place: int) -> str:
         """The text of the line of a place, without what ends it."""

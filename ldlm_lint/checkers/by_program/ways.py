@@ -14,14 +14,12 @@ from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.calls import in_handler
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
@@ -62,7 +60,6 @@ class Ways:
         self.view = view
         self.program = view.program
         self._guards: dict[int, dict[int, set[int]]] = {}
-        self._written: dict[int, dict[tuple[int, int], list[ast.expr]]] = {}
 
     def to(self, key: int, atom: int) -> list[Way]:
         """The ways by which an expression may be what an atom stands for."""
@@ -307,10 +304,7 @@ class Ways:
             return str(row[2])
         if not place:
             return ""
-        written = self._written.get(module.index)
-        if written is None:
-            written = self._written[module.index] = _expressions(tree_of(self.view.source(module)))
-        same = [one for one in written.get((line_of(place), column_of(place)), ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
+        same = [one for one in self.view.expressions(module).get(place, ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
@@ -334,15 +328,6 @@ _WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {
     "free": ast.Name,
     "param": (ast.Name,),
 }
-
-
-def _expressions(tree: ast.AST) -> dict[tuple[int, int], list[ast.expr]]:
-    """The expressions of a file by where they begin, the longest first."""
-    found: dict[tuple[int, int], list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr):
-            found.setdefault((node.lineno, node.col_offset), []).append(node)
-    return found
 
 
 def _span(source: Source, node: ast.expr) -> Span:

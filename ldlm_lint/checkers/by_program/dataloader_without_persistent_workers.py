@@ -28,12 +28,15 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
-    found = view.loaders.repeated(one)
+    note = "this iterates the DataLoader again and again"
+    found = view.loaders.settled(one, view.loaders.repeated(one), note, "loader-is-reiterated")
     if found is None or is_changed_between_passes(view, one):
         return
-    where, related = view.loaders.where(one, found, "this iterates the DataLoader again and again")
-    args = {"where": where, "how": "not set"}
-    yield view.finding(RULE, view.call_span(one.call), args, related, fix=persistent_fix(view, one), confidence=one.confidence)
+    args = {"where": found.where, "how": "not set"}
+    fix = persistent_fix(view, one)
+    yield view.finding(
+        RULE, view.call_span(one.call), args, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+    )
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

@@ -56,6 +56,14 @@ class LoaderCall(NamedTuple):
         return Confidence.HIGH if known else Confidence.MEDIUM
 
 
+class Settled(NamedTuple):
+    """A pass in words and as related places; ``claims`` ask for it where the program does not show it."""
+
+    where: str
+    related: tuple[Related, ...]
+    claims: tuple[Claim, ...]
+
+
 class LoaderCalls:
     """The loaders of a program."""
 
@@ -126,6 +134,24 @@ class LoaderCalls:
     def repeated(self, one: LoaderCall) -> Pass | None:
         """A pass that begins again and again."""
         return self.concept.repeated(one.call)
+
+    def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
+        """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.
+
+        None where the program shows who goes through the loader, and no pass is such a one.
+        """
+        if found is not None:
+            where, related = self.where(one, found, note)
+            return Settled(where, related, ())
+        if self.concept.passes(one.call) or one.loader.owner:
+            return None
+        return Settled("", (), (Claim(asked, one.position),))
+
+    def settled_training(self, one: LoaderCall) -> Settled | None:
+        """What a message says of a pass that trains on a loader's batches."""
+        if self.is_for_evaluation(one):
+            return None
+        return self.settled(one, self.concept.trains(one.call), "this trains on its batches", "loader-feeds-training")
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""

@@ -155,11 +155,23 @@ class LoaderCalls:
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
-        names = set(self.view.program.names_of(one.call))
+        names = self._names_around(one)
         for source in self.option(one, "dataset").sources:
             names |= self._dotted(source)
         scope = one.module.scopes[one.module.table.sites[one.call & MASK].scope]
         return says_evaluation(sorted(names), scope.name if scope.kind == "def" else "", self.splits(one))
+
+    def _names_around(self, one: LoaderCall) -> set[str]:
+        """What a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+        table, program = one.module.table, self.view.program
+        calls = one.module.scopes[table.sites[one.call & MASK].scope].calls
+        names, inner = set(program.names_of(one.call)), one.call & MASK
+        for call in calls:
+            # The calls stand in the order in which they are evaluated: what is around comes later.
+            if call > inner and inner in one.module.nodes[call][2]:
+                inner = call
+                names |= program.names_of(one.module.base | call)
+        return names
 
     def is_for_one_test(self, one: LoaderCall) -> bool:
         """Whether it is made where the split is the one for tests, which are made once."""

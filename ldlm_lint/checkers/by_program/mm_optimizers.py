@@ -64,7 +64,7 @@ def _named(table: Table, number: int, wanted: frozenset[str], choices: frozenset
     if row[0] != "call" or number not in table.sites or row[2] or any(name is None for name, _ in row[3]):
         return ""
     given = dict(row[3])
-    kind = table.nodes[given["type"]] if "type" in given else ("",)
+    kind: Node = table.nodes[given["type"]] if "type" in given else ("",)
     return str(kind[1]) if kind[0] == "const" and kind[1] in wanted and choices.isdisjoint(given) else ""
 
 

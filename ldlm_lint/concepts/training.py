@@ -57,6 +57,7 @@ class Training:
         self._find_evaluations()
         self._reach_all()
         self._ask_unseen_callers()
+        self.frequency.left_out.reached, self.frequency.left_out.steps = self.reached, self.steps
 
     def _backwards(self) -> Iterator[int]:
         """The calls of backward passes; a method of that name that only passes on is none."""

@@ -10,6 +10,7 @@ from ldlm_lint.concepts.written_states import WrittenStates
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
@@ -40,6 +41,7 @@ _SAVING = {
     **dict.fromkeys(("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"), ("path", 0)),
 }
 """Classes whose ``save`` writes a state, with the parameter of the path and its place."""
+_KEEP_STATE = frozenset(name for name, place in _SAVING.items() if place != ("f", 1))
 COPIES = {
     **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
@@ -92,10 +94,10 @@ class Sinks:
             function = module.nodes[module.nodes[call & MASK][1]]
             if function[0] == "attr":
                 made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
-                for name in sorted(made & _SAVING.keys()):
-                    # Where the path comes second, the object that is written comes first.
-                    is_state = not _SAVING[name][1] or self.states.written_by(call)
-                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1] if is_state else ():
+                # Accelerate writes what it is given, the others a state of their own.
+                holds_state = not made.isdisjoint(_KEEP_STATE) or self.states.written_by(call)
+                for name in sorted(made & _SAVING.keys()) if holds_state else ():
+                    for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
                         yield Sink(call, source)
 
     def _is_of_others(self, call: int) -> bool:
@@ -110,6 +112,9 @@ class Sinks:
         row = module.plain(key & MASK)
         if row[0] == "enter":
             row = module.plain(row[1])
+            if row[0] == "call" and _writes(module, row) and module.last_name(row[1]) != "open":
+                # ``with BlobFile(path, "wb") as file:``
+                return module.base | row[2][0]
         if row[0] == "call" and module.last_name(row[1]) in ("open", "File"):
             function = module.nodes[row[1]]
             if row[2] and module.last_name(row[1]) == "open" and function[0] == "attr" and self._is_path(module, function[1]):
@@ -161,6 +166,13 @@ class Sinks:
             return True
         names, written = (_named(self.patterns.of(one)) for one in (source, sink.path))
         return bool(names) and bool(written) and may_meet(names, written)
+
+
+def _writes(module: Module, row: Node) -> bool:
+    """Whether a call opens something to write: its second argument is a mode."""
+    modes = [row[2][1]] if len(row[2]) > 1 else [value for name, value in row[3] if name == "mode"]
+    rows = [module.nodes[one] for one in modes]
+    return bool(row[2]) and any(one[0] == "const" and str(one[1]) in ("w", "wb", "xb", "x") for one in rows)
 
 
 def behind_paths(module: Module, number: int) -> int:

@@ -29,7 +29,7 @@ _STEPS = 12
 
 
 class Series(NamedTuple):
-    """A call whose argument is a name that counts: the call (key), the argument, the counters as rows of its module, and the sink."""
+    """A call whose argument is a name that counts: the call (key), the argument, the counters (keys), and the sink."""
 
     call: int
     path: int
@@ -53,9 +53,9 @@ class Checkpoints:
         found: dict[int, Series] = {}
         for sink, path, source in Sinks(self.ask, self.patterns).all():
             # What moves a counted file on is no writer of its own.
-            if not source or not self._counters(self.program.module_of(source), source & MASK):
+            if not source or not self._counters(source):
                 for call, name in self._named_at(sink, path, set()):
-                    counters = tuple(self._counters(self.program.module_of(name), name & MASK))
+                    counters = tuple(self._counters(name))
                     if counters:
                         found.setdefault(call, Series(call, name, counters, sink))
         return list(found.values())
@@ -72,41 +72,85 @@ class Checkpoints:
         module = self.program.module_of(path)
         number = behind_paths(module, path & MASK)
         row = module.nodes[number]
-        if row[0] != "param":
+        parameters = [row] if row[0] == "param" else []
+        if not parameters and not self._counters(module.base | number):
+            site = self.program.module_of(call).table.sites[call & MASK]
+            # What is handed in from outside of a loop names one file in all of its rounds.
+            parameters = self._parameters_of_name(module, number) if site.loop < 0 else []
+        if not parameters:
             yield call, module.base | number
-            return
-        for caller, node in handed_in(self.program, module.base | row[1], row[2]):
-            yield from self._named_at(caller, node, seen)
+        for one in parameters:
+            for caller, node in handed_in(self.program, module.base | one[1], one[2]):
+                yield from self._named_at(caller, node, seen)
 
-    def _counters(self, module: Module, number: int, steps: int = 0) -> list[int]:
-        """The parts of a name that count steps, epochs or saves."""
+    def _parameters_of_name(self, module: Module, number: int, steps: int = 0) -> list[Node]:
+        """The parameters in the last component of a path: ``os.path.join(folder, f"{name}.pt")``."""
         row = module.nodes[number]
-        kind = row[0]
+        if row[0] == "param":
+            return [row]
+        parts = self._parts(module, number) if steps < _STEPS else []
+        is_path = (row[0] == "call" and module.last_name(row[1]) in JOINS) or row[:2] == ("op", "Div")
+        inner = parts[-1:] if is_path else _behind_slash(module, parts)
+        return [one for part in inner for one in self._parameters_of_name(module, part, steps + 1)]
+
+    def _counters(self, key: int, steps: int = 0) -> list[int]:
+        """The parts of a name (keys) that count steps, epochs or saves."""
         if steps > _STEPS:
             return []
-        if self.counts(module.base | number):
-            return [number]
+        if self.counts(key):
+            return [key]
+        module = self.program.module_of(key)
+        parts = self._parts(module, key & MASK)
+        if not parts and module.nodes[key & MASK][0] == "call":
+            return self._counters_of_helper(key, steps)
+        return [found for one in parts for found in self._counters(module.base | one, steps + 1)]
+
+    def _parts(self, module: Module, number: int) -> list[int]:
+        """What a name is put together of, or the cases of it."""
+        row = module.nodes[number]
+        kind = row[0]
         if kind == "fstr":
-            parts = list(row[1])
-        elif kind == "op":
+            return list(row[1])
+        if kind == "op":
             # ``step % 2`` names two files in turn; ``"%d.pt" % step`` is a text.
             is_text = row[1] in ("Add", "Div") or (module.nodes[row[2]][0] in ("fstr", "const") and isinstance(module.nodes[row[2]][1], (str, tuple)))
-            parts = [row[2], row[3]] if is_text and row[1] in ("Add", "Div", "Mod") else []
-        elif kind == "seq":
-            parts = list(row[2])
-        elif kind in ("phi", "copy"):
-            parts = self._ways(module, row) if kind == "phi" else [row[1]]
-        elif kind == "choice":
-            parts = [row[2], row[3]]
-        elif kind == "call":
-            name = module.last_name(row[1])
-            is_text = name in (*JOINS, *OF_PATHS, "format", "zfill")
-            function = module.nodes[row[1]]
-            parts = [*row[2], *(value for _, value in row[3])] if is_text else []
-            parts += [function[1]] if name == "zfill" and function[0] == "attr" else []
-        else:
-            parts = []
-        return [found for one in parts for found in self._counters(module, one, steps + 1)]
+            return [row[2], row[3]] if is_text and row[1] in ("Add", "Div", "Mod") else []
+        if kind == "seq":
+            return list(row[2])
+        if kind in ("phi", "copy"):
+            return self._ways(module, row) if kind == "phi" else [row[1]]
+        if kind == "choice":
+            return [row[2], row[3]]
+        if kind != "call":
+            return []
+        name = module.last_name(row[1])
+        is_text = name in (*JOINS, *OF_PATHS, "format", "zfill")
+        function = module.nodes[row[1]]
+        parts = [*row[2], *(value for _, value in row[3])] if is_text else []
+        return parts + ([function[1]] if name == "zfill" and function[0] == "attr" else [])
+
+    def _counters_of_helper(self, call: int, steps: int) -> list[int]:
+        """The counters in what a function of the project returns: its own, and what this call gives for its parameters."""
+        found = []
+        for function, value in self._returned(call):
+            for counter in self._counters(value, steps + 1):
+                row = self.program.module_of(counter).nodes[counter & MASK]
+                if row[0] != "param" or function != self.program.module_of(counter).base | row[1]:
+                    found.append(counter)
+                    continue
+                given = [node for caller, node in handed_in(self.program, function, row[2]) if caller == call]
+                found += [one for node in given for one in self._counters(node, steps + 1)]
+        return found
+
+    def _returned(self, call: int) -> list[tuple[int, int]]:
+        """The functions of the project that a call goes to, with the expressions (keys) that they return."""
+        self.program.ask(("to", call))
+        found = []
+        for function in sorted(self.program.targets_of.get(call, ())):
+            module = self.program.module_of(function)
+            scope = module.scopes[function & MASK]
+            found += [(function, module.base | value) for value, _ in scope.returns if value and not scope.yields]
+        return found
 
     def _ways(self, module: Module, row: Node) -> list[int]:
         """The cases of a ``phi`` that may come about."""
@@ -158,8 +202,9 @@ class Checkpoints:
             return row[1] in ("Add", "Sub", "Mult", "FloorDiv") and any(self.counts(module.base | one) for one in row[2:4])
         if kind == "choice":
             return any(self.counts(module.base | one) for one in row[2:4])
-        if kind == "call" and row[2] and module.last_name(row[1]) in ("int", "str"):
-            return self.counts(module.base | row[2][0])
+        if kind == "call":
+            plain = row[2] and module.last_name(row[1]) in ("int", "str")
+            return self.counts(module.base | row[2][0]) if plain else self._returns_count(key)
         if kind == "part" and row[2] == 0:
             element = module.nodes[row[1]]
             return element[0] == "elem" and self._is_call_of(module, element[1], "enumerate")
@@ -169,6 +214,12 @@ class Checkpoints:
             given = handed_in(self.program, module.base | row[1], row[2])
             return any(self.counts(one) for _, one in given)
         return kind == "attr" and self._is_counted_attribute(module, row)
+
+    def _returns_count(self, call: int) -> bool:
+        """Whether a method of the project gives what it counts: ``self.total_steps()``."""
+        returned = self._returned(call)
+        rows = [self.program.module_of(value).nodes[value & MASK] for _, value in returned]
+        return bool(returned) and all(row[0] in ("attr", "op") and self.counts(value) for row, (_, value) in zip(rows, returned, strict=True))
 
     @staticmethod
     def _adds_to(module: Module, number: int, phi: int) -> bool:
@@ -215,7 +266,7 @@ class Checkpoints:
             return False
         row = module.nodes[call & MASK]
         removed = behind_paths(module, row[2][0] if row[2] else module.nodes[row[1]][1])
-        return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module, removed))
+        return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module.base | removed))
 
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
         """Whether something in some modules removes files that a series may have written; None where nothing removes any file."""
@@ -224,3 +275,12 @@ class Checkpoints:
             return None
         written = self.patterns.of(series.path)
         return any(not names or may_meet(names, written) for names in removals)
+
+
+def _behind_slash(module: Module, parts: list[int]) -> list[int]:
+    """The parts of a text behind the last slash that is written in it."""
+    for index in range(len(parts) - 1, -1, -1):
+        row = module.nodes[parts[index]]
+        if row[0] == "const" and "/" in str(row[1]):
+            return parts[index + 1 :]
+    return parts

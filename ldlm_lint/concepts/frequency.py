@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard, Node
+from ldlm_lint.concepts.left_out import LeftOut
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, TRUE, Value
@@ -24,6 +25,7 @@ class Frequency:
         self.program = program
         self._periodic: dict[int, bool] = {}
         self.restarts = Restarts()
+        self.left_out = LeftOut(program)
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
         self.leading: set[int] = set()
@@ -218,6 +220,8 @@ class Frequency:
 
     def can_hold(self, module: Module, guard: Guard) -> bool:
         """Whether a known value of the test lets it come out as the guard asks."""
+        if guard.holds is not None and self.left_out.decides(module, guard.test) not in (None, guard.holds):
+            return False
         value = self._value(module, guard.test)
         if guard.holds is True and value and value <= FALSY:
             return False

@@ -29,7 +29,10 @@ _ITERATES = ("iter",)
 
 
 class Pass(NamedTuple):
-    """A pass: the module and scope that it stands in, the expression that is gone through, the loop (-1: an ``iter``), and the loop around it."""
+    """A pass: the module and scope that it stands in, the expression that is gone through, the loop (-1: an ``iter``), and the loop around it.
+
+    ``is_draw``: no pass of its own, a training step takes from what a generator gives by ``next``.
+    """
 
     module: Module
     scope: int
@@ -37,6 +40,7 @@ class Pass(NamedTuple):
     loop: int
     around: int
     place: int
+    is_draw: bool = False
 
     @property
     def function(self) -> int:
@@ -94,11 +98,25 @@ class Loaders:
                 if loop.kind != "while":
                     yield Pass(module, loop.scope, loop.value, number, loop.parent, loop.place)
             yield from self._handed_on(module)
-        for call in self.program.calls.get("iter", ()):
+        for module, call, value in self._given_to("iter"):
+            if not self._is_looped_over(module, call):
+                site = module.table.sites[call]
+                yield Pass(module, site.scope, value, -1, site.loop, site.place)
+
+    def _given_to(self, name: str) -> Iterator[tuple[Module, int, int]]:
+        """The calls of ``iter`` or ``next``, also as ``x.__iter__()``, with what is iterated over: module, call and value."""
+        for call in self.program.calls.get(name, ()):
             module = self.program.module_of(call)
-            row, site = module.nodes[call & MASK], module.table.sites[call & MASK]
-            if len(row[2]) == 1 and not self._is_looped_over(module, call & MASK):
-                yield Pass(module, site.scope, row[2][0], -1, site.loop, site.place)
+            row = module.nodes[call & MASK]
+            if (len(row[2]) == 1 or (row[2] and name == "next")) and module.nodes[row[1]][0] != "attr":
+                # With a second argument ``iter`` calls what it is given.
+                yield module, call & MASK, row[2][0]
+        for call in self.program.calls.get(f"__{name}__", ()):
+            module = self.program.module_of(call)
+            row = module.nodes[call & MASK]
+            function = module.nodes[row[1]]
+            if function[0] == "attr" and not row[2] and module.last_name(function[1]) != "()super":
+                yield module, call & MASK, function[1]
 
     @staticmethod
     def _handed_on(module: Module) -> Iterator[Pass]:
@@ -167,7 +185,7 @@ class Loaders:
             return False
         if one.loop >= 0 and self._is_step(one.module, function, one.loop):
             return True
-        if one.loop < 0 and self._feeds_step(one):
+        if one.loop < 0 and (one.is_draw or self._feeds_step(one)):
             return True
         if function in seen:
             return False
@@ -187,15 +205,8 @@ class Loaders:
     def _feeds_step(self, one: Pass) -> bool:
         """Whether a training step takes the batches of such an iterator, by ``next`` or in a loop."""
         made = self._iterated(one.module.base | one.value)
-        for call in self.program.calls.get("next", ()):
-            module = self.program.module_of(call)
-            row, function = module.nodes[call & MASK], self.program.function_of(call)
-            loops = self.training.reached.get(function)
-            if loops is None or not row[2] or module.nodes[row[1]][0] == "attr":
-                continue
-            loop = module.table.sites[call & MASK].loop
-            if self.training.is_inside(module, loop, -1, function, loops) and made & self._iterators(module.base | row[2][0]):
-                return True
+        if any(made & self._iterators(module.base | value) for module, _, value in self._drawn_in_steps):
+            return True
         for function in self.training.steps:
             module = self.program.module_of(function)
             for number, row in enumerate(module.table.loops):
@@ -203,6 +214,17 @@ class Loaders:
                 if is_step and row.kind != "while" and made & self._iterators(module.base | row.value):
                     return True
         return False
+
+    @cached_property
+    def _drawn_in_steps(self) -> list[tuple[Module, int, int]]:
+        """The calls of ``next`` that run in training steps, with what they are given."""
+        return [one for one in self._given_to("next") if self._is_in_step(one[0], one[1])]
+
+    def _is_in_step(self, module: Module, call: int) -> bool:
+        site = module.table.sites[call]
+        function = module.base | site.scope
+        loops = self.training.reached.get(function)
+        return loops is not None and self.training.is_inside(module, site.loop, -1, function, loops)
 
     def _iterated(self, key: int) -> set[int]:
         return self._objects(key, set())
@@ -244,15 +266,23 @@ class Loaders:
             return self._calls_in(module, row[1], depth + 1)
         if row[0] == "phi":
             return set().union(*(self._calls_in(module, value, depth + 1) for value in row[1]))
+        if row[0] == "free":
+            bound = self.ask.bound_to(module, row)
+            return set().union(*(self._calls_in(module, value & MASK, depth + 1) for value in bound))
         return set()
 
     @cached_property
     def _by_generator(self) -> dict[int, list[Pass]]:
         found: dict[int, list[Pass]] = defaultdict(list)
-        for one in self._all_passes():
+        for one in (*self._all_passes(), *self._draws()):
             for function in self._generators(one.module.base | one.value, set()):
                 found[function].append(one)
         return found
+
+    def _draws(self) -> Iterator[Pass]:
+        for module, call, value in self._drawn_in_steps:
+            site = module.table.sites[call]
+            yield Pass(module, site.scope, value, -1, site.loop, site.place, is_draw=True)
 
     def _generators(self, key: int, seen: set[int]) -> set[int]:
         found: set[int] = set()
@@ -359,6 +389,9 @@ class Loaders:
         seen = {frame}
         todo = [(frame, self._parameter(one.module, one.value, 0) if one is not None else "")]
         for two in self._consumers(one, call) if one is not None else ():
+            if two.is_draw:
+                # Each ``next`` goes on with the pass.
+                continue
             todo += [(above, self._parameter(two.module, two.value, 0)) for above in (Frame(two.function, two.around),)]
         while todo and len(seen) < _CLIMB:
             at, parameter = todo.pop()

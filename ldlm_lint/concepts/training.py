@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ldlm_lint.concepts.framework_hooks import OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program import Program
@@ -18,15 +19,11 @@ from ldlm_lint.program.atoms import (
     IF_TENSOR,
     MASK,
     ON_DEVICE,
-    WHERE_TENSOR,
-    Value,
 )
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 
 BACKWARD = ("backward", "manual_backward")
-_TRAINERS = ("transformers", "trl")
-_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 _KEEPS = frozenset({"mean", "sum", "float", "div"})
 _WRITTEN = frozenset({"const", "none", "free", "def", "class"})
 Loops = set[int | None]
@@ -62,6 +59,7 @@ class Training:
         self._find_evaluations()
         self._reach_all()
         self._ask_unseen_callers()
+        self.frequency.left_out.reached, self.frequency.left_out.steps = self.reached, self.steps
 
     def _backwards(self) -> Iterator[int]:
         """The calls of backward passes; a method of that name that only passes on is none."""
@@ -283,9 +281,10 @@ class Training:
     def _find_hooks(self) -> None:
         """The functions that a framework calls in each step, with tensors on the device."""
         program = self.program
+        frameworks = FrameworkHooks(program)
         for owner in [one for classes in program.classes.values() for one in classes]:
             module = program.module_of(owner)
-            for name, home in self._hooks_of(owner):
+            for name, home in frameworks.of(owner):
                 for number in module.scopes[owner & MASK].bindings.get(name, ()):
                     row = module.nodes[number]
                     if row[0] == "def":
@@ -294,21 +293,6 @@ class Training:
                         # Behind the batch Lightning gives numbers: which batch, which optimizer.
                         only = {one: home for one in first} if name == "training_step" else {"*": home}
                         program.hooks[module.base | row[1]] = only
-
-    def _hooks_of(self, owner: int) -> list[tuple[str, Value]]:
-        outside = self.program.outside_of(owner)
-        found: list[tuple[str, Value]] = []
-        if any(name.endswith("LightningModule") for name in outside):
-            found.append(("training_step", ON_DEVICE))
-        if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
-            found += [(name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics")]
-        if any(name.partition(".")[0] in _MM for name in outside) and not any(
-            ".core" in name or "dataset" in name for name in outside
-        ):
-            found += [("forward_train", WHERE_TENSOR), ("train_step", WHERE_TENSOR)]
-            if any("etector" in name for name in outside):
-                found.append(("forward", WHERE_TENSOR))
-        return found
 
     def _find_evaluations(self) -> None:
         program = self.program
@@ -430,10 +414,22 @@ class Training:
         for function in list(self.reached):
             program.ask(("callers", function))
             # Who holds the loop of the steps, or is a step that nobody is seen to call, has batches as loaders give them.
-            if not program.values.get(("edges", function)) and function not in program.hooks and function not in self.steps:
+            is_unseen = self._is_called_by_mm(function) or not program.values.get(("edges", function))
+            if is_unseen and function not in program.hooks and function not in self.steps:
                 program.hooks[function] = {"*": frozenset([IF_TENSOR])}
                 for name in program.module_of(function).scopes[function & MASK].params:
                     if ("hook", function, name) in program.values:
                         program.requeue(("hook", function, name))
         program.solve()
         self._reach_all()
+
+    def _is_called_by_mm(self, function: int) -> bool:
+        """Whether all that calls a function is OpenMMLab, which it is handed to: ``multi_apply(self.loss_single, …)``."""
+        program = self.program
+        edges = program.values.get(("edges", function), frozenset())
+        return bool(edges) and all(edge & 3 == UNKNOWN and self._is_of_mm(edge >> 2) for edge in edges)
+
+    def _is_of_mm(self, call: int) -> bool:
+        module = self.program.module_of(call)
+        value = self.program.ask(module.base | module.nodes[call & MASK][1])
+        return any(fields[1].partition(".")[0] in OF_MM for fields in self.program.atoms.kinds(value, "x"))

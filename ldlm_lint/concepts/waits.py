@@ -28,7 +28,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
+from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS, WRITERS_METHODS
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
@@ -110,8 +110,8 @@ class Waits:
     def _may_wait(module: Module, call: int) -> bool:
         row = module.plain(module.nodes[call][1])
         if row[0] == "attr":
-            return row[2] in WAITING_METHODS
-        return row[0] == "free" and row[2] in _BUILTINS
+            return row[2] in WAITING_METHODS or row[2] in WRITERS_METHODS or _is_math(module, row[1])
+        return row[0] == "free" and (row[2] in _BUILTINS or _is_from_math(module, row))
 
     def _get(self, module: Module, number: int) -> Value:
         return self.program.get(module.base | number)
@@ -120,14 +120,19 @@ class Waits:
         row = module.nodes[call]
         function = module.plain(row[1])
         if function[0] == "free":
-            return self._of_builtin(module, row, function[2])
+            name = "float" if function[2] not in _BUILTINS else function[2]
+            return self._of_builtin(module, row, name)
         name = function[2]
+        if _is_math(module, function[1]):
+            return self._of_builtin(module, row, "float")
         outside = [fields[1] for fields in self.program.atoms.kinds(self._get(module, row[1]), "x")]
         if any(one.startswith("torch.") for one in outside):
             return self._of_function(module, row, name)
         if outside:
             return ""
         receiver = self._get(module, function[1])
+        if name in WRITERS_METHODS:
+            return self._of_writer(module, call, row, name)
         if name == "repeat_interleave":
             return name if DEVICE in receiver and self._repeats_by_tensor(module, row, 0) else ""
         if name in _METHODS:
@@ -137,6 +142,13 @@ class Waits:
             is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(module, call)
             return f"?{name}" if is_unknown and not self._comes_with_batch(module, function[1]) else ""
         return self._of_moving(module, call, row, name, receiver)
+
+    def _of_writer(self, module: Module, call: int, row: Node, name: str) -> str:
+        """TensorBoard's writer makes a number of Python of what it is given; a method of the project is looked at by itself."""
+        if self.program.targets_of.get(module.base | call):
+            return ""
+        given = dict(row[3]).get("scalar_value", row[2][1] if len(row[2]) > 1 else 0)
+        return name if given and self.is_only_on_device(self._get(module, given)) else ""
 
     def _is_inside_step(self, module: Module, call: int) -> bool:
         """Whether a call stands in a function that a step calls, or that a framework gives what is on the device."""
@@ -304,3 +316,16 @@ class Waits:
     def is_only_on_device(value: Value) -> bool:
         """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
+
+
+def _is_math(module: Module, number: int) -> bool:
+    """Whether an expression is Python's `math`, whose functions take numbers alone."""
+    row = module.plain(number)
+    bound = module.scopes[0].bindings.get(row[2], ()) if row[0] == "free" else ()
+    rows = [module.nodes[one] for one in bound] if row[0] == "free" else [row]
+    return any(one[:2] == ("imp", "math") for one in rows)
+
+
+def _is_from_math(module: Module, row: Node) -> bool:
+    """Whether a name is one that `math` gives: ``from math import sqrt``."""
+    return any(module.nodes[one][:2] == ("impf", "math") for one in module.scopes[0].bindings.get(row[2], ()))

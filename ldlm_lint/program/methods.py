@@ -36,6 +36,10 @@ class Methods(Outside):
 
     def method(self, value: Value, name: str, given: Given, base: int) -> Value:
         """What ``value.name(…)`` gives; ``base`` is the key of the object's expression."""
+        if name == "__iter__":
+            return frozenset([self.atoms.atom("view", "iter", base)]) | (value & HOMES)
+        if name == "__next__":
+            return self.elements(value)
         found = set(self._of_tensor(value, name, given, base))
         for one in value:
             if one == HOST and not self.tensor_part(value):

@@ -255,11 +255,12 @@ class Queries:
         if kind == "param":
             return self._given_for(module, row)
         if kind == "free":
-            return self._bound_to(module, row)
+            return self.bound_to(module, row)
         return () if self.program.ask(key) else None
 
     @staticmethod
-    def _bound_to(module: Module, row: Node) -> Iterable[int]:
+    def bound_to(module: Module, row: Node) -> Iterable[int]:
+        """What a free name is bound to in the innermost scope around that binds it (keys)."""
         at, name = module.scopes[row[1]].parent, row[2]
         while at >= 0:
             bound = module.scopes[at].bindings.get(name)

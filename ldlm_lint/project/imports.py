@@ -28,6 +28,7 @@ class Imports:
         self._skim = skim
         self._resolved: defaultdict[str, dict[str, Defined | None]] = defaultdict(dict)
         self._folders: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._added: dict[str, tuple[str, ...]] = {}
         self._imported: dict[str, FileSet] = {}
         self._modules: dict[str, bool] = {}
         self._by_name: dict[str, Mapping[str, tuple[str, ...]]] = {}
@@ -36,8 +37,8 @@ class Imports:
         """The project file behind a dotted name as an importer writes it, and the name inside that file.
 
         An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
-        in any of these folders would, then in the folders that the importer adds to ``sys.path``; a name that a package
-        re-exports is followed to where it is defined.
+        in any of these folders would, then in the folders that the importer, or a module that it imports, adds to ``sys.path``;
+        a name that a package re-exports is followed to where it is defined.
         """
         if not name.startswith(".") and name.partition(".")[0] not in self._heads:
             return None
@@ -48,9 +49,20 @@ class Imports:
             known[name] = None
             known[name] = self._resolve(folder, name)
         found = known[name]
-        if found is None and not name.startswith(".") and (added := self._skim(importer).searched):
+        if found is None and not name.startswith(".") and (added := self._added_for(importer)):
             return self._resolve_below(folder, added, name)
         return found
+
+    def _added_for(self, importer: str) -> tuple[str, ...]:
+        """The folders that a file adds to ``sys.path``, or that a module beside it does that it imports: ``import _init_paths``."""
+        known = self._added.get(importer)
+        if known is None:
+            skim = self._skim(importer)
+            beside = {name.partition(".")[0] for name in skim.imports if not name.startswith(".")} - {""}
+            paths = (f"{importer.rpartition('/')[0]}/{name}.py" for name in sorted(beside))
+            added = [one for path in paths if path in self._files and path != importer for one in self._skim(path).searched]
+            known = self._added[importer] = tuple(dict.fromkeys([*skim.searched, *added]))
+        return known
 
     @cached_property
     def _entries(self) -> frozenset[str]:

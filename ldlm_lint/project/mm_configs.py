@@ -37,12 +37,20 @@ class MmConfigs:
 
         True as well where files read each other by imports: what they hold together is then not known.
         """
+        return all(self._names(files - {path}, word) for files in self.compositions(path))
+
+    def compositions(self, path: str) -> list[set[str]]:
+        """The files of each last configuration that is made of a file, of itself where none is; none where files read each other by imports."""
         stem = posixpath.basename(path).removesuffix(".py").encode()
         if any(one == path or stem in self._project.data(one) for one in self._importing):
-            return True
+            return []
         above = _closure([path], self._derived)
         last = [one for one in above if not self._derived.get(one)] or [path]
-        return all(self._names(({one} | _closure([one], self._bases)) - {path}, word) for one in last)
+        return [{one} | _closure([one], self._bases) for one in last]
+
+    def made_of(self, path: str) -> set[str]:
+        """The configurations that are made of a file."""
+        return _closure([path], self._derived)
 
     def is_overridden(self, path: str, word: bytes) -> bool:
         """Whether every configuration that is made of a file gives a variable of it another value; False where none is made of it."""

@@ -23,6 +23,7 @@ _NAME = lazily(rb"[A-Za-z_][\w.]*|\*")
 _RENAMED = lazily(rb"(\w+)[ \t]+as[ \t]+\w+")
 
 _SEARCHED = lazily(rb"sys\.path\.(?:append|insert)\(([^\n#]*)")
+_JOINED = lazily(rb"\bjoin\(([^\n#]*)")
 _TEXT = lazily(rb"[\"']([\w./-]+)[\"']")
 
 _Statement = tuple[bytes, bytes, bytes]
@@ -102,13 +103,16 @@ def _read(module: bytes, names: bytes, plain: bytes) -> Imported:
 def searched_in(data: bytes) -> tuple[str, ...]:
     """The folders that a file adds to ``sys.path``, as far as it writes them out, without the way up to what holds them.
 
-    ``sys.path.append("core")`` gives ``core``, and so does ``sys.path.insert(0, os.path.join(HERE, "..", "core"))``.
+    ``sys.path.append("core")`` gives ``core``, and so does ``sys.path.insert(0, os.path.join(HERE, "..", "core"))``. Where a name is
+    added, it is one of the paths that the file joins.
     """
     if b"sys.path." not in data:
         return ()
+    added = [b"/".join(_TEXT.findall(match[1])) for match in _SEARCHED.finditer(data)]
+    if b"" in added:
+        added += [b"/".join(_TEXT.findall(match[1])) for match in _JOINED.finditer(data)]
     found = []
-    for match in _SEARCHED.finditer(data):
-        written = b"/".join(_TEXT.findall(match[1]))
+    for written in added:
         parts = [one for one in written.decode().split("/") if one not in ("", ".", "..")]
         if parts and not written.startswith(b"/"):
             found.append("/".join(parts))

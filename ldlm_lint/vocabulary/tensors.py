@@ -9,6 +9,8 @@ HOST_ATTRIBUTES = frozenset(
     "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn".split()
 )
 """Attributes of a tensor that Python has at hand without a look at the device."""
+COUNTS_OF_GRAPHS = frozenset({"num_graphs", "num_nodes", "num_edges", "num_features", "num_node_features", "num_edge_features"})
+"""Attributes of a batch of graphs (PyTorch Geometric) that are numbers of Python."""
 TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag values indices".split())
 HOST_METHODS = frozenset(
     "size dim numel nelement element_size data_ptr is_contiguous stride get_device ndimension is_floating_point storage_offset "
@@ -50,6 +52,8 @@ WAITING_METHODS = frozenset(
     "item tolist cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere repeat_interleave".split()
 )
 """Methods, and functions of `torch`, for whose result Python waits if the tensor is on the device."""
+WRITERS_METHODS = frozenset({"add_scalar"})
+"""Methods of TensorBoard's writer that read the number that they are given second, `scalar_value`, at once."""
 WAITING_FUNCTIONS = frozenset("nonzero unique equal allclose masked_select is_nonzero unique_consecutive argwhere".split())
 PLAIN_METHODS = frozenset(
     "view reshape permute transpose float half double long int bool bfloat16 detach clone contiguous squeeze unsqueeze expand repeat "

@@ -67,12 +67,15 @@ def _unpacks(view: View, call: int) -> bool:
 
 
 def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
-    found = view.loaders.repeated(one)
+    note = "this iterates the DataLoader again and again"
+    found = view.loaders.settled(one, view.loaders.repeated(one), note, "loader-is-reiterated")
     if found is None or is_changed_between_passes(view, one):
         return
-    where, related = view.loaders.where(one, found, "this iterates the DataLoader again and again")
+    args = {"where": found.where, "how": how}
     fix = persistent_fix(view, one) if how == "not set" else None
-    yield view.finding(RULE, view.call_span(one.call), {"where": where, "how": how}, related, fix=fix, confidence=one.confidence)
+    yield view.finding(
+        RULE, view.call_span(one.call), args, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+    )
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

@@ -27,12 +27,11 @@ def _is_of_driver(view: View, one: LoaderCall) -> bool:
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
-    found = view.loaders.trains(one)
+    found = view.loaders.settled_training(one)
     if found is None:
         return
-    _, related = view.loaders.where(one, found, "this trains on its batches")
-    claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
+    claims = (*found.claims, Claim("trains-on-cuda"), *view.loaders.collation(one))
     args = {"how": "not set"}
     yield view.finding(
-        RULE, view.call_span(one.call), args, related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence
+        RULE, view.call_span(one.call), args, found.related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence
     )

@@ -29,10 +29,11 @@ def _has_few_workers(view: View, one: LoaderCall) -> bool:
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
-    found = view.loaders.trains(one)
+    found = view.loaders.settled_training(one)
     if found is None or not works_per_item(view, one):
         return
     factor = int(str(view.facts(one.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
-    _, related = view.loaders.where(one, found, "this trains on its batches")
     fix = prefetch_fix(view, one, factor)
-    yield view.finding(RULE, view.call_span(one.call), {"factor": factor}, related, fix=fix, confidence=one.confidence)
+    yield view.finding(
+        RULE, view.call_span(one.call), {"factor": factor}, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+    )

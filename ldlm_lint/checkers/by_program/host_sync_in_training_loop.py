@@ -26,6 +26,7 @@ _ADVICE = {
     "format": "show it only every N steps",
     "print": "show it only every N steps",
     "type": "keep it on the GPU and copy it to the CPU only when you log",
+    "add_scalar": "write it only every N steps",
     "scale": "read the scale only every N steps",
 }
 _SIZED = "its result has a size that the GPU has to tell; compute it on the CPU before the batch is moved, or use a mask"

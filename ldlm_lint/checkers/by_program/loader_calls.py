@@ -56,6 +56,14 @@ class LoaderCall(NamedTuple):
         return Confidence.HIGH if known else Confidence.MEDIUM
 
 
+class Settled(NamedTuple):
+    """A pass in words and as related places; ``claims`` ask for it where the program does not show it."""
+
+    where: str
+    related: tuple[Related, ...]
+    claims: tuple[Claim, ...]
+
+
 class LoaderCalls:
     """The loaders of a program."""
 
@@ -131,22 +139,43 @@ class LoaderCalls:
         """A pass that begins again and again."""
         return self.concept.repeated(one.call)
 
+    def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
+        """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.
+
+        None where the program shows who goes through the loader, and no pass is such a one.
+        """
+        if found is not None:
+            where, related = self.where(one, found, note)
+            return Settled(where, related, ())
+        if self.concept.passes(one.call) or one.loader.owner:
+            return None
+        return Settled("", (), (Claim(asked, one.position),))
+
+    def settled_training(self, one: LoaderCall) -> Settled | None:
+        """What a message says of a pass that trains on a loader's batches."""
+        if self.is_for_evaluation(one):
+            return None
+        return self.settled(one, self.concept.trains(one.call), "this trains on its batches", "loader-feeds-training")
+
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
-        names = set(self.view.program.names_of(one.call))
-        for around in self._handed_to(one):
-            names |= set(self.view.program.names_of(around))
+        names = self._names_around(one)
         for source in self.option(one, "dataset").sources:
             names |= self._dotted(source)
         scope = one.module.scopes[one.module.table.sites[one.call & MASK].scope]
         return says_evaluation(sorted(names), scope.name if scope.kind == "def" else "", self.splits(one))
 
-    @staticmethod
-    def _handed_to(one: LoaderCall) -> Iterator[int]:
-        """The calls that take a loader where it is made: ``valid = cycle(DataLoader(…))``."""
-        module, number = one.module, one.call & MASK
-        scope = module.scopes[module.table.sites[number].scope]
-        yield from (module.base | call for call in scope.calls if number in module.nodes[call][2])
+    def _names_around(self, one: LoaderCall) -> set[str]:
+        """What a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+        table, program = one.module.table, self.view.program
+        calls = one.module.scopes[table.sites[one.call & MASK].scope].calls
+        names, inner = set(program.names_of(one.call)), one.call & MASK
+        for call in calls:
+            # The calls stand in the order in which they are evaluated: what is around comes later.
+            if call > inner and inner in one.module.nodes[call][2]:
+                inner = call
+                names |= program.names_of(one.module.base | call)
+        return names
 
     def is_for_one_test(self, one: LoaderCall) -> bool:
         """Whether it is made where the split is the one for tests, which are made once."""

@@ -8,14 +8,15 @@ from typing import NamedTuple
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
+from ldlm_lint.checkers.by_program.mm_optimizers import mm_optimizers
 from ldlm_lint.checkers.by_program.named_optimizers import Named, named_optimizers
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Way, Ways
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.model import Applicability, Claim, Finding, Fix, Interface, Related
 from ldlm_lint.program.atoms import FIRST, MASK
-from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.requirements import TorchRange
 from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
 from ldlm_lint.wording import any_of
 
@@ -42,12 +43,16 @@ def find(view: View) -> Iterator[Finding]:
     chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
     for one in made:
         module = view.program.module_of(one.call)
-        known = tuple(pair for pair in one.classes if _has_fused(view, module, pair[1]))
+        known = tuple(pair for pair in one.classes if _has_fused(view.torch_of(module), pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
     for named in named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)):
-        if _has_fused(view, view.program.module_of(named.key), FUSABLE[named.name]):
+        if _has_fused(view.torch_of(view.program.module_of(named.key)), FUSABLE[named.name]):
             yield _named_finding(view, named)
+    for settings in mm_optimizers(view, frozenset(_NAMES), frozenset(IMPLEMENTATIONS)):
+        torch = view.torch_on(settings.path)
+        if _has_fused(torch, settings.name):
+            yield view.finding(RULE, settings.span, {"optimizer": settings.name, "advice": pass_fused([settings.name], torch.oldest)})
 
 
 def _named_finding(view: View, named: Named) -> Finding:
@@ -89,9 +94,9 @@ def _is_left_to_user(view: View, call: int) -> bool:
     return view.users_may_add(call) and not view.is_named_in_configurations(*IMPLEMENTATIONS)
 
 
-def _has_fused(view: View, module: Module, name: str) -> bool:
+def _has_fused(torch: TorchRange, name: str) -> bool:
     """Whether some torch that the project runs on has the fused implementation."""
-    newest = view.torch_of(module).newest
+    newest = torch.newest
     since = tables.fused_since(name)
     return since is not None and (newest is None or newest >= since)
 

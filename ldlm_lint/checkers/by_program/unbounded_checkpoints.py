@@ -11,7 +11,7 @@ from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Series
 from ldlm_lint.model import Claim, Finding, Related
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.atoms import MASK, SHIFT
 from ldlm_lint.program.modules import Module
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.wording import listed
@@ -46,8 +46,20 @@ def _is_unbounded(view: View, series: Series) -> bool:
 def _is_read_by_itself(view: View, series: Series) -> bool:
     """Whether the name is made and counted where `torch.save` is called; what a caller counts a look at one file does not show."""
     module = view.program.module_of(series.call)
-    handed = all(_is_handed_in(module, one, set()) for one in series.counters)
+    handed = all(_is_of_helper(view, series.call, one) or _is_handed_in(module, one & MASK, set()) for one in series.counters)
     return series.call == series.sink and not handed and "torch.save" in _functions(view, series.sink)
+
+
+def _is_of_helper(view: View, call: int, counter: int) -> bool:
+    """Whether another function counts, none that the call stands in: ``torch.save(state, self.name())``."""
+    module, home = view.program.module_of(call), view.program.module_of(counter)
+    place = home.table.places[counter & MASK]
+    if module is not home or view.program.targets_of.get(counter):
+        return True
+    function, at = view.function_at(module, place) & MASK if place else 0, module.table.sites[call & MASK].scope
+    while at != function and at >= 0:
+        at = module.scopes[at].parent
+    return at != function
 
 
 def _is_handed_in(module: Module, number: int, seen: set[int]) -> bool:
@@ -76,7 +88,8 @@ def _is_kept_short(module: Module, series: Series) -> bool:
     guard = site.guard
     while guard >= 0:
         one = module.table.guards[guard]
-        if one.kind == "if" and one.holds and _is_milestone(module, one.test, series.counters):
+        own = tuple(key & MASK for key in series.counters if key >> SHIFT == module.index)
+        if one.kind == "if" and one.holds and _is_milestone(module, one.test, own):
             return True
         guard = one.parent
     return False
@@ -96,7 +109,7 @@ def _is_milestone(module: Module, test: int, counters: tuple[int, ...]) -> bool:
 
 def _finding(view: View, group: list[Series], module: Module) -> Finding:
     series = group[0]
-    counters = {text for one in group for number in one.counters if (text := _counter(view, module, number))}
+    counters = {text for one in group for number in one.counters if (text := _counter(view, view.program.module_of(number), number & MASK))}
     counted = listed(sorted(counters)) if counters else "a counter"
     made = "file" if _functions(view, series.sink) & FILES else "checkpoint"
     args = {"what": f"the {made} name contains {counted}, so every save makes a new {made}"}

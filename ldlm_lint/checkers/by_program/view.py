@@ -242,7 +242,11 @@ class View:
 
     def torch_of(self, module: Module) -> TorchRange:
         """The versions of torch that a module runs on."""
-        facts = self.facts(module)
+        return self.torch_on(self.path(module))
+
+    def torch_on(self, path: str) -> TorchRange:
+        """The versions of torch that a file runs on."""
+        facts = self.context.facts_of(path)
         oldest, newest = facts.get(OLDEST_TORCH), facts.get(NEWEST_TORCH)
         return TorchRange(oldest if isinstance(oldest, tuple) else None, newest if isinstance(newest, tuple) else None)
 

@@ -1,0 +1,51 @@
+"""The methods that a training framework calls in each step, and what it gives them: hooks of trainers, and modules made from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import ON_DEVICE, WHERE_TENSOR, Value
+
+OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
+"""The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
+_TRAINERS = ("transformers", "trl")
+_OF_MODULES = ("forward", "loss")
+
+
+class FrameworkHooks:
+    """The hooks of the classes of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def of(self, owner: int) -> Iterator[tuple[str, Value]]:
+        """The methods of a class that a framework calls in each step, with the home of what it gives them."""
+        outside = self.program.outside_of(owner)
+        if any(name.endswith("LightningModule") for name in outside):
+            yield "training_step", ON_DEVICE
+        if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
+            yield from ((name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
+        of_mm = {name for name in outside if name.partition(".")[0] in OF_MM}
+        if of_mm and not any(".core" in name or "dataset" in name for name in outside):
+            yield from ((name, WHERE_TENSOR) for name in ("forward_train", "train_step"))
+            if any("etector" in name for name in outside):
+                yield "forward", WHERE_TENSOR
+        if owner in self._from_configurations:
+            if any(name.endswith("Assigner") for name in of_mm):
+                yield "assign", WHERE_TENSOR
+            elif self.program.is_module(owner):
+                yield from ((name, WHERE_TENSOR) for name in _OF_MODULES)
+
+    @cached_property
+    def _from_configurations(self) -> frozenset[int]:
+        """The classes in registries that a project of OpenMMLab asks: a configuration names them, and nobody in sight makes them."""
+        program = self.program
+        registered = sorted(one for definitions in program.registered.values() for one in definitions)
+        own = (one for one in registered if self._imports_mm(one))
+        return frozenset(fields[1] for one in own for fields in program.atoms.kinds(program.ask(one), "c"))
+
+    def _imports_mm(self, key: int) -> bool:
+        """Whether the file of an expression imports from these packages."""
+        return any(name.partition(".")[0] in OF_MM for name, _, _, _ in self.program.module_of(key).table.imports)

@@ -1,0 +1,88 @@
+"""Optional parameters that nobody in a program gives: ``mask=None``, through every call that hands it on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+
+_MOST = 40
+"""Expressions behind one parameter that are looked at."""
+
+
+class LeftOut:
+    """Answers for the parameters of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.reached: Collection[int] = ()
+        """The functions that training steps reach, once all are known: what others call, no step does."""
+        self.steps: Collection[int] = ()
+
+    def decides(self, module: Module, test: int) -> bool | None:
+        """How a test comes out because a parameter is always left out; None for another test."""
+        row = module.nodes[test]
+        if row[0] == "not":
+            inner = self.decides(module, row[1])
+            return None if inner is None else not inner
+        if row[0] == "bool" and row[1] == "And":
+            return False if any(self.decides(module, one) is False for one in row[2]) else None
+        if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
+            return row[1] == ("Is",) if self._is_left_out(module, row[2]) else None
+        return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
+
+    def _is_left_out(self, module: Module, number: int) -> bool:
+        """Whether an expression is a parameter that all known callers leave at its default, None."""
+        if module.plain(number)[0] != "param":
+            return False
+        todo, seen = [module.base | number], {module.base | number}
+        while todo:
+            behind = self._given(todo.pop())
+            if behind is None or len(seen) > _MOST:
+                return False
+            todo += [one for one in behind if one not in seen]
+            seen.update(behind)
+        return True
+
+    def _given(self, key: int) -> list[int] | None:
+        """What is handed in for a parameter besides None; None where that is not all known, or it is no such parameter."""
+        module = self.program.module_of(key)
+        row = module.plain(key & MASK)
+        if row == ("const", None):
+            return []
+        if row[0] != "param" or module.scopes[row[1]].kind != "def":
+            return None
+        function, name = module.base | row[1], row[2]
+        default = module.scopes[row[1]].defaults.get(name)
+        if default is None or module.nodes[default] != ("const", None) or function in self.program.hooks:
+            return None
+        self.program.ask(("callers", function))
+        edges = [edge for edge in sorted(self.program.ask(("edges", function))) if self._counts(function, edge >> 2)]
+        found = [source for call, source in self.program.given.get(name, ()) if self._is_unknown(call)]
+        for edge in edges:
+            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, name)
+            if edge & 3 == UNKNOWN or (node is None and self._hands_on(edge >> 2)):
+                return None
+            found += [node] if node is not None else []
+        return found if edges else None
+
+    def _is_unknown(self, call: int) -> bool:
+        """Whether nothing is known of what a call calls: it may be the function in question."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        return row[0] == "call" and not self.program.targets_of.get(call) and not self.program.ask(module.base | row[1])
+
+    def _counts(self, function: int, call: int) -> bool:
+        """Whether a call may be one of a training step's: of a function that one reaches only such calls are."""
+        if function not in self.reached or function in self.steps:
+            return True
+        return self.program.function_of(call) in self.reached
+
+    def _hands_on(self, call: int) -> bool:
+        """Whether a call gives what it does not write out, by stars."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        return any(keyword is None for keyword, _ in row[3]) or any(module.nodes[one][0] == "star" for one in row[2])

@@ -32,7 +32,7 @@ from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
-_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round", "list", "sum"])
+_BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round"])
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])

@@ -9,6 +9,7 @@ from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary.details import DETAILS
 
 _STEPS = frozenset({"step", "zero_grad", "clip_grad_norm_", "backward", "sync_gradients"})
 _ALARMS = frozenset({"isnan", "isinf"})
@@ -167,6 +168,31 @@ class Frequency:
             return next((found for one in row[2] if (found := self.tells_training(module, one))), 0)
         return self.tells_training(module, row[1]) if kind == "copy" else 0
 
+    def asks_for_details(self, module: Module, number: int, steps: int = 0) -> bool | None:
+        """Which outcome of a test means that a user wants to look closer, ``opt.debug > 0``; None for a test of something else.
+
+        A switch that the program itself has turned on for all is none.
+        """
+        row = module.nodes[number]
+        kind = row[0]
+        if steps > _DEPTH or self._value(module, number) == frozenset([TRUE]):
+            return None
+        if kind == "not":
+            inner = self.asks_for_details(module, row[1], steps + 1)
+            return None if inner is None else not inner
+        if kind == "copy":
+            return self.asks_for_details(module, row[1], steps + 1)
+        if kind == "bool":
+            wanted = row[1] == "And"
+            parts = [self.asks_for_details(module, one, steps + 1) for one in row[2]]
+            return wanted if any(one is wanted for one in parts) else None
+        if kind == "cmp" and len(row[1]) == 1:
+            limit = module.nodes[row[3][0]]
+            if limit[0] != "const" or limit[1].__class__ is not int or self.asks_for_details(module, row[2], steps + 1) is not True:
+                return None
+            return _above_nothing(row[1][0], limit[1])
+        return True if kind in ("attr", "param", "free") and DETAILS.search(str(row[2])) else None
+
     def is_rare(self, module: Module, call: int) -> bool:
         """Whether a call stands behind a failure, an alarm or the test of one step."""
         guard = module.table.sites[call].guard
@@ -200,6 +226,8 @@ class Frequency:
             return True
         if self.is_alarm(module, guard.test) is guard.holds or self.is_start(module, guard.test) is guard.holds:
             return False
+        if guard.holds is not None and self.asks_for_details(module, guard.test) is guard.holds:
+            return self.steps_under(module, number, function)
         is_rare = self.is_periodic(module, guard.test) and self._is_rare_side(module, guard)
         if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
@@ -267,3 +295,8 @@ class Frequency:
         return False
 
 
+def _above_nothing(name: str, limit: int) -> bool | None:
+    """Whether a level that is 0 where nobody asks for anything is above a limit, by the comparison; None where that says nothing."""
+    if name in ("Eq", "NotEq"):
+        return (name == "Eq") == bool(limit)
+    return {"Gt": True, "GtE": True if limit > 0 else None, "Lt": False if limit > 0 else None, "LtE": False}.get(name)

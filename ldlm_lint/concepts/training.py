@@ -229,9 +229,15 @@ class Training:
         row = module.nodes[call & MASK]
         receiver = module.nodes[row[1]][1]
         if not row[2]:
-            return module.base | receiver
+            return module.base | receiver if not self._is_own_object(module, receiver) else None
         is_engine = module.nodes[row[1]][2] == "manual_backward" or not self.program.ask(module.base | receiver) & HOMES
         return module.base | row[2][0] if is_engine and module.nodes[row[2][0]][0] != "const" else None
+
+    def _is_own_object(self, module: Module, number: int) -> bool:
+        """Whether something is an object of a class of the project: its ``backward()`` is a method, and it is no loss."""
+        program, key = self.program, module.base | number
+        objects = program.atoms.kinds(program.ask(key), "i") + program.atoms.kinds(program.ask(key), "self")
+        return program.class_of_self(module, number) is not None or bool(objects)
 
     def _sources(self, key: int) -> list[int]:
         module = self.program.module_of(key)

@@ -123,6 +123,8 @@ class Methods(Outside):
             return homes
         if self.is_cpu(device):
             return ON_HOST
+        if given.args and given.module.plain(given.module.nodes[given.call & MASK][2][0])[0::2] == ("attr", "dtype"):
+            return homes
         types = self.atoms.kinds(device, "x")
         if types and A_DEVICE not in device:
             # A type of numbers.

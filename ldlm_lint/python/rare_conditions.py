@@ -10,6 +10,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.details import DETAILS
 
 _ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
 _RARE_NAME = lazily(
@@ -123,6 +124,8 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return truth == (operator in ("==", "in"))
     if (trouble := _says_trouble(test)) is not None:
         return truth == trouble
+    if (details := _asks_for_details(test)) is not None:
+        return truth == details
     if _is_other_device(test, "cuda"):
         return truth == (operator in ("!=", "is not", "not in"))
     if not truth:
@@ -153,6 +156,17 @@ def _says_trouble(test: nodes.Compare) -> bool | None:
     if operator in ("==", "!=") and limit in (0, 1):
         return (operator == "==") == bool(limit)
     return True if limit >= (operator == ">=") and operator in (">", ">=") else None
+
+
+def _asks_for_details(test: nodes.Compare) -> bool | None:
+    """Whether ``opt.debug > 0`` and ``verbose >= 1`` ask for details; None for what is about something else."""
+    operator, right = test.ops[0]
+    limit = constant(right)
+    if not isinstance(limit, int) or not isinstance(test.left, (nodes.Name, nodes.Attribute)) or not DETAILS.search(last_name(test.left)):
+        return None
+    if operator in ("==", "!="):
+        return (operator == "==") == bool(limit)
+    return {">": True, ">=": limit > 0 or None, "<": False if limit > 0 else None, "<=": False}.get(operator)
 
 
 def _chance(test: nodes.Compare) -> float | None:

@@ -25,6 +25,7 @@ class Updates:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._marked: dict[int, frozenset[int]] = {}
         self.functions = self._updating()
         """The functions that call something by whose name parameters change."""
 
@@ -71,8 +72,7 @@ class Updates:
             for row in module.nodes
         )
 
-    @staticmethod
-    def _is_made_in_step(module: Module, number: int) -> bool:
+    def _is_made_in_step(self, module: Module, number: int) -> bool:
         """Whether a value is marked anew in each round of a loop as what gradients are wanted of: an input, nothing that is trained."""
         todo, seen = [number], set()
         while todo:
@@ -88,7 +88,16 @@ class Updates:
                     return True
             elif row[0] in ("phi", "copy"):
                 todo += row[1] if row[0] == "phi" else [row[1]]
-        return False
+        return not seen.isdisjoint(self._marked_in(module))
+
+    def _marked_in(self, module: Module) -> frozenset[int]:
+        """What ``x.requires_grad = True`` is set on that a loop carries or makes."""
+        if module.index not in self._marked:
+            written = {base for scope in module.scopes for base, name, _, _ in scope.writes if name == "requires_grad"}
+            sites = module.table.sites
+            rows = (one for one in written if module.nodes[one][0] == "phi" or (one in sites and sites[one].loop >= 0))
+            self._marked[module.index] = frozenset(rows)
+        return self._marked[module.index]
 
 
 def _is_given(module: Module, number: int) -> bool:

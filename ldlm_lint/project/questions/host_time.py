@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import HOMES, ON_HOST
@@ -58,7 +59,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
     if found is None and (itself or is_loss(scope)):
         found = _itself(context, path, scope)
-    if found is None or only_differentiates(context.project, found[0]):
+    if found is None or only_differentiates(context.project, found[0]) or _trains_nothing(context, *found):
         return Verdict(False)
     if not alone and trainings_of(context.project, path) and not context.starts_training(path):
         return Verdict(False)
@@ -98,6 +99,16 @@ def _is_on_host(context: Context, finding: Finding) -> bool:
     if set(homes.values()) != {ON_HOST}:
         return False
     return all(context.view.host_side.is_on_host(module, number) for number in homes)
+
+
+def _trains_nothing(context: Context, path: str, line: int) -> bool:
+    """Whether the loop or function on a line computes gradients that nothing is updated by, as the program tells."""
+    module = context.view.module(path)
+    if module is None:
+        return False
+    function = context.view.function_at(module, (line + 1 << COLUMNS) - 1)
+    training = context.view.training
+    return function in training.differentiates and function not in training.reached
 
 
 def _is_settled(context: Context, finding: Finding) -> bool:

@@ -96,6 +96,22 @@ make(args.flag)
     assert taken(program, by_default=True) == {"11:no"}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'RANK' in os.environ",
+        "int(os.environ.get('RANK', -1)) >= 0",
+        "int(os.getenv('WORLD_SIZE', '1')) > 1",
+        "os.environ.get('RANK') is not None",
+    ],
+)
+def test_variables_of_the_environment_are_unset_by_default(value: str) -> None:
+    body = f"import os\nwide = {value}\ndef make(flag):\n    if flag:\n        mark('yes')\n    else:\n        mark('no')\nmake(wide)\n"
+    program = program_of(body)
+    assert taken(program, by_default=True) == {"8:no"}
+    assert taken(program) == {"8:yes", "8:no"}
+
+
 def origins(text: str, **others: str) -> list[object]:
     """The origins of what the calls ``ask(value)`` are given, in order."""
     program = program_of(text, **others)
@@ -133,3 +149,20 @@ def test_one_setting_has_one_origin(text: str) -> None:
 def test_other_settings_have_none_in_common(text: str) -> None:
     one, other = origins(text)
     assert one != other or one == ()
+
+
+def test_conditions_that_go_round_in_circles_may_come_out_as_anything() -> None:
+    body = "one = not other\nother = not one\ndef make(flag):\n    if one:\n        mark('yes')\n    else:\n        mark('no')\nmake(1)\n"
+    assert taken(program_of(body)) == {"8:yes", "8:no"}
+
+
+def test_long_chains_of_conditions_are_given_up() -> None:
+    names = "\n".join(f"x{i + 1} = not x{i}" for i in range(3000))
+    body = f"x0 = True\n{names}\ndef make(flag):\n    if x3000:\n        mark('yes')\n    else:\n        mark('no')\nmake(1)\n"
+    assert taken(program_of(body)) == {"3007:yes", "3007:no"}
+
+
+def test_wide_conditions_of_conditions_are_given_up() -> None:
+    names = "\n".join(f"x{i + 1} = {' and '.join([f'x{i}'] * 40)}" for i in range(11))
+    body = f"x0 = mark\n{names}\ndef make(flag):\n    if x11:\n        mark('yes')\n    else:\n        mark('no')\nmake(1)\n"
+    assert taken(program_of(body)) == {"18:yes", "18:no"}

@@ -13,8 +13,13 @@ from ldlm_lint.program.queries import Meaning, Queries
 _EITHER = frozenset([True, False])
 _COMPARED = {"Eq": True, "Is": True, "NotEq": False, "IsNot": False}
 _ORDERED = {"Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge}
+_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
+_STEPS = 12
+_MOST = 400
+"""Expressions that are looked at for one condition, and how far one may be from it."""
 _LONGEST = 40
 """Operands of one condition that are looked at."""
+_DIGITS = 12
 
 
 class Entry(NamedTuple):
@@ -32,13 +37,14 @@ Entries = tuple[Entry, ...]
 class Arms:
     """Answers what conditions may come out as, for the calls that lead to them.
 
-    ``by_default``: where nobody gives an option of the command line a value.
+    ``by_default``: where nobody gives an option of the command line a value, or sets a variable of the environment.
     """
 
     def __init__(self, ask: Queries, *, by_default: bool = False) -> None:
         self.ask = ask
         self.program = ask.program
         self._by_default = by_default
+        self._left = _MOST
 
     def may_take(self, module: Module, guard: int, entries: Entries) -> bool:
         """Whether what stands under a guard may run where these calls have led to its function."""
@@ -49,19 +55,37 @@ class Arms:
             guard = one.parent
         return True
 
-    def outcomes(self, module: Module, test: int, entries: Entries) -> frozenset[bool]:
+    def outcomes(self, module: Module, test: int, entries: Entries, steps: int = 0) -> frozenset[bool]:
         """What a condition may come out as; both where anything about it is unknown."""
         row = module.nodes[test]
+        self._left = _MOST if not steps else self._left - 1
+        if steps > _STEPS or self._left < 0:
+            return _EITHER
         if row[0] == "not":
-            return frozenset(not one for one in self.outcomes(module, row[1], entries))
+            return frozenset(not one for one in self.outcomes(module, row[1], entries, steps + 1))
         if row[0] == "bool" and len(row[2]) <= _LONGEST:
-            return self._of_all(row[1] == "And", [self.outcomes(module, one, entries) for one in row[2]])
+            return self._of_all(row[1] == "And", [self.outcomes(module, one, entries, steps + 1) for one in row[2]])
         if row[0] == "copy":
-            return self.outcomes(module, row[1], entries)
+            return self.outcomes(module, row[1], entries, steps + 1)
         if row[0] == "cmp":
             return self._of_comparison(module, row[1], row[2], row[3], entries)
         known = self._constants(module, test, entries)
-        return frozenset(map(bool, known)) if known is not None else _EITHER
+        if known is not None:
+            return frozenset(map(bool, known))
+        written = self._written(module, test, entries)
+        return self.outcomes(*written, steps + 1) if written is not None else _EITHER
+
+    def _written(self, module: Module, number: int, entries: Entries) -> tuple[Module, int, Entries] | None:
+        """The one expression that a name or parameter holds, with the calls that lead to it; None where that is not one."""
+        row = module.nodes[number]
+        if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
+            function, call, how = entries[-1]
+            node = self.program.argument_node(call, function, how, str(row[2])) if how != UNKNOWN else None
+            return (self.program.module_of(node), node & MASK, entries[:-1]) if node is not None else None
+        if row[0] == "free":
+            bound = module.scopes[0].bindings.get(row[2], ())
+            return (module, bound[0], ()) if len(bound) == 1 and module.nodes[bound[0]][0] != "free" else None
+        return None
 
     @staticmethod
     def _of_all(every: bool, parts: list[frozenset[bool]]) -> frozenset[bool]:
@@ -91,6 +115,8 @@ class Arms:
         self, module: Module, one: tuple[object, ...] | None, right: int, entries: Entries, wanted: bool
     ) -> frozenset[bool]:
         row = module.plain(right)
+        if self._by_default and "os.environ" in self.ask.names_of(self.program.ask(module.base | right)):
+            return frozenset([not wanted])
         if one is None or row[0] != "seq" or len(row[2]) > _LONGEST:
             return _EITHER
         members = [self._constants(module, element, entries) for element in row[2]]
@@ -99,17 +125,35 @@ class Arms:
         held = [member[0] for member in members if member]
         return frozenset(any(_is_same(a, b) for b in held) is wanted for a in one)
 
-    def _constants(self, module: Module, number: int, entries: Entries) -> tuple[object, ...] | None:
+    def _constants(self, module: Module, number: int, entries: Entries, steps: int = 0) -> tuple[object, ...] | None:
         """The constants that an expression may be; None where it may be anything else."""
         row = module.nodes[number]
         while row[0] == "copy":
             number, row = row[1], module.nodes[row[1]]
         if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
             return self._given(entries, str(row[2]))
+        if self._by_default and row[0] == "call" and steps < _STEPS and (unset := self._by_environment(module, row, entries, steps + 1)) is not None:
+            return unset
         found = self.ask.meaning(module.base | number)
         if self._by_default and (found.flags or not found.value):
             return self._by_options(module.base | number, found)
         return found.constants if found.is_complete and _are_known(found) else None
+
+    def _by_environment(
+        self, module: Module, row: tuple[object, ...], entries: Entries, steps: int
+    ) -> tuple[object, ...] | None:
+        """``int(os.environ.get("RANK", -1))`` where nobody has set the variable; None for other calls."""
+        name, args = module.last_name(int(str(row[1]))), row[2]
+        if not isinstance(args, tuple) or not args:
+            return None
+        if name == "int" and len(args) == 1:
+            inner = self._constants(module, args[0], entries, steps)
+            texts = [str(one) for one in inner or () if isinstance(one, (int, str))]
+            return tuple(map(int, texts)) if inner and len(texts) == len(inner) and all(map(_is_whole, texts)) else None
+        names = self.ask.names_of(self.program.ask(module.base | int(str(row[1]))))
+        if not names & _ENVIRONMENT:
+            return None
+        return (None,) if len(args) == 1 else self._constants(module, args[1], entries, steps)
 
     def _by_options(self, key: int, found: Meaning) -> tuple[object, ...] | None:
         """The constants and the defaults of options that an expression may be; None where it may be anything else."""
@@ -132,6 +176,10 @@ class Arms:
         if name not in scope.defaults or any(keyword is None for keyword, _ in caller.nodes[call & MASK][3]):
             return None
         return self._constants(home, scope.defaults[name], ())
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and len(text) <= _DIGITS
 
 
 def _is_same(one: object, other: object) -> bool:

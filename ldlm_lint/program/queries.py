@@ -235,7 +235,9 @@ class Queries:
                     at = readers[at]
                 return False
             # Around a circle nothing new comes in.
-            todo += [other for other in rests_on if readers.setdefault(other, one) == one and other not in self._complete]
+            new = [other for other in dict.fromkeys(rests_on) if other not in readers and other not in self._complete]
+            readers.update(dict.fromkeys(new, one))
+            todo += new
         self._complete.update(dict.fromkeys(readers, True))
         return True
 

@@ -257,7 +257,11 @@ class Outside(Calls):
             full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
             if "*" not in full:
                 module = self.modules.find(full, near)
-                found.add(self.atoms.atom("m", module.index) if module is not None else self.atoms.atom("x", full))
+                if module is not None:
+                    found.add(self.atoms.atom("m", module.index))
+                elif full.partition(".")[0] == "torch":
+                    # Of other packages nobody asks, and what their names give is not known.
+                    found.add(self.atoms.atom("x", full))
                 continue
             pattern = _pattern(full, r"(?:.*\.)?")
             found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}

@@ -14,7 +14,7 @@ from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, copy_fix, gua
 from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.checkpoint_words import SMALL
+from ldlm_lint.python.checkpoint_words import SMALL, disk_of
 from ldlm_lint.python.guards import RANK, guards_of, other_ranks
 from ldlm_lint.python.local_ranks import local_test
 from ldlm_lint.python.names import qualified
@@ -42,9 +42,6 @@ _UNIQUE = lazily(
 _EXPORTS = lazily(r"^_*(?:freeze|export|convert)(?:_(?:model|checkpoint|ckpt|weights|graph|onnx|jit))?$")
 _TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
 _SHARDS = (b"FullyShardedDataParallelPlugin(", b"fully_shard(", b"parallelize_module(", b"tp_plan")
-# A disk of the node itself, and one that all nodes see.
-_LIES_ON_NODE = lazily(r"(?:^|[ =])(?:/(?:var/)?tmp|/dev/shm|/(?:local|localscratch|raid|nvme\w*|ssd)\b|/scratch/local)|TMPDIR|\btmp/", re.I)
-_LIES_ON_SHARE = lazily(r"(?:^| )/[^ ]*(?:shared|nfs|lustre|gpfs|efs|fsx|beegfs|weka|network|project)", re.I)
 _NODE_WORD = lazily(r"te?mp|node|host|scratch|local", re.I)
 _MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
 
@@ -159,8 +156,7 @@ def _writer(save: Save) -> str:
     """What the project is asked about a save: its place, what its path is made of, and whose disk that names."""
     words = words_of(save.path)
     text = " ".join(words.texts)
-    own = _LIES_ON_NODE.search(text) is not None or any(map(_NODE_WORD.search, words.all))
-    disk = "node" if own else "shared" if _LIES_ON_SHARE.search(text) else ""
+    disk = "node" if any(map(_NODE_WORD.search, words.all)) else disk_of(text)
     return "|".join((position_of(save.node), " ".join(sorted(words.names)), " ".join(sorted(words.parameters)), disk))
 
 

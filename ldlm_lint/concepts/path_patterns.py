@@ -45,7 +45,8 @@ class PathPatterns:
         return known
 
     def _texts(self, key: int) -> Iterable[str]:
-        found = self.program.atoms.texts(self.program.ask(key))
+        value = self.program.ask(key)
+        found = self.program.atoms.texts(value) | self.program.texts_of_flags(value)
         return found if found - {"*"} else ()
 
     def _made(self, key: int, steps: int) -> Iterable[str]:

@@ -268,13 +268,17 @@ class Outside(Calls):
     def modules_named(self, names: Value, near: Module) -> Value:
         """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
         found: set[int] = set()
-        for text in self.atoms.texts(names) | self._texts_of_flags(names):
+        for text in self.atoms.texts(names) | self.texts_of_flags(names):
             if not text.strip("*."):
                 continue
             full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
             if "*" not in full:
                 module = self.modules.find(full, near)
-                found.add(self.atoms.atom("m", module.index) if module is not None else self.atoms.atom("x", full))
+                if module is not None:
+                    found.add(self.atoms.atom("m", module.index))
+                elif full.partition(".")[0] == "torch":
+                    # Of other packages nobody asks, and what their names give is not known.
+                    found.add(self.atoms.atom("x", full))
                 continue
             pattern = _pattern(full, r"(?:.*\.)?")
             found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}
@@ -339,7 +343,7 @@ class Outside(Calls):
         later = self.later(given.call, given.args[1])
         if later:
             return later
-        texts = self.atoms.texts(given.args[1]) | self._texts_of_flags(given.args[1]) or {"*"}
+        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1]) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         found = NOTHING
         for text in sorted(texts):
@@ -347,7 +351,7 @@ class Outside(Calls):
         # A default is only what holds where nothing was set: of a device it says nothing.
         return value | found if found else value - frozenset([CPU])
 
-    def _texts_of_flags(self, value: Value) -> set[str]:
+    def texts_of_flags(self, value: Value) -> set[str]:
         """What an option is by default, and its choices, or ``*`` for what a user may give besides."""
         texts: set[str] = set()
         for fields in self.atoms.kinds(value, "flag"):

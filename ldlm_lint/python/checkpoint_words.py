@@ -17,3 +17,11 @@ WRITERS = ("ModelCheckpoint", "PeriodicCheckpointer")
 """The classes of Lightning and fvcore that write checkpoints, and are told how many to keep."""
 MM_HOOKS = (b"CheckpointHook", b"checkpoint_config")
 SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
+# A disk of the node itself, and one that all nodes see.
+_LIES_ON_NODE = lazily(r"(?:^|[ =])(?:/(?:var/)?tmp|/dev/shm|/(?:local|localscratch|raid|nvme\w*|ssd)\b|/scratch/local)|TMPDIR|\btmp/", re.I)
+_LIES_ON_SHARE = lazily(r"(?:^| )/[^ ]*(?:shared|nfs|lustre|gpfs|efs|fsx|beegfs|weka|network|project)", re.I)
+
+
+def disk_of(text: str) -> str:
+    """Whose disk a path speaks of: ``node``, ``shared``, or empty for either."""
+    return "node" if _LIES_ON_NODE.search(text) else "shared" if _LIES_ON_SHARE.search(text) else ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related, Severity
 from ldlm_lint.project.call_texts import leaves_out, start_of
 from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.python.checkpoint_words import disk_of
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.rules.checkpoint_loading import from_outside, of_the_project
 from ldlm_lint.wording import located, quoted
@@ -40,7 +42,7 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
 def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameters: str, disk: str) -> Verdict:
     """Some launch runs the training on several nodes, whose first processes come to the save, on a disk that they share."""
     ranks = context.ranks
-    started = _launch_on_nodes(context, path, disk)
+    started = _launch_on_nodes(context, path, disk or _disk_given(context, path, call.position, names.split()))
     for way in ranks.ways_into(path, call.scope, of_nodes=True) if started is not None else ():
         if started is None or ranks.named_by_rank(path, names.split()):
             break
@@ -60,6 +62,20 @@ def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | Non
         return None
     found = launches_on_nodes(context.project, context.launches, path)
     return next((one for one in found if disk == "shared" or one.scheduled), None)
+
+
+def _disk_given(context: Context, path: str, position: str, names: list[str]) -> str:
+    """Whose disk a path lies on that options give: by what launches say for an option in it, else by the options' defaults."""
+    given = [one for program in context.launches.running(path) for one in program.arguments if one.keys and one.keys[-1] in names]
+    texts = {text for one in given for text in one.texts or ()}
+    if not texts:
+        module = context.view.module(path)
+        line, _, column = position.partition(":")
+        call = None if module is None else context.view.call_at(module, int(line) << COLUMNS | int(column))
+        sources = context.view.ask.argument(module.base | call, "f", 1).sources if module is not None and call is not None else ()
+        texts = {text for one in sources for text in context.view.checkpoints.patterns.of(one)}
+    disks = {disk_of(text) for text in texts}
+    return "node" if "node" in disks else "shared" if "shared" in disks else ""
 
 
 def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdict:

@@ -29,6 +29,7 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "device_synchronized_in_training_loop",
     "evaluation_with_gradients",
     "excessive_collective_timeout",
     "grad_scaler_with_bfloat16",

@@ -11,7 +11,11 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.host_time import trains_on_device
-from ldlm_lint.rules.host_time import CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
+from ldlm_lint.rules.host_time import (
+    CACHE_EMPTIED_IN_TRAINING_LOOP,
+    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP,
+    RUNS_IN_EVERY_STEP,
+)
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.wording import quoted
 

@@ -39,6 +39,7 @@ _ROOMS = (
     "optimizer_not_fused",
     "trainer_settings",
     "unbounded_checkpoints",
+    "unsynchronized_copy_to_host",
 )
 
 

@@ -57,7 +57,7 @@ class CopiesChecker(LdlmChecker):
         self.report(
             UNSYNCHRONIZED_COPY,
             node,
-            args={"read": _described(read)},
+            args={"read": described(read)},
             related=[(read, "the copy is read here")] if elsewhere else (),
             claims=(Claim("stands-outside-tests"),),
             fix=lambda source: _wait_fix(source, node),
@@ -80,7 +80,8 @@ class CopiesChecker(LdlmChecker):
         )
 
 
-def _described(read: nodes.NodeNG) -> str:
+def described(read: nodes.NodeNG) -> str:
+    """What reads a copy, as messages quote it."""
     return "an f-string" if isinstance(read, nodes.FormattedValue) else quoted(read.as_string())
 
 

@@ -22,7 +22,8 @@ class EvaluationChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at every place of a file that runs a model for its results."""
         data = self.source.data
-        if b"torch" in data and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
+        # A file that is given its model moves something to a GPU, and need not import torch.
+        if (b"torch" in data or b".cuda(" in data) and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
             for runs in _by_place(runs_of(node, self.source.text)):
                 if not result_is_differentiated(runs[0].owner):
                     self._report(runs)

@@ -41,9 +41,12 @@ class GradientZeroingChecker(LdlmChecker):
 
 
 def _hands_on(call: nodes.Call) -> bool:
-    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide."""
+    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide, if it takes anything that they may give."""
     owner = call.frame()
-    return isinstance(owner, nodes.FunctionDef) and owner.name.startswith("zero_grad")
+    if not isinstance(owner, nodes.FunctionDef) or not owner.name.startswith("zero_grad"):
+        return False
+    takes = owner.args
+    return len(takes.arguments) > 1 or takes.vararg is not None or takes.kwarg is not None or not owner.is_method()
 
 
 def _remove(source: Source, call: nodes.Call, value: nodes.NodeNG | None) -> Fix | None:

@@ -19,7 +19,7 @@ _READS = {
 _GOES_THROUGH = {"enumerate", "zip", "reversed", "tqdm"}
 _READING_BUILTINS = {"float", "int", "bool", "print", "str", "repr", "list", "sum", "max", "min", "sorted"}
 _READING_CALLS = {"torch.save", "pickle.dump", "pickle.dumps", "torch.isnan", "torch.isfinite", "torch.equal", "torch.allclose"}
-_WAITS = {"synchronize", "wait", "wait_stream", "wait_event", "query", "elapsed_time", "barrier", "synchronize_stream", "record", "record_event", "record_stream"}
+WAITS = {"synchronize", "wait", "wait_stream", "wait_event", "query", "elapsed_time", "barrier", "synchronize_stream", "record", "record_event", "record_stream"}
 _FROM_HOST = {"torch.from_numpy", "torch.frombuffer", "torch.tensor", "torch.as_tensor"}
 _MOVES = {"to", "cuda", "xpu", "npu", "hpu", "type", "type_as", "new_tensor"}
 _BLOCKS = {"item", "tolist", "cpu", "numpy"}
@@ -60,7 +60,7 @@ def _is_host(node: nodes.NodeNG, depth: int = 0) -> bool:
 def first_read(call: nodes.Call) -> nodes.NodeNG | None:
     """What reads the values of an asynchronous copy before its function waits for anything; None where nothing is known to."""
     function = function_of(call)
-    if any(last_name(one.func) in _WAITS for one in nodes_of(function, nodes.Call)):
+    if any(last_name(one.func) in WAITS for one in nodes_of(function, nodes.Call)):
         return None
     read, holder = _follow(call)
     return read if read is not None or holder is None else _read_of(holder, call, function)

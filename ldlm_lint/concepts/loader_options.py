@@ -221,6 +221,9 @@ class LoaderOptions:
         program = self.program
         function, name = module.base | row[1], row[2]
         written = module.scopes[row[1]].defaults.get(name)
+        flags = program.atoms.kinds(program.option_of(module, module.scopes[row[1]], name), "flag")
+        if flags:
+            return [self._way_of_flag(fields[1]) for fields in flags]
         program.ask(("callers", function))
         edges = sorted(program.ask(("edges", function)))
         ways = []

@@ -253,6 +253,9 @@ class Loaders:
     def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
         """Whether a loop goes through what one of the calls gives that hold true; so may one of which that is not seen."""
         written = {call for call in self._calls_in(two.module, two.value, 0) if call in calls}
+        if two.is_draw and not written:
+            # Which of the program's iterators a ``next`` goes on with has to be seen.
+            return False
         return any(calls[call] for call in written) if written else any(calls.values()) or not calls
 
     def _calls_in(self, module: Module, number: int, depth: int) -> set[int]:
@@ -266,6 +269,9 @@ class Loaders:
             return self._calls_in(module, row[1], depth + 1)
         if row[0] == "phi":
             return set().union(*(self._calls_in(module, value, depth + 1) for value in row[1]))
+        if row[0] == "attr" and (owner := self.program.class_of_self(module, row[1])) is not None:
+            kept = [key & MASK for key in self.program.own_writes.get((owner, row[2]), ()) if self.program.module_of(key) is module]
+            return set().union(*(self._calls_in(module, value, depth + 1) for value in kept))
         if row[0] == "free":
             bound = self.ask.bound_to(module, row)
             return set().union(*(self._calls_in(module, value & MASK, depth + 1) for value in bound))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.entered import Entered
 from ldlm_lint.program.atoms import FIRST, MASK
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ class ReplacedLoad:
     def __init__(self, program: Program) -> None:
         self.program = program
 
-    def decides_for(self, module: Module) -> bool:
-        """Whether a replacement is in force where a module runs, and says ``weights_only`` itself."""
-        return any(self._decides(value) and self._is_in_force(place, module) for place, value in self._replacements())
+    def decides_for(self, module: Module, call: int | None) -> bool:
+        """Whether a replacement is in force where a call of a module runs, and says ``weights_only`` itself."""
+        return any(self._decides(value) and self._is_in_force(place, module, call) for place, value in self._replacements())
 
     def _replacements(self) -> Iterator[tuple[int, int]]:
         """Where ``torch.load`` is set (a key in the module), and the value that it gets."""
@@ -68,6 +69,21 @@ class ReplacedLoad:
             return True
         return any(event[0] == "store" and module.nodes[module.nodes[event[1]][2]] == ("const", _OPTION) for event in scope.events)
 
-    def _is_in_force(self, place: int, module: Module) -> bool:
-        """Whether the module that replaces the function runs in a program that a module takes part in."""
-        return self.program.module_of(place).index in self.program.together.programs_of(module)
+    def _is_in_force(self, place: int, module: Module, call: int | None) -> bool:
+        """Whether the module that replaces the function runs in a program that a module takes part in; a context manager does so in its ``with``."""
+        if self.program.module_of(place).index not in self.program.together.programs_of(module):
+            return False
+        manager = self._manager_around(place)
+        return not manager or call is None or self._entered(manager).covers(module.base | call)
+
+    def _manager_around(self, place: int) -> int:
+        """The function (key) of a context manager that a replacement is written in; 0 for none."""
+        module = self.program.module_of(place)
+        for number, scope in enumerate(module.scopes):
+            if scope.kind == "def" and any(base == place & MASK and name == "load" for base, name, _, _ in scope.writes):
+                return module.base | number if "contextmanager" in self.program.decorator_names(module.base | number) else 0
+        return 0
+
+    def _entered(self, manager: int) -> Entered:
+        self.program.ask(("callers", manager))
+        return Entered(self.program, frozenset(edge >> 2 for edge in self.program.ask(("edges", manager))))

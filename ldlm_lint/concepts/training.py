@@ -12,6 +12,7 @@ from typing import Any
 
 from ldlm_lint.concepts.framework_hooks import OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.properties import Properties
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import (
@@ -49,6 +50,7 @@ class Training:
         """Functions that lead to a backward pass whose gradients nothing is updated by."""
         self.evaluates: set[int] = set()
         """Functions that set models to evaluation and not back."""
+        self._properties = Properties(program)
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
@@ -342,7 +344,7 @@ class Training:
                 if ("to", key) not in program.values:
                     asked = True
                     program.get(("to", key))
-                for target in self._followed(key):
+                for target in (*self._followed(key), *sorted(self._properties.read_at(module, call))):
                     if self._is_step(target):
                         self.reached_by.setdefault(target, key)
                         todo.append((target, frozenset([None])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import Node
+from ldlm_lint.code.table import Node, Scope
 from ldlm_lint.program.atoms import FIRST, HOMES, MASK, NOTHING, OF_PYTHON, WHERE_TENSOR, Value
 from ldlm_lint.program.calls import LATER, UNKNOWN
 from ldlm_lint.program.globals import Globals
@@ -10,6 +10,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.tensors import FRAMEWORKS, MODULE_METHODS, MODULE_USES
 
 _PLAIN_TYPES = frozenset({"int", "float", "str", "bool"})
+_CLICK = frozenset({"click", "rich_click", "asyncclick"})
 _TAKE_MODULES = ("compile", "DataParallel", "DistributedDataParallel", "FullyShardedDataParallel")
 """What is given to one of these is a module."""
 
@@ -35,10 +36,21 @@ class Parameters(Globals):
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
         self.get(("callers", function))
-        value |= self._taken_from_callers(function, name, key)
+        value |= self._taken_from_callers(function, name, key) | self.option_of(module, scope, name)
         if not self.is_used_as_module(module, scope.parameters[name]):
             value |= self.get(("hook", function, name))
         return self._annotated(value, module, scope.annotations.get(name, ""))
+
+    def option_of(self, module: Module, scope: Scope, name: str) -> Value:
+        """What a command line gives a function of click's: ``@click.option("--workers", default=0)``."""
+        for number in scope.decorators:
+            row = module.nodes[number]
+            if row[0] != "call" or module.last_name(row[1]) != "option" or name not in _destinations(module, row):
+                continue
+            made = self.atoms.kinds(self.get(module.base | row[1]), "x")
+            if any(fields[1].partition(".")[0] in _CLICK for fields in made):
+                return frozenset([self.atoms.atom("flag", module.base | number)])
+        return NOTHING
 
     def _parameter_of_forward(self, module: Module, function: int, name: str, key: int) -> Value:
         """What known callers give a module, and whoever else calls it: that is on the device if it is a tensor."""
@@ -124,6 +136,14 @@ class Parameters(Globals):
             uses = self._uses[module.index] = _uses_of(module)
         key = row if row[0] in ("param", "free") else ("attr", row[2]) if row[0] == "attr" else ()
         return not uses.get(key, frozenset()).isdisjoint(MODULE_USES)
+
+
+def _destinations(module: Module, row: Node) -> list[str]:
+    """The parameter that an option of click goes to: the name without dashes, else that of its first long spelling."""
+    texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
+    named = [text for text in texts if not text.startswith("-")]
+    spelt = [text.partition("/")[0].lstrip("-").replace("-", "_").lower() for text in texts if text.startswith("--")]
+    return named[:1] or spelt[:1]
 
 
 def _receiver(module: Module, number: int) -> Node:

@@ -41,7 +41,7 @@ EVALUATION_WITH_GRADIENTS = Rule(
     ),
     reads=("py",),
     triggers=(b"eval", b"model", b"net", b"encoder", b"decoder", b"backbone", b"generator", b"train(False)"),
-    requires=((b"torch",),),
+    requires=((b"torch", b".cuda("),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, "
     "gets none any more; the values that are computed stay the same.",

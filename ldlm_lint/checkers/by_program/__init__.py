@@ -29,6 +29,7 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "device_synchronized_in_training_loop",
     "evaluation_with_gradients",
     "excessive_collective_timeout",
     "find_unused_with_reentrant_checkpoint",
@@ -39,6 +40,7 @@ _ROOMS = (
     "optimizer_not_fused",
     "trainer_settings",
     "unbounded_checkpoints",
+    "unsynchronized_copy_to_host",
 )
 
 

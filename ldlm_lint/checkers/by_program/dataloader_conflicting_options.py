@@ -26,18 +26,20 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _conflict(view: View, one: LoaderCall) -> Iterator[Finding]:
-    shuffled = _only(view, one, "shuffle") is True
-    if _is_sampler(view, one, "batch_sampler"):
-        taken = [name for name in ("shuffle", "drop_last") if _only(view, one, name) is True]
+    shuffled = ["shuffle=True"] if _only(view, one, "shuffle") is True else []
+    if _is_stream(view, one):
+        # A stream has its own order: torch takes no other.
+        taken = shuffled + [name for name in ("sampler", "batch_sampler") if _is_sampler(view, one, name)]
+        left = "an `IterableDataset`"
+    elif _is_sampler(view, one, "batch_sampler"):
+        taken = [f"{name}=True" for name in ("shuffle", "drop_last") if _only(view, one, name) is True]
         left = "`batch_sampler`"
     elif _is_sampler(view, one, "sampler"):
-        taken, left = ["shuffle"] if shuffled else [], "`sampler`"
-    elif _is_stream(view, one):
-        taken, left = ["shuffle"] if shuffled else [], "an `IterableDataset`"
+        taken, left = shuffled, "`sampler`"
     else:
         return
     if taken:
-        args = {"left": left, "right": listed([f"{name}=True" for name in taken])}
+        args = {"left": left, "right": listed(taken)}
         claims = (Claim("stands-outside-tests"),)
         yield view.finding(RULE, view.call_span(one.call), args, claims=claims, confidence=Confidence.HIGH)
 

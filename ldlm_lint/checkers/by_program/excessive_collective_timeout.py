@@ -9,6 +9,7 @@ from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.collective_timeouts import LOWERED, TIMEDELTA_PARAMETERS
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -90,6 +91,7 @@ def _length(view: View, call: int) -> _Length | None:
 
 
 def _amount(view: View, key: int) -> tuple[float | None, _Default | None]:
+    key = _given_by_its_caller(view, key)
     meaning = view.ask.meaning(key)
     default = _field(view, key)
     if len(meaning.flags) == 1 and len(meaning.value) == 1:
@@ -98,6 +100,17 @@ def _amount(view: View, key: int) -> tuple[float | None, _Default | None]:
     numbers = [one for one in meaning.constants if isinstance(one, (int, float)) and not isinstance(one, bool) and abs(one) < _MOST]
     known = len(numbers) == len(meaning.value) == 1 and meaning.is_complete
     return (numbers[0] if known else None), default
+
+
+def _given_by_its_caller(view: View, key: int) -> int:
+    """What the one caller of a function gives for a parameter, whatever its default is; another expression itself."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    if row[0] != "param":
+        return key
+    callers = callers_of(view.program, module.base | row[1])
+    given = handed_in(view.program, module.base | row[1], row[2])
+    return given[0][1] if len(callers) == len(given) == 1 else key
 
 
 def _field(view: View, key: int) -> _Default | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 
 from astroid import nodes
@@ -76,14 +76,30 @@ def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> S
     if _SAVING.isdisjoint(settings):
         # How often it saves is nobody's decision there.
         settings.setdefault(LIMIT, Setting(LIMIT, None, span_of(source, node), certain=False))
+    decided = dict(_set_after_making(source, node))
+    settings.update(decided)
     for call in view.program.constructions(owner):
         given = {name for name, _ in view.program.module_of(call).nodes[call & MASK][3]}
-        for name in given & vocabulary("transformers").fields:
+        for name in given & vocabulary("transformers").fields - decided.keys():
             settings[name] = Setting(name, None, span_of(source, node), certain=False)
         if None in given:
             return section
     bases = view.program.order(owner)
     return section._replace(settings=settings, complete=len(bases) == 1 and len(node.bases) == 1)
+
+
+def _set_after_making(source: Source, node: nodes.ClassDef) -> Iterator[tuple[str, Setting]]:
+    """The fields that ``__post_init__`` sets to something written out, whatever they were given."""
+    made = node.locals.get("__post_init__", [])
+    body = made[-1].body if made and isinstance(made[-1], nodes.FunctionDef) else []
+    writes = Counter(one.attrname for one in nodes_of(node, nodes.AssignAttr))
+    for one in body:
+        target = one.targets[0] if isinstance(one, nodes.Assign) and len(one.targets) == 1 else None
+        if not isinstance(target, nodes.AssignAttr) or not isinstance(target.expr, nodes.Name) or target.expr.name != "self":
+            continue
+        name = target.attrname
+        if name in vocabulary("transformers").fields and writes[name] == 1 and isinstance(one.value, nodes.Const):
+            yield name, Setting(name, _text(one.value.value), span_of(source, one), place=one.value)
 
 
 def _derived(view: View) -> list[int]:

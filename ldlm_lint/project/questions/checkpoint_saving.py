@@ -99,7 +99,7 @@ def _load_default_stands(context: Context, finding: Finding, _subject: str) -> V
     if module is not None:
         call = view.call_at(module, view.place_at(module, finding.span.start))
         listed = call is not None and view.safe_globals.cover(module.base | call)
-        return Verdict(not listed and not view.replaced_load.decides_for(module))
+        return Verdict(not listed and not view.replaced_load.decides_for(module, call))
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 

@@ -13,15 +13,14 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Whether nothing removes files of the names that a save writes; by words of files where the program does not show these."""
-    if nothing_prunes(context.project, finding.span.path):
-        return Verdict(True)
     view = context.view
+    by_words = nothing_prunes(context.project, finding.span.path)
     module = view.module(finding.span.path)
     call = None if module is None else view.call_at(module, view.place_at(module, finding.span.start))
     if module is None or call is None:
-        return Verdict(False)
+        return Verdict(by_words)
     series = next((one for one in view.checkpoints.all if module.base | call in (one.call, one.sink)), None)
-    return Verdict(series is not None and not view.is_pruned(series))
+    return Verdict(by_words if series is None else not view.is_pruned(series))
 
 
 def nothing_prunes(project: Project, path: str) -> bool:

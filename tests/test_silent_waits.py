@@ -96,3 +96,15 @@ def test_an_object_with_a_method_called_backward_is_no_loss(tmp_path, inside, co
     (tmp_path / "train.py").write_text(TRAINER.format(inside=inside))
     report = lint(tmp_path)
     assert len([one for one in report.findings if one.rule == RULE]) == count
+
+
+ONCE = [
+    ("if not shown:\n    print(loss.item())\n    shown = True", "if not shown:\n    print(loss.item())\n    shown = False", "shown = False"),
+    ("if pending:\n    print(loss.item())\n    pending = False", "if pending:\n    print(loss.item())\n    pending = False\npending = True", "pending = True"),
+]
+
+
+@pytest.mark.parametrize(("silent", "waits", "begin"), ONCE)
+def test_a_branch_that_turns_its_own_flag_runs_once(tmp_path, silent, waits, begin):
+    assert found(tmp_path, silent, "", begin) == []
+    assert len(found(tmp_path, waits, "", begin)) == 1

@@ -108,3 +108,23 @@ ONCE = [
 def test_a_branch_that_turns_its_own_flag_runs_once(tmp_path, silent, waits, begin):
     assert found(tmp_path, silent, "", begin) == []
     assert len(found(tmp_path, waits, "", begin)) == 1
+
+
+ADJACENT = "def layers(x, adjs):\n    for edges, _, size in adjs:\n        x = x[:size[1]] * edges\n    return x\n"
+ZIPPED = "def layers(x, adjs):\n    for part, size in zip(x, adjs):\n        x = x + part[:size].sum()\n    return x\n"
+
+
+def test_numbers_of_a_batch_are_no_tensors(tmp_path):
+    assert found(tmp_path, "rows = [y for _ in range(x.num_graphs)]") == []
+    assert len(found(tmp_path, "rows = [y for _ in range(x.argmax())]")) == 1
+
+
+def test_sizes_in_records_that_were_moved_as_a_whole_stay_numbers(tmp_path):
+    assert found(tmp_path, "layers(x, [one.to('cuda') for one in opt.records])", ADJACENT) == []
+    assert len(found(tmp_path, "layers(x, y)", ZIPPED)) == 1
+
+
+def test_a_schedule_at_an_interval_makes_no_step_of_it(tmp_path):
+    silent = "if x.shape[0] % 100 == 0:\n    print(loss.item())\n    opt.schedule.step()"
+    assert found(tmp_path, silent) == []
+    assert len(found(tmp_path, silent.replace("if x.shape[0] % 100 == 0:", "if x.shape[0]:"))) == 1

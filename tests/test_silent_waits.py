@@ -49,6 +49,17 @@ def found(tmp_path: Path, inside: str, before: str = "", begin: str = "") -> lis
     (tmp_path / "train.py").write_text(text)
     report = lint(tmp_path)
     return [report.sources[one.span.path].slice(one.span) for one in report.findings if one.rule == RULE]
+VERSIONS = [
+    ("if parse(torch.__version__) < parse('1.8'):\n    print(loss.item())", "if parse(torch.__version__) >= parse('1.8'):\n    print(loss.item())"),
+    ("if digit(TORCH_VERSION) >= digit('1.8'):\n    pass\nelse:\n    x = x.cpu()", "if digit(TORCH_VERSION) >= digit('2.8'):\n    pass\nelse:\n    x = x.cpu()"),
+]
+
+
+@pytest.mark.parametrize(("silent", "waits"), VERSIONS)
+def test_what_a_torch_of_the_past_would_run_is_run_no_more(tmp_path, silent, waits):
+    imports = "from packaging.version import parse\nfrom mmcv.utils import TORCH_VERSION, digit_version as digit\n"
+    assert found(tmp_path, silent, imports) == []
+    assert len(found(tmp_path, waits, imports)) == 1
 
 
 @pytest.mark.parametrize(("silent", "waits"), DETAILS)

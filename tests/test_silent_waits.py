@@ -49,6 +49,17 @@ def found(tmp_path: Path, inside: str, before: str = "", begin: str = "") -> lis
     (tmp_path / "train.py").write_text(text)
     report = lint(tmp_path)
     return [report.sources[one.span.path].slice(one.span) for one in report.findings if one.rule == RULE]
+VERSIONS = [
+    ("if parse(torch.__version__) < parse('1.8'):\n    print(loss.item())", "if parse(torch.__version__) >= parse('1.8'):\n    print(loss.item())"),
+    ("if digit(TORCH_VERSION) >= digit('1.8'):\n    pass\nelse:\n    x = x.cpu()", "if digit(TORCH_VERSION) >= digit('2.8'):\n    pass\nelse:\n    x = x.cpu()"),
+]
+
+
+@pytest.mark.parametrize(("silent", "waits"), VERSIONS)
+def test_what_a_torch_of_the_past_would_run_is_run_no_more(tmp_path, silent, waits):
+    imports = "from packaging.version import parse\nfrom mmcv.utils import TORCH_VERSION, digit_version as digit\n"
+    assert found(tmp_path, silent, imports) == []
+    assert len(found(tmp_path, waits, imports)) == 1
 
 
 @pytest.mark.parametrize(("silent", "waits"), DETAILS)
@@ -96,3 +107,35 @@ def test_an_object_with_a_method_called_backward_is_no_loss(tmp_path, inside, co
     (tmp_path / "train.py").write_text(TRAINER.format(inside=inside))
     report = lint(tmp_path)
     assert len([one for one in report.findings if one.rule == RULE]) == count
+
+
+ONCE = [
+    ("if not shown:\n    print(loss.item())\n    shown = True", "if not shown:\n    print(loss.item())\n    shown = False", "shown = False"),
+    ("if pending:\n    print(loss.item())\n    pending = False", "if pending:\n    print(loss.item())\n    pending = False\npending = True", "pending = True"),
+]
+
+
+@pytest.mark.parametrize(("silent", "waits", "begin"), ONCE)
+def test_a_branch_that_turns_its_own_flag_runs_once(tmp_path, silent, waits, begin):
+    assert found(tmp_path, silent, "", begin) == []
+    assert len(found(tmp_path, waits, "", begin)) == 1
+
+
+ADJACENT = "def layers(x, adjs):\n    for edges, _, size in adjs:\n        x = x[:size[1]] * edges\n    return x\n"
+ZIPPED = "def layers(x, adjs):\n    for part, size in zip(x, adjs):\n        x = x + part[:size].sum()\n    return x\n"
+
+
+def test_numbers_of_a_batch_are_no_tensors(tmp_path):
+    assert found(tmp_path, "rows = [y for _ in range(x.num_graphs)]") == []
+    assert len(found(tmp_path, "rows = [y for _ in range(x.argmax())]")) == 1
+
+
+def test_sizes_in_records_that_were_moved_as_a_whole_stay_numbers(tmp_path):
+    assert found(tmp_path, "layers(x, [one.to('cuda') for one in opt.records])", ADJACENT) == []
+    assert len(found(tmp_path, "layers(x, y)", ZIPPED)) == 1
+
+
+def test_a_schedule_at_an_interval_makes_no_step_of_it(tmp_path):
+    silent = "if x.shape[0] % 100 == 0:\n    print(loss.item())\n    opt.schedule.step()"
+    assert found(tmp_path, silent) == []
+    assert len(found(tmp_path, silent.replace("if x.shape[0] % 100 == 0:", "if x.shape[0]:"))) == 1

@@ -311,7 +311,13 @@ def _any(parts: list[nodes.NodeNG], limit: int, depth: int, known: _Known) -> Am
 
 def _values_of(node: nodes.Name) -> list[nodes.NodeNG]:
     statements = [one.parent for one in bindings(node) if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
-    return [one.value for one in statements if one.value is not None]
+    since = max((one.lineno for one in statements if _always_binds(one, node)), default=0)
+    return [one.value for one in statements if one.value is not None and one.lineno >= since]
+
+
+def _always_binds(statement: nodes.NodeNG, use: nodes.Name) -> bool:
+    """Whether a use in the same function comes behind a statement that always runs before: what was bound earlier is gone."""
+    return statement.parent is use.frame() and statement.end_lineno < use.lineno
 
 
 def _of_operation(node: nodes.BinOp, limit: int, depth: int, known: _Known) -> Amount | None:

@@ -6,15 +6,16 @@ may name one file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks, behind_paths
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.handed import callers_of, handed_in
-from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, may_meet
-from ldlm_lint.concepts.removals import Removals
+from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, may_meet, meet
+from ldlm_lint.concepts.removals import Removal, Removals
 from ldlm_lint.program.atoms import MASK, NONE
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Checkpoints:
         return list(found.values())
 
     @cached_property
-    def _removals(self) -> list[tuple[int, set[str]]]:
+    def _removals(self) -> list[Removal]:
         return list(Removals(self.program, self.patterns).all())
 
     def _named_at(self, call: int, path: int, seen: set[int]) -> Iterator[tuple[int, int]]:
@@ -253,12 +254,6 @@ class Checkpoints:
             return bool(written) and any(map(self.counts, written))
         return name in _COUNTS and not self.program.ask(module.base | base)
 
-    def is_pruned_by_name(self, series: Series, near: frozenset[int]) -> bool:
-        """Whether something in some modules removes files of the series' own names, such as the one of a few saves ago."""
-        written = {one for one in self.patterns.of(series.path) if one.rpartition("/")[2].strip("*")}
-        removed = (names for call, names in self._removals if self.program.module_of(call).index in near and not self._makes_room(call, series))
-        return any(one.rpartition("/")[2] == other.rpartition("/")[2] for names in removed for one in names for other in written)
-
     def _makes_room(self, call: int, series: Series) -> bool:
         """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
         module = self.program.module_of(call)
@@ -270,11 +265,23 @@ class Checkpoints:
 
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
         """Whether something in some modules removes files that a series may have written; None where nothing removes any file."""
-        removals = [names for call, names in self._removals if self.program.module_of(call).index in near]
+        removals = [one.names for one in self._removals if self.program.module_of(one.call).index in near]
         if not removals:
             return None
         written = self.patterns.of(series.path)
         return any(not names or may_meet(names, written) for names in removals)
+
+    def is_surely_pruned(self, series: Series, near: frozenset[int]) -> bool:
+        """Whether something in some modules removes files of names that a series writes, such as the one of a few saves ago."""
+        written = self.patterns.of(series.path)
+        return any(
+            self.program.module_of(one.call).index in near
+            and one.names
+            and may_meet(one.names, written)
+            and _may_share_a_folder(one.names, written)
+            and not self._makes_room(one.call, series)
+            for one in self._removals
+        )
 
 
 def _behind_slash(module: Module, parts: list[int]) -> list[int]:
@@ -284,3 +291,9 @@ def _behind_slash(module: Module, parts: list[int]) -> list[int]:
         if row[0] == "const" and "/" in str(row[1]):
             return parts[index + 1 :]
     return parts
+
+
+def _may_share_a_folder(names: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether the folders of two paths may be one; of a path without one nothing is known."""
+    mine, theirs = ({posixpath.dirname(one) for one in paths} for paths in (names, others))
+    return any(not one or not two or meet(one, two) for one in mine for two in theirs)

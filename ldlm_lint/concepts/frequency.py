@@ -284,15 +284,23 @@ class Frequency:
 
     def steps_under(self, module: Module, guard: int, function: int) -> bool:
         """Whether an optimizer steps under a guard, or what is called there: it ends an accumulation, and is no interval of logging."""
+        inside: set[object] = set()
+        outside: set[object] = set()
         for call in module.scopes[function & MASK].calls:
             row = module.nodes[module.nodes[call][1]]
             if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:
-                at = module.table.sites[call].guard
-                while at >= 0:
-                    if at == guard:
-                        return True
-                    at = module.table.guards[at].parent
-        return False
+                under = _is_under(module, module.table.sites[call].guard, guard)
+                (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
+        # What steps at an interval beside another one that steps in each round, with gradients of its own, is a schedule.
+        return bool(inside) and not (inside == {"step"} and outside >= {"step", "zero_grad"})
+
+
+def _is_under(module: Module, guard: int, outer: int) -> bool:
+    while guard >= 0:
+        if guard == outer:
+            return True
+        guard = module.table.guards[guard].parent
+    return False
 
 
 def _above_nothing(name: str, limit: int) -> bool | None:

@@ -263,16 +263,23 @@ class Waits:
         if key[0] == "const":
             return "scale" if key[1] == "scale" and SCALER_STATE in base else ""
         if key[0] == "slice":
-            return "slice" if any(one and self.is_only_on_device(self._get(module, one)) for one in key[1:]) else ""
+            return "slice" if any(one and self._bounds_on_device(module, one) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
                 filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
                 return "mask" if DEVICE in filled or filled >= _GIVEN else ""
             inner = module.nodes[one]
-            if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
+            if inner[0] == "slice" and any(two and self._bounds_on_device(module, two) for two in inner[1:]):
                 return "slice"
         return ""
+
+    def _bounds_on_device(self, module: Module, number: int) -> bool:
+        """Whether a bound is a tensor on the device; of what was moved as a whole, and is taken apart, sizes stay numbers."""
+        row = module.plain(number)
+        while row[0] == "item":
+            row = module.plain(row[1])
+        return not _is_of_record(module, row) and self.is_only_on_device(self._get(module, number))
 
     def _is_mask(self, module: Module, number: int, base: Value) -> bool:
         """Whether an index is a tensor of booleans on the device."""
@@ -329,3 +336,15 @@ def _is_math(module: Module, number: int) -> bool:
 def _is_from_math(module: Module, row: Node) -> bool:
     """Whether a name is one that `math` gives: ``from math import sqrt``."""
     return any(module.nodes[one][:2] == ("impf", "math") for one in module.scopes[0].bindings.get(row[2], ()))
+
+
+def _is_of_record(module: Module, row: Node) -> bool:
+    """Whether something is a part of an element of a sequence: ``for edges, _, size in layers``; ``zip`` makes no such elements."""
+    if row[0] != "part":
+        return False
+    base = module.plain(row[1])
+    if base[0] == "part":
+        element = module.plain(base[1])
+        return element[0] == "elem" and module.plain(element[1])[0] == "call"
+    iterable = module.plain(base[1]) if base[0] == "elem" else ("",)
+    return iterable[0] in ("param", "attr", "comp")

@@ -24,7 +24,13 @@ from ldlm_lint.program.constants import LARGEST, LONGEST
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
 from ldlm_lint.program.parameters import Parameters
-from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_METHODS, PLAIN_METHODS, TENSOR_ATTRIBUTES
+from ldlm_lint.vocabulary.tensors import (
+    BATCH_ATTRIBUTES,
+    HOST_ATTRIBUTES,
+    MODULE_METHODS,
+    PLAIN_METHODS,
+    TENSOR_ATTRIBUTES,
+)
 
 _ALL_CHOICES = 24
 
@@ -86,7 +92,7 @@ class Expressions(Parameters):
         name = row[2]
         found = self.attribute(value, name)
         if self.is_symbolic and not self.atoms.opaque.isdisjoint(value):
-            if name in HOST_ATTRIBUTES:
+            if name in HOST_ATTRIBUTES or name in BATCH_ATTRIBUTES:
                 found |= OF_PYTHON
             if name not in TENSOR_ATTRIBUTES:
                 found |= self.later(key, value)

@@ -220,7 +220,7 @@ class Outside(Calls):
 
     def _created_by_name(self, given: Given) -> Value:
         """What `timm.create_model` makes: by the functions of the project that its decorator has registered under such a name."""
-        names = self.atoms.texts(given.args[0]) | self._texts_of_flags(given.args[0]) if given.args else set()
+        names = self.atoms.texts(given.args[0]) | self.texts_of_flags(given.args[0]) if given.args else set()
         patterns = [_pattern(name, "") for name in sorted(names or {"*"})]
         functions = (one for one in self.get(("registered", TIMM)) if one >= FIRST and self.atoms.of[one][0] == "f")
         found = frozenset(one for one in functions if any(pattern.match(self._name_of(one)) for pattern in patterns))

@@ -11,7 +11,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.text import call_alone
 from ldlm_lint.project.traits import Trait
 
-_TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
+_TRAINER = lazily(rb"(?:^|[^\w])(Trainer(?:\.from_argparse_args)?\()", re.M)
 _LIGHTNING = lazily(rb"lightning")
 _CLIPS = Trait(lazily(rb"gradient_clip_val"), (b"gradient_clip_val",))
 _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
@@ -42,9 +42,9 @@ def may_clip_mixed_precision(call: str) -> bool:
     """Whether a Trainer may be asked for both: what no literal says may be anything."""
     given = _keywords(call)
     precision, limit = given.get("precision"), given.get("gradient_clip_val")
-    if precision is None or limit is None:
+    if limit is None or (precision is None and "from_argparse_args" not in call.partition("(")[0]):
         return False
-    mixed = not isinstance(precision, ast.Constant) or str(precision.value) in _MIXED
+    mixed = precision is None or not isinstance(precision, ast.Constant) or str(precision.value) in _MIXED
     return mixed and not (isinstance(limit, ast.Constant) and not limit.value)
 
 

@@ -12,6 +12,7 @@ from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
 from ldlm_lint.python.set_once import is_set_once
+from ldlm_lint.python.torch_branches import is_of_the_past
 from ldlm_lint.python.walks import nodes_of
 
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
@@ -121,7 +122,8 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
     known: bool | None = branch.__dict__.get(key)
     if known is None:
         body = branch.body if truth else branch.orelse
-        known = (holds_rarely(branch.test, truth) or (truth and is_set_once(branch))) and not _takes_a_step(body)
+        rare = holds_rarely(branch.test, truth) or is_of_the_past(branch.test, truth) or (truth and is_set_once(branch))
+        known = rare and not _takes_a_step(body)
         branch.__dict__[key] = known
     return known
 

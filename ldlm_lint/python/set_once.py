@@ -1,4 +1,4 @@
-"""Branches that run once: ``if first is None: first = …``, and nothing takes the value away again."""
+"""Branches that run once: ``if first is None: first = …``, ``if not shown: shown = True``, and nothing takes the value away again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,29 @@ _TARGETS = (nodes.AssignName, nodes.AssignAttr)
 def is_set_once(branch: nodes.If) -> bool:
     """Whether a branch runs where something is not there yet, and then makes it for good."""
     tests = branch.test.values if isinstance(branch.test, nodes.BoolOp) and branch.test.op == "and" else [branch.test]
-    return any(_is_kept(name, branch) for test in tests for name in _missing(test))
+    return any(_is_kept(name, branch) for test in tests for name in _missing(test)) or any(_turns_off(test, branch) for test in tests)
+
+
+def _turns_off(test: nodes.NodeNG, branch: nodes.If) -> bool:
+    """Whether a flag lets a branch run until the branch itself has turned it, and nothing else turns it in the rounds of its loop."""
+    negated = isinstance(test, nodes.UnaryOp) and test.op == "not"
+    flag = test.operand if negated else test
+    name = dotted(flag) if isinstance(flag, (nodes.Name, nodes.Attribute)) else ""
+    lifetime = _rounds(name, branch) if name else None
+    if lifetime is None:
+        return False
+    within = [one for one in nodes_of(lifetime, _TARGETS) if dotted(one) == name and not _stands_in_constructor(one)]
+    given = [one for one in within if any(part.parent_of(one) for part in branch.body)]
+    return bool(given) and len(given) == len(within) and all(constant(getattr(one.parent, "value", None)) is negated for one in given)
+
+
+def _rounds(name: str, branch: nodes.If) -> nodes.NodeNG | None:
+    """The code in whose rounds a flag keeps its value: for an attribute its class, for a variable the loop around the branch."""
+    if "." in name:
+        return _lifetime(name, branch)
+    parents = list(branch.node_ancestors())
+    around = parents[: parents.index(function_of(branch))]
+    return next((one for one in around if isinstance(one, (nodes.For, nodes.While))), None)
 
 
 def _missing(test: nodes.NodeNG) -> Iterator[str]:

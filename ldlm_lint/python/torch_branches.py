@@ -14,7 +14,14 @@ from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 
-_VERSION_NAMES = {"torch.__version__", "torch.version.__version__", "torch.torch_version.__version__"}
+_VERSION_NAMES = {
+    *("torch.__version__", "torch.version.__version__", "torch.torch_version.__version__"),
+    # OpenMMLab's names of the same.
+    *("mmcv.TORCH_VERSION", "mmcv.utils.TORCH_VERSION", "mmcv.utils.parrots_wrapper.TORCH_VERSION"),
+    *("mmengine.utils.dl_utils.TORCH_VERSION", "mmengine.utils.dl_utils.parrots_wrapper.TORCH_VERSION"),
+}
+_PAST = (2, 0)
+"""Before this version nobody trains any more."""
 _NUMBERS = lazily(r"^\D{0,3}(\d{1,4})(?:\.(\d{1,4}))?")
 _DEPTH = 8
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -50,6 +57,17 @@ def _by_version(module: nodes.Module) -> Iterator[OlderTorch]:
             if told is not None and part in (None, 0):
                 behind = (told[0], told[1] + 1) if part is None else (told[0] + 1, 0)
                 yield OlderTorch(node.lineno or 1, behind if order in _INCLUSIVE else told)
+
+
+def is_of_the_past(test: nodes.NodeNG, truth: bool) -> bool:
+    """Whether a test comes out so with a version of torch from before 2.0 alone: ``parse(torch.__version__) < parse("1.8")``."""
+    if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
+        return False
+    operator, right = test.ops[0]
+    if operator not in _MIRRORED or not _is_version(test.left) or _part_of(test.left) is not None:
+        return False
+    told = _number(right)
+    return told is not None and told < _PAST and truth == (operator in ("<", "<="))
 
 
 def _by_name(module: nodes.Module) -> Iterator[OlderTorch]:

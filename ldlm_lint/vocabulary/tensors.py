@@ -9,8 +9,8 @@ HOST_ATTRIBUTES = frozenset(
     "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn".split()
 )
 """Attributes of a tensor that Python has at hand without a look at the device."""
-COUNTS_OF_GRAPHS = frozenset({"num_graphs", "num_nodes", "num_edges", "num_features", "num_node_features", "num_edge_features"})
-"""Attributes of a batch of graphs (PyTorch Geometric) that are numbers of Python."""
+BATCH_ATTRIBUTES = frozenset("num_graphs num_nodes num_edges num_features num_node_features num_edge_features num_node_types num_edge_types".split())
+"""Numbers of Python that a batch of `torch_geometric` has beside its tensors (pyg-team.github.io, `torch_geometric.data.Data`, November 2026)."""
 TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag values indices".split())
 HOST_METHODS = frozenset(
     "size dim numel nelement element_size data_ptr is_contiguous stride get_device ndimension is_floating_point storage_offset "

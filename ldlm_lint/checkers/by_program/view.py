@@ -121,10 +121,12 @@ class View:
     def is_pruned(self, series: Series) -> bool:
         """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
         module = self.program.module_of(series.call)
-        around = self.context.project.around(self.path(module))
         near = self.program.together.programs_of(module)
+        if self.checkpoints.is_surely_pruned(series, near):
+            return True
+        around = self.context.project.around(self.path(module))
         if not self.context.project.any_skim(around, "prunes"):
-            return self.checkpoints.is_pruned_by_name(series, near)
+            return False
         pruned = self.checkpoints.may_be_pruned(series, near)
         return pruned is None or pruned
 

@@ -13,8 +13,8 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Whether nothing removes files of the names that a save writes; by words of files where the program does not show these."""
-    by_words = nothing_prunes(context.project, finding.span.path)
     view = context.view
+    by_words = nothing_prunes(context.project, finding.span.path)
     module = view.module(finding.span.path)
     call = None if module is None else view.call_at(module, view.place_at(module, finding.span.start))
     if module is None or call is None:

@@ -23,8 +23,8 @@ from ldlm_lint.python.slots import Slot
 from ldlm_lint.source import Kind
 
 _DETACHES_GRADIENTS = Trait(
-    re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd"),
-    (b"grad.detach_(", b"dist_autograd", b"distributed.autograd"),
+    re.compile(rb"\.detach_\(|dist_autograd|distributed\.autograd"),
+    (b".detach_(", b"dist_autograd", b"distributed.autograd"),
 )
 _AUTOGRAD_OF_RANKS = lazily(rb"dist_autograd|distributed\.autograd")
 _SYNCS_ITSELF = lazily(
@@ -73,8 +73,10 @@ def _detaches(context: Context, path: str) -> bool:
     module = context.view.module(path)
     if module is None or _AUTOGRAD_OF_RANKS.search(context.project.data(path)):
         return True
-    calls = [one for one in module.table.named.get("detach_", ()) if module.last_name(module.nodes[module.nodes[one][1]][1]) == "grad"]
-    return any(not asks_for_gradient(module, module.nodes[module.nodes[module.nodes[one][1]][1]][1]) for one in calls)
+    functions = [module.nodes[module.nodes[one][1]] for one in module.table.named.get("detach_", ())]
+    receivers = [module.plain(one[1]) for one in functions if one[0] == "attr"]
+    gradients = [one for one in receivers if one[0] == "attr" and one[2] == "grad"]
+    return any(not asks_for_gradient(module, one[1]) for one in gradients)
 
 
 def _graph_is_not_static(context: Context, finding: Finding, subject: str) -> Verdict:

@@ -73,6 +73,10 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
 def _winner_differs_beside(context: Context, finding: Finding, subject: str) -> Verdict:
     """A script in the same shell sets the name that torch reads instead, to another value."""
     sourcing, path = context.sourcing, finding.span.path
+    own = context.project.script(path)
+    if own is not None and subject.partition("|")[0] in own.unset:
+        # What a sourced file has set is taken back here.
+        return Verdict(False)
     together = {one for script in (path, *sourcing.sourcers(path)) for one in sourcing.sourced_at_all(script)}
     for other in sorted(together - {path}):
         source = context.project.source(other)

@@ -9,7 +9,8 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.names import last_name
+from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.gradient_zeroing import GRADIENTS_KEPT_AS_ZEROS, RULES
 from ldlm_lint.source import Source
 
@@ -41,12 +42,26 @@ class GradientZeroingChecker(LdlmChecker):
 
 
 def _hands_on(call: nodes.Call) -> bool:
-    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide, if it takes anything that they may give."""
+    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide, or whoever made what it resets.
+
+    One that takes nothing, and resets an optimizer that its own class makes, decides by itself.
+    """
     owner = call.frame()
     if not isinstance(owner, nodes.FunctionDef) or not owner.name.startswith("zero_grad"):
         return False
     takes = owner.args
-    return len(takes.arguments) > 1 or takes.vararg is not None or takes.kwarg is not None or not owner.is_method()
+    decides = len(takes.arguments) == 1 and takes.vararg is None and takes.kwarg is None
+    return not decides or not _is_made_beside(call.func.expr, owner)
+
+
+def _is_made_beside(inner: nodes.NodeNG, method: nodes.FunctionDef) -> bool:
+    """Whether all that the class of a method sets an attribute to is an optimizer of torch that it makes."""
+    if not isinstance(inner, nodes.Attribute) or not isinstance(method.parent, nodes.ClassDef):
+        return False
+    stores = [one.parent for one in nodes_of(method.parent, nodes.AssignAttr) if one.attrname == inner.attrname]
+    made = [one.value for one in stores if isinstance(one, nodes.Assign) and isinstance(one.value, nodes.Call)]
+    names = [name for one in made for name in qualified(one.func)]
+    return bool(names) and len(made) == len(stores) and all(name.startswith("torch.optim.") for name in names)
 
 
 def _remove(source: Source, call: nodes.Call, value: nodes.NodeNG | None) -> Fix | None:

@@ -51,7 +51,7 @@ _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
 # Of what follows right behind as well a remark may speak, unless it names what is emptied.
 _OF_CACHE = lazily(r"\bcache\b", re.I)
-_NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
+NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
 # What a training with another library waits for is nothing that torch would do.
 _OTHER_LIBRARIES = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:jax|optax|flax|haiku|equinox|mlx|tensorflow|paddle|mindspore)\b", re.M)
 # What the author knows of a value: ``# cpu tensors, so these ops are cheap``. What a call makes of it is another matter.
@@ -110,7 +110,7 @@ class HostTimeChecker(LdlmChecker):
             or in_evaluation(node)
             or _is_wanted(node)
             or _stands_beside_events(node)
-            or _NEEDED.search(remark_at(self.source, span.start, span.end))
+            or NEEDED.search(remark_at(self.source, span.start, span.end))
         ):
             return
         if _stands_beside_clock(node):

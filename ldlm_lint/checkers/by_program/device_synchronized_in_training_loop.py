@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.host_sync_in_training_loop import step_of
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.host_time import NEEDED
 from ldlm_lint.checkers.host_time_known import DEVICES, SYNCHRONIZES
 from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Confidence, Finding, Related
@@ -56,14 +57,16 @@ def _leading(view: View, call: int) -> list[int]:
 
 
 def _is_meant(view: View, call: int) -> bool:
-    """Whether a call stands where something is measured: between clocks, in a function that reads one, or beside events."""
+    """Whether a call stands where something is measured: between clocks, beside events, or around what a context manager encloses."""
     module = view.program.module_of(call)
     scope = module.table.sites[call & MASK].scope
+    if module.scopes[scope].yields or module.scopes[scope].name in ("__enter__", "__exit__"):
+        return True
     if view.measuring.is_measured(module, call & MASK):
         return True
     span = view.call_span(call)
     reads = any(view.measuring.reads_clock(module, one) for one in module.scopes[scope].calls)
-    return reads or bool(remark_at(view.source(module), span.start, span.end))
+    return reads or NEEDED.search(remark_at(view.source(module), span.start, span.end)) is not None
 
 
 def _finding(view: View, call: int, name: str, symbol: str) -> Iterator[Finding]:

@@ -23,7 +23,13 @@ from ldlm_lint.program.constants import LARGEST, LONGEST
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
 from ldlm_lint.program.parameters import Parameters
-from ldlm_lint.vocabulary.tensors import BATCH_ATTRIBUTES, HOST_ATTRIBUTES, MODULE_METHODS, PLAIN_METHODS, TENSOR_ATTRIBUTES
+from ldlm_lint.vocabulary.tensors import (
+    BATCH_ATTRIBUTES,
+    HOST_ATTRIBUTES,
+    MODULE_METHODS,
+    PLAIN_METHODS,
+    TENSOR_ATTRIBUTES,
+)
 
 _ALL_CHOICES = 24
 

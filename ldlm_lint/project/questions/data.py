@@ -18,6 +18,9 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
+    maker = (finding.span.path, position)
+    if site is not None and site.line and not context.view.loaders.may_go_through(site.path, site.line, maker):
+        return Verdict(False)
     if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
     if site is not None and site.scope.rpartition(".")[2] == "val_dataloader" and _is_validated_once(context, site.path):

@@ -294,6 +294,16 @@ def _behind_slash(module: Module, parts: list[int]) -> list[int]:
 
 
 def _may_share_a_folder(names: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether the folders of two paths may be one; of a path without one nothing is known."""
-    mine, theirs = ({posixpath.dirname(one) for one in paths} for paths in (names, others))
-    return any(not one or not two or meet(one, two) for one in mine for two in theirs)
+    """Whether the folders of what is removed and of what is written may be one.
+
+    Of a path without a folder nothing is known. Where all of a known folder goes, it has to be the one that is written to.
+    """
+    theirs = {posixpath.dirname(one) for one in others}
+    return any(_may_be_folder(name, folder) for name in names for folder in theirs)
+
+
+def _may_be_folder(name: str, folder: str) -> bool:
+    mine, last = posixpath.split(name)
+    if not last.strip("*") and mine.strip("*") and not folder.strip("*"):
+        return False
+    return not mine or not folder or meet(mine, folder)

@@ -284,8 +284,8 @@ class Frequency:
 
     def steps_under(self, module: Module, guard: int, function: int) -> bool:
         """Whether an optimizer steps under a guard, or what is called there: it ends an accumulation, and is no interval of logging."""
-        inside: set[object] = set()
-        outside: set[object] = set()
+        inside: set[str] = set()
+        outside: set[str] = set()
         for call in module.scopes[function & MASK].calls:
             row = module.nodes[module.nodes[call][1]]
             if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:

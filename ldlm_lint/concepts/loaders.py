@@ -362,6 +362,8 @@ class Loaders:
             loop = module.table.loops[loop].parent
 
     def _is_repeated(self, one: Pass, call: int, made: set[Frame]) -> bool:
+        if not self._arms.may_come(one.module.base | one.value, call):
+            return False
         frames = self._climb(Frame(one.function, one.around), one, call)
         return any(loop not in made and self._is_of_same(loop, one) for frame in frames for loop in self._loops_of(frame))
 

@@ -23,6 +23,9 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     one = context.view.loaders.at(finding.span.path, position) if site is not None else None
     if one is not None and ends_never(context.view, one):
         return Verdict(False)
+    maker = (finding.span.path, position)
+    if site is not None and site.line and not context.view.loaders.may_go_through(site.path, site.line, maker):
+        return Verdict(False)
     if site is not None and context.view.loaders.has_none_by_default(finding.span.path, position):
         return Verdict(False)
     if site is not None and site.scope.rpartition(".")[2] == "val_dataloader" and _is_validated_once(context, site.path):

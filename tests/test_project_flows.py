@@ -97,7 +97,7 @@ def test_parts_that_a_flow_leaves_out_are_found_when_they_are_asked_for() -> Non
     path = f"{ROOT}/save.py"
     flow = project.flow(path)
     assert flow.guards is None and flow.gradients is None
-    assert project.guards(path) == {"8:8": ("*",), "10:8": ("*", "loader")}
+    assert project.guards(path) == {"8:8": ("*",), "10:8": ("+", "loader")}
     assert project.gradients(path).unrecorded == {"5:9", "6:8"}
     whole = summarize(project.trees.of(path), path)
     assert whole == flow._replace(guards=project.guards(path), gradients=project.gradients(path))

@@ -85,7 +85,8 @@ def report(step, rank):
         found = {call.func.name: (guards_of(call), sites.site_of(call).rare) for call in calls}
         assert found == {
             **dict.fromkeys(("count", "begun"), ((), False)),
-            **dict.fromkeys(("leave", "first", "second"), (("*",), False)),
+            "leave": (("+",), False),
+            **dict.fromkeys(("first", "second"), (("*",), False)),
             **dict.fromkeys(("third", "is_main", "fourth"), (("*",), True)),
         }
         for one in nodes_of(module, nodes.NodeNG):

@@ -254,13 +254,15 @@ class Checkpoints:
             return bool(written) and any(map(self.counts, written))
         return name in _COUNTS and not self.program.ask(module.base | base)
 
-    def _makes_room(self, call: int, series: Series) -> bool:
+    def _makes_room(self, path: int, series: Series) -> bool:
         """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
-        module = self.program.module_of(call)
+        module = self.program.module_of(path)
         if module is not self.program.module_of(series.path):
             return False
-        row = module.nodes[call & MASK]
-        removed = behind_paths(module, row[2][0] if row[2] else module.nodes[row[1]][1])
+        removed = behind_paths(module, path & MASK)
+        if module.nodes[removed][0] in ("phi", "attr"):
+            # What was kept from an earlier round is an earlier file.
+            return False
         return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module.base | removed))
 
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
@@ -279,7 +281,7 @@ class Checkpoints:
             and one.names
             and may_meet(one.names, written)
             and _may_share_a_folder(one.names, written)
-            and not self._makes_room(one.call, series)
+            and not (one.path and self._makes_room(one.path, series))
             for one in self._removals
         )
 

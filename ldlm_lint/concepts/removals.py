@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _REMOVES = ("remove", "unlink", "rmtree", "removedirs", "rmdir")
 _MOVES = ("replace", "rename", "move")
 _LISTS = frozenset({"listdir", "scandir", "iterdir", "walk"})
+_OWN_ROTATION = ("_keep_last", ("path", "before", "after", "keep"))
+"""What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others."""
 _STEPS = 12
 _MOST = 8
 """Ways and elements that are looked at."""
@@ -65,6 +67,9 @@ class Removals:
                 module = self.program.module_of(call)
                 row = module.nodes[call & MASK]
                 function = module.nodes[row[1]]
+                scope = module.scopes[module.table.sites[call & MASK].scope]
+                if (scope.name, scope.params) == _OWN_ROTATION:
+                    continue
                 if function[0] == "attr" and not row[2]:
                     yield Removal(call, self._names(module, function[1], 0), module.base | function[1])
                 elif row[2] and self._removes_files(module, row):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 
-from ldlm_lint.code.table import Node
+from ldlm_lint.code.table import Guard, Loop, Node, Scope
 from ldlm_lint.program.atoms import NOTHING, Value
 from ldlm_lint.program.constants import Constants
 from ldlm_lint.program.modules import Module
@@ -17,12 +18,12 @@ class Globals(Constants):
 
     def _free(self, module: Module, row: Node, key: int) -> Value:
         name = row[2]
-        at = module.scopes[row[1]].parent
+        inner, at = row[1], module.scopes[row[1]].parent
         while at > 0:
             scope = module.scopes[at]
             if scope.kind == "def" and name in scope.bindings:
-                return frozenset().union(*(self.closed(module.base | one) for one in scope.bindings[name]))
-            at = scope.parent
+                return frozenset().union(*(self.closed(module.base | one) for one in _seen_by(module, scope, inner, name)))
+            inner, at = at, scope.parent
         bindings = module.scopes[0].bindings
         if name in bindings:
             return self.get(("global", module.index, name))
@@ -69,3 +70,30 @@ class Globals(Constants):
         if inner is None or name in target.scopes[0].bindings:
             return self.get(("global", target.index, name))
         return frozenset([self.atoms.atom("m", inner.index)])
+
+
+def _seen_by(module: Module, scope: Scope, inner: int, name: str) -> list[int]:
+    """What a name of a function may be in a function that stands in it: what is surely bound anew before that one is lost to it."""
+    bound = scope.bindings[name]
+    place = module.scopes[inner].place
+    events = [event for event in scope.events if event[0] == "bind"] if len(bound) > 1 else []
+    made = next((event for event in events if event[5] == module.scopes[inner].name and event[4] >= place), None)
+    if made is None:
+        return list(bound)
+    table = module.table
+    guards, loops = _above(table.guards, made[3]), _above(table.loops, made[2])
+    sure = [event for event in events if event[5] == name and event[4] < place and event[3] in guards and event[2] in loops]
+    if not sure:
+        return list(bound)
+    last = max(event[4] for event in sure)
+    earlier = {event[1] for event in events if event[5] == name and event[4] < last}
+    return [one for one in bound if one not in earlier]
+
+
+def _above(tree: Sequence[Guard] | Sequence[Loop], number: int) -> set[int]:
+    """A guard or loop with all that it stands in, and -1 for none."""
+    found = {-1}
+    while number >= 0:
+        found.add(number)
+        number = tree[number].parent
+    return found

@@ -1,4 +1,4 @@
-"""`device-synchronized-in-training-loop` and `cache-emptied-in-training-loop` in helpers of files that train nothing themselves."""
+"""`device-synchronized-in-training-loop` in helpers of files that train nothing themselves."""
 
 from __future__ import annotations
 
@@ -7,33 +7,27 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.host_sync_in_training_loop import step_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.host_time import NEEDED
-from ldlm_lint.checkers.host_time_known import DEVICES, SYNCHRONIZES
+from ldlm_lint.checkers.host_time_known import SYNCHRONIZES
 from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.host_time import trains_on_device
-from ldlm_lint.rules.host_time import (
-    CACHE_EMPTIED_IN_TRAINING_LOOP,
-    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP,
-    RUNS_IN_EVERY_STEP,
-)
+from ldlm_lint.rules.host_time import DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.wording import quoted
 
-RULES = (DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, CACHE_EMPTIED_IN_TRAINING_LOOP)
-WORDS: tuple[bytes, ...] = (b"synchronize", b"empty_cache")
-_EMPTIES = frozenset(f"torch.{one}.empty_cache" for one in DEVICES)
+RULE = DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP
+WORDS: tuple[bytes, ...] = (b"synchronize",)
 _MOST = 40
 """Calls that lead to a helper that are looked at."""
 
 
 def find(view: View) -> Iterator[Finding]:
     """The calls in helpers that a step of another file runs each time, and that measure nothing."""
-    for rule, names in ((RULES[0], SYNCHRONIZES), (RULES[1], _EMPTIES)):
-        for call, name in view.ask.calls_of(names):
-            leading = _leading(view, call)
-            if leading and not any(_is_meant(view, one) for one in (call, *leading)):
-                yield from _finding(view, call, name, rule.symbol)
+    for call, name in view.ask.calls_of(SYNCHRONIZES):
+        leading = _leading(view, call)
+        if leading and not any(_is_meant(view, one) for one in (call, *leading)):
+            yield from _finding(view, call, name)
 
 
 def _leading(view: View, call: int) -> list[int]:
@@ -69,13 +63,12 @@ def _is_meant(view: View, call: int) -> bool:
     return reads or NEEDED.search(remark_at(view.source(module), span.start, span.end)) is not None
 
 
-def _finding(view: View, call: int, name: str, symbol: str) -> Iterator[Finding]:
+def _finding(view: View, call: int, name: str) -> Iterator[Finding]:
     module, place = step_of(view, view.program.function_of(call))
     own = view.program.module_of(call)
     if not trains_on_device(view.context, view.path(module)):
         return
     where = view.context.each_step(view.path(module), line_of(place), view.path(own))
     related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
-    rule = next(one for one in RULES if one.symbol == symbol)
     args = {"call": quoted(f"{name}()"), "where": where}
-    yield view.finding(rule, view.call_span(call), args, (related,), confidence=Confidence.MEDIUM)
+    yield view.finding(RULE, view.call_span(call), args, (related,), confidence=Confidence.MEDIUM)

@@ -142,8 +142,11 @@ def _finding(view: View, call: int, length: _Length, limit: float) -> Finding:
 
 
 def _fix(view: View, call: int, span: Span) -> Fix | None:
-    """Another length inside the parentheses of ``timedelta(…)``."""
+    """Another length inside the parentheses of ``timedelta(…)``, where it is written there: callers keep what they give."""
     module = view.program.module_of(call)
+    row = module.nodes[call & MASK]
+    if any(module.plain(one)[0] == "param" for one in (*row[2], *(value for _, value in row[3]))):
+        return None
     target = view.context.facts_of(span.path).get("collective-timeout")
     source = view.source(module)
     text = view.call_text(call)

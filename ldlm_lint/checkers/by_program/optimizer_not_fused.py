@@ -130,11 +130,12 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     flags = view.ask.argument(call, "fused").flags
     unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
-    if not flags and view.users_may_add(call):
+    may_be_given = not flags and view.users_may_add(call)
+    if may_be_given:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
-    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
+    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=None if may_be_given else _fix(view, made, names))
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:

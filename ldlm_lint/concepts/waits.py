@@ -14,6 +14,7 @@ from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import (
     BOOLEAN,
     DEVICE,
+    FALSE,
     FIRST,
     HOST,
     HOST_TENSOR,
@@ -25,6 +26,7 @@ from ldlm_lint.program.atoms import (
     ON_DEVICE,
     SCALER_STATE,
     TENSOR,
+    TRUE,
     Value,
 )
 from ldlm_lint.program.modules import Module
@@ -38,6 +40,7 @@ _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
 _GIVEN = frozenset([IF_TENSOR, TENSOR])
 _ORDERS = frozenset(["Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"])
+_SWITCHES = frozenset([TRUE, FALSE])
 _MOST_SOURCES = 100
 _THERE = frozenset([DEVICE, IF_TENSOR])
 
@@ -240,6 +243,9 @@ class Waits:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
+        if row[0] != "cmp" and not value.isdisjoint(_SWITCHES):
+            # An option with a default of Python, which a batch may hold as well.
+            return ""
         if BOOLEAN in value and HOST not in value and (DEVICE in value or value >= _GIVEN):
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""

@@ -34,14 +34,14 @@ _METHODS = {
 }
 """Methods of models, Accelerate, trainers and engines that write to a path of their own."""
 _CHECKPOINTER = ("name", 0)
-_SAVING = {
+_PATH_FIRST = {
     **dict.fromkeys(("fvcore.common.checkpoint.Checkpointer", "detectron2.checkpoint.DetectionCheckpointer"), _CHECKPOINTER),
     "detectron2.checkpoint.detection_checkpoint.DetectionCheckpointer": _CHECKPOINTER,
-    **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1)),
     **dict.fromkeys(("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"), ("path", 0)),
 }
-"""Classes whose ``save`` writes a state, with the parameter of the path and its place."""
-_KEEP_STATE = frozenset(name for name, place in _SAVING.items() if place != ("f", 1))
+"""Classes whose ``save`` writes a training's state to the path that it takes first, with the parameter and its place."""
+_SAVING = {**_PATH_FIRST, **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1))}
+"""These, and Accelerate, which writes whatever it is given first."""
 COPIES = {
     **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
@@ -94,8 +94,7 @@ class Sinks:
             function = module.nodes[module.nodes[call & MASK][1]]
             if function[0] == "attr":
                 made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
-                # Accelerate writes what it is given, the others a state of their own.
-                holds_state = not made.isdisjoint(_KEEP_STATE) or self.states.written_by(call)
+                holds_state = not made.isdisjoint(_PATH_FIRST) or self.states.written_by(call)
                 for name in sorted(made & _SAVING.keys()) if holds_state else ():
                     for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
                         yield Sink(call, source)

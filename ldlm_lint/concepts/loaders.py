@@ -25,7 +25,6 @@ from ldlm_lint.vocabulary.loaders import LOADERS
 
 _CLIMB = 400
 """Places above a pass or a loader that are looked at."""
-_ITERATES = ("iter",)
 
 
 class Pass(NamedTuple):

@@ -240,7 +240,6 @@ def is_workers(name: str) -> bool:
 
 
 def workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
-    """What is said of a number of workers that an argument of a launch has."""
     """The finding for a number of workers that a launch, or a script that launches, is given."""
     rule = DATALOADER_TOO_MANY_WORKERS
     related = (Related(argument.span, "the value is passed on here"),) if known.span != argument.span else ()

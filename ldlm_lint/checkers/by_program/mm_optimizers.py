@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ def mm_optimizers(view: View, wanted: frozenset[str], choices: frozenset[str]) -
     for path, one in settings.items():
         # A class of the project may be registered under the name.
         known = one.name in wanted and not one.chooses and one.name not in view.program.classes
-        if known and _is_in_force(view, path, settings, choices):
+        if known and _is_in_force(view, path, settings):
             source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
             site = tables[path].sites[one.call]
             yield MmOptimizer(path, source.span(*(source.offset(*_position(place)) for place in (site.place, site.end))), one.name)
@@ -78,14 +77,14 @@ def _settings(table: Table, choices: frozenset[str]) -> _Settings:
     return _NOTHING
 
 
-def _is_in_force(view: View, path: str, settings: Mapping[str, _Settings], choices: frozenset[str]) -> bool:
+def _is_in_force(view: View, path: str, settings: Mapping[str, _Settings]) -> bool:
     """Whether some configuration that has a model takes the class from a file: what another says as well is said there."""
     project, configs = view.context.project, view.context.mm_configs
     own, derived = settings[path], configs.made_of(path)
     for files in configs.compositions(path):
         texts = [project.data(one) for one in files if one in project.files]
-        decided = any(re.search(rb"\b%s\b" % choice.encode(), text) for choice in choices for text in texts)
         others = {one: settings[one] for one in files - {path} if one in settings}
+        decided = any(other.chooses for other in others.values())
         replaced = any(one in derived and (not other.adds or other.name not in ("", own.name)) for one, other in others.items())
         said = own.adds and any(one not in derived and other.name == own.name for one, other in others.items())
         if not decided and not replaced and not said and any(map(_MODEL.search, texts)):

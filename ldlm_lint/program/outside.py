@@ -173,7 +173,7 @@ class Outside(Calls):
             return ON_DEVICE
         if name in _LISTS:
             return frozenset([self.atoms.atom("d", given.call)])
-        if name.startswith(_WRAPPERS):
+        if name.startswith(_WRAPPERS) or name == "torch.autograd.Variable":
             return given.args[0] if given.args else NOTHING
         if rest in tensors.FACTORIES:
             return self._tensor(rest, given)

@@ -22,6 +22,7 @@ _ADVICE = {
     "test": "use `torch.where`, or test only every N steps",
     "truth": "use `torch.where`, or test only every N steps",
     "mask": "use `torch.where`, which needs no number of elements",
+    "size": "compute the size on the CPU before the batch is moved",
     "slice": "compute the bound on the CPU before the batch is moved, or use a mask",
     "format": "show it only every N steps",
     "print": "show it only every N steps",

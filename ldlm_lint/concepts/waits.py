@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Event, Node
+from ldlm_lint.concepts.entries import Entries
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import (
     BOOLEAN,
@@ -72,6 +73,7 @@ class Waits:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.program = training.program
+        self._entries = Entries(training.program)
         self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
@@ -80,6 +82,7 @@ class Waits:
         for _ in self._found():
             pass
         self.program.solve()
+        self._entries = Entries(self.program)
         return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what))
 
     def _found(self) -> Iterator[Wait]:
@@ -246,7 +249,13 @@ class Waits:
         args = row[2] if isinstance(row[2], tuple) else ()
         if name in ("min", "max") and len(args) < 2:
             return ""
-        return name if any(self.is_only_on_device(self._get(module, one)) for one in args) else ""
+        return name if any(self._is_read_from_device(module, one) for one in args) else ""
+
+    def _is_read_from_device(self, module: Module, number: int) -> bool:
+        """Whether a value is on the device, or one of the entries is that a loop takes in turn."""
+        if self.is_only_on_device(self._get(module, number)):
+            return True
+        return any(map(self.is_only_on_device, self._entries.of(module, number)))
 
     def _of_event(self, module: Module, event: Event) -> str:
         kind, node = event[0], event[1]

@@ -14,7 +14,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.shell.embedded_paths import as_of_script, script_of, start_of
 from ldlm_lint.source import Kind
 
@@ -31,6 +31,7 @@ def found_by_program(
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
     given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    broken = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
     paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
     paths += projects.programs_inside(path.as_posix() for path, kind in files if kind is Kind.SHELL)
     if not paths:
@@ -47,8 +48,10 @@ def found_by_program(
         selected = frozenset().union(*map(selected_rules, configs.values()))
         wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(path).facts
-        yield from _new(_asked(context, wanted, own, projects), known)
+        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
+        for finding in _new(_asked(context, wanted, own, projects), known):
+            # A file that does not parse cannot be shown to parse after an edit either.
+            yield finding._replace(fix=None) if finding.span.path in broken else finding
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:

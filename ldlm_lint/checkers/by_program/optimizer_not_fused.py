@@ -159,4 +159,7 @@ def _with_case(name: str, cases: list[str], several: bool) -> str:
 
 def _is_elsewhere(view: View, way: Way, call: int) -> bool:
     own = view.program.module_of(call)
+    if way.home is own and own.nodes[way.key & MASK][0] == "impf":
+        # The import at the top of the file is no choice.
+        return False
     return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))

@@ -45,7 +45,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "checkpoint_saving": (
         *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
     ),
-    "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
         *("call-feeds-training", "call-makes-loader", "default-decides-workers"),

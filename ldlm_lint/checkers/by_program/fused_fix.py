@@ -111,8 +111,9 @@ def _is_same(module: Module, one: int, other: int) -> bool:
     return left == right and left[0] in ("free", "attr")
 
 
-def _is_moved(module: Module, model: int) -> bool:
-    """Whether a model is what a move gives: ``model = model.to(device)``."""
+def _is_moved(module: Module, model: int, steps: int = 6) -> bool:
+    """Whether a model is what a move gives: ``model = model.to(device)``, ``DDP(model.to(device))``."""
     row = module.plain(model)
-    function = module.nodes[row[1]] if row[0] == "call" else ("",)
-    return function[0] == "attr" and function[2] in _MOVES
+    function = module.nodes[row[1]] if row[0] == "call" and steps else ("",)
+    inner = (*row[2], function[1]) if function[0] == "attr" else row[2] if function[0] else ()
+    return (function[0] == "attr" and function[2] in _MOVES) or any(_is_moved(module, one, steps - 1) for one in inner)

@@ -14,7 +14,8 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.shell.embedded_paths import as_of_script, script_of, start_of
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def found_by_program(
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
     given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    broken = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
     paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
+    paths += projects.programs_inside(path.as_posix() for path, kind in files if kind is Kind.SHELL)
     if not paths:
         return
     from ldlm_lint.checkers.by_program import queries
@@ -41,10 +44,14 @@ def found_by_program(
         context = projects.of(path)
         by_project.setdefault(id(context), (context, []))[1].append(path)
     for context, own in by_project.values():
-        wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
+        configs = {id(config): config for config in (configured.of(script_of(path) or path) for path in own)}
+        selected = frozenset().union(*map(selected_rules, configs.values()))
+        wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(path).facts
-        yield from _new(_asked(context, wanted, own, projects), known)
+        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
+        for finding in _new(_asked(context, wanted, own, projects), known):
+            # A file that does not parse cannot be shown to parse after an edit either.
+            yield finding._replace(fix=None) if finding.span.path in broken else finding
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
@@ -72,7 +79,19 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield found
+                yield _at_home(found, context)
+
+
+def _at_home(finding: Finding, context: Context) -> Finding:
+    """A finding about a program inside a script as one of the script, whose quotes end no text of a fix."""
+    path = finding.span.path
+    script = script_of(path)
+    if script is None:
+        return finding
+    quote = context.project.data(script)[start_of(path) - 1 :][:1].decode(errors="replace")
+    if finding.fix is not None and quote in ("'", '"') and any(quote in edit.text for edit in finding.fix.edits):
+        finding = finding._replace(fix=None)
+    return as_of_script(finding)
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,7 +28,7 @@ from ldlm_lint.checkers.data_fixes import (
     workers_fix,
     written_at,
 )
-from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, worker_options
+from ldlm_lint.checkers.data_options import error_of, worker_options
 from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
 from ldlm_lint.checkers.data_workers import (
     SETTING,
@@ -50,7 +49,6 @@ from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
-    CONFLICTING_OPTIONS,
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
     MOST_WITH_DEEPER_QUEUE,
@@ -90,7 +88,6 @@ class DataChecker(LdlmChecker):
         """Look at every call of torch's DataLoader, and at command-line flags that set a number of workers."""
         if is_named(node.func, LOADERS):
             arguments = Arguments(node, _POSITIONAL)
-            self._check_conflicts(node, arguments)
             reported = self._check_worker_options(node, arguments)
             if reported is not OPTIONS_WITHOUT_WORKERS:
                 self._check_workers(node, arguments, zero_is_known=reported is not None)
@@ -146,16 +143,6 @@ class DataChecker(LdlmChecker):
             claims=(*claims, Claim("belongs-to-training"), *ranks),
             fix=lambda source: amount_fix(source, amount, limit),
         )
-
-    def _check_conflicts(self, node: nodes.Call, arguments: Arguments) -> None:
-        for conflict in conflicts(arguments):
-            self.report(
-                CONFLICTING_OPTIONS,
-                node,
-                args={"left": conflict.left, "right": listed(conflict.right)},
-                claims=_OUTSIDE_TESTS,
-                fix=functools.partial(conflict_fix, call=node, conflict=conflict),
-            )
 
     def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> Rule | None:
         """The rule that a call breaks which raises without workers, and has none or may have none."""

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _KEPT = 8
 """Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
 
+Block = ast.Try | ast.With
+"""Statements that may catch what is raised inside of them."""
+
 
 class _File:
     """The text of a file, and its tree where somebody asks for it."""
@@ -54,9 +57,12 @@ class _File:
     def expressions(self) -> dict[int, list[ast.expr]]:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
+        self.blocks: list[Block] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
+            elif isinstance(node, Block):
+                self.blocks.append(node)
         return found
 
 
@@ -259,6 +265,11 @@ class View:
     def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
         """The expressions of a module as they are written, by the places where they begin, the longest first."""
         return self._file(module).expressions
+
+    def blocks_around(self, module: Module, place: int) -> list[Block]:
+        """The ``try`` and ``with`` statements that a place stands inside of."""
+        file = self._file(module)
+        return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
 
     def _file(self, module: Module) -> _File:
         path = self.path(module)

@@ -1,0 +1,61 @@
+"""Calls as they are written: which keywords stand in them, and who around them catches what they raise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from ldlm_lint.autofix.keywords import remove_arguments
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.expressions import end_of
+from ldlm_lint.model import Edit, Span
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.source import Source
+
+_CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
+
+
+def call_as_written(view: View, call: int) -> ast.Call | None:
+    """The syntax of a call, by its key."""
+    module = view.program.module_of(call)
+    site = module.table.sites[call & MASK]
+    calls = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call))
+    return next((one for one in calls if end_of(one) == site.end), None)
+
+
+def written_keyword(view: View, call: int, name: str) -> ast.expr | None:
+    """What stands in a call as a keyword's value."""
+    written = call_as_written(view, call)
+    return next((one.value for one in written.keywords if one.arg == name), None) if written is not None else None
+
+
+def span_of_node(source: Source, node: ast.expr | ast.keyword) -> Span:
+    """The span of a part of a file."""
+    return source.span_of(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+
+
+def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
+    """Take keywords out of a call; nothing where one of them does not stand in it, or the text between them is too unusual."""
+    wanted, written = set(names), call_as_written(view, call)
+    keywords = [one for one in written.keywords if one.arg in wanted] if written is not None else []
+    if not wanted or len(keywords) != len(wanted):
+        return ()
+    source = view.source(view.program.module_of(call))
+    return remove_arguments(source, [span_of_node(source, one) for one in keywords]) or ()
+
+
+def is_caught(view: View, call: int) -> bool:
+    """Whether code around a call catches what it raises."""
+    module = view.program.module_of(call)
+    return any(map(_catches, view.blocks_around(module, module.table.sites[call & MASK].place)))
+
+
+def _catches(block: ast.Try | ast.With) -> bool:
+    if isinstance(block, ast.Try):
+        return bool(block.handlers)
+    calls = [one.context_expr for one in block.items if isinstance(one.context_expr, ast.Call)]
+    return any(_last_name(one.func) in _CATCHERS for one in calls)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

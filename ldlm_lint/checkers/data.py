@@ -19,31 +19,27 @@ from ldlm_lint.checkers.data_defaults import (
 )
 from ldlm_lint.checkers.data_fixes import (
     amount_fix,
-    guarded_fix,
     persistent_fix,
     pin_fix,
     prefetch_fix,
     switched_on,
-    useless_options_fix,
     workers_fix,
     written_at,
 )
-from ldlm_lint.checkers.data_options import error_of, worker_options
 from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
 from ldlm_lint.checkers.data_workers import (
     SETTING,
-    flag_of,
     is_guarded,
     is_in_memory,
     is_zero_here,
     may_exceed,
     source_of,
     too_many,
-    zero_reason,
 )
-from ldlm_lint.model import Claim, Confidence, Rule, Severity
+from ldlm_lint.model import Claim, Confidence, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
+from ldlm_lint.python.defaults import flag_of
 from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
@@ -52,15 +48,13 @@ from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
     MOST_WITH_DEEPER_QUEUE,
-    OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
     PREFETCH,
     RULES,
     WITHOUT_PIN_MEMORY,
-    WORKERS_MAY_BE_ZERO,
 )
 from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.wording import listed, quoted
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -88,9 +82,7 @@ class DataChecker(LdlmChecker):
         """Look at every call of torch's DataLoader, and at command-line flags that set a number of workers."""
         if is_named(node.func, LOADERS):
             arguments = Arguments(node, _POSITIONAL)
-            reported = self._check_worker_options(node, arguments)
-            if reported is not OPTIONS_WITHOUT_WORKERS:
-                self._check_workers(node, arguments, zero_is_known=reported is not None)
+            self._check_workers(node, arguments)
         elif (flag := flag_of(node)) is not None:
             if flag[1] is not None:
                 self._check_setting(flag[0], flag[1])
@@ -144,35 +136,6 @@ class DataChecker(LdlmChecker):
             fix=lambda source: amount_fix(source, amount, limit),
         )
 
-    def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> Rule | None:
-        """The rule that a call breaks which raises without workers, and has none or may have none."""
-        workers = arguments["num_workers"]
-        options = worker_options(arguments)
-        if not options:
-            return None
-        args = {"options": listed(options), "error": error_of(options)}
-        if _has_none(workers):
-            self.report(
-                OPTIONS_WITHOUT_WORKERS,
-                node,
-                args=args,
-                claims=_OUTSIDE_TESTS,
-                fix=lambda source: useless_options_fix(source, node, options, workers),
-            )
-            return OPTIONS_WITHOUT_WORKERS
-        reason = zero_reason(workers.node) if workers.node is not None and not is_guarded(node, workers.node) else ""
-        if reason:
-            self.report(
-                WORKERS_MAY_BE_ZERO,
-                node,
-                args=args | {"why": reason},
-                related=[(workers.node, "the number of workers")] if workers.node is not None and workers.node.lineno != node.lineno else (),
-                claims=_OUTSIDE_TESTS,
-                fix=lambda source: guarded_fix(source, node, options, workers),
-            )
-            return WORKERS_MAY_BE_ZERO
-        return None
-
     def _report_main_process(self, node: nodes.Call, name: str, why: str, claims: tuple[Claim, ...], confidence: Confidence | None = None) -> None:
         count = self.option("num-workers")
         workers = Arguments(node, _POSITIONAL)[name]
@@ -185,7 +148,7 @@ class DataChecker(LdlmChecker):
             fix=lambda source: workers_fix(source, node, workers, count, name),
         )
 
-    def _check_workers(self, node: nodes.Call, arguments: Arguments, *, zero_is_known: bool) -> None:
+    def _check_workers(self, node: nodes.Call, arguments: Arguments) -> None:
         workers = arguments["num_workers"]
         if is_zero_here(node, workers.node):
             # The branch for whoever wants none: there is nothing to tell them.
@@ -198,12 +161,12 @@ class DataChecker(LdlmChecker):
             if works:
                 self._report_main_process(node, "num_workers", "", (feeds,))
         elif setting:
-            if works and not zero_is_known:
+            if works:
                 in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
                 self._report_main_process(node, "num_workers", f" unless {quoted(setting)} is given", (in_force, feeds), Confidence.LOW)
         elif parameter is not None and is_zero(parameter[2]):
             subject = f"{parameter[0]}|{parameter[1]}"
-            if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):
+            if works and workers.node is not None and not is_guarded(node, workers.node):
                 self._report_main_process(node, "num_workers", " by default", (Claim("wrapper-leaves-workers-at-zero", subject),))
             self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
         elif (setting_of := hyperparameter_of(workers.node)) is not None and is_zero(setting_of[2]):

@@ -8,7 +8,6 @@ from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.data_options import guard_fix, removal_fix
 from ldlm_lint.checkers.data_repeats import can_be_repeated, is_positive
 from ldlm_lint.checkers.data_workers import Amount
 from ldlm_lint.model import Applicability, Edit, Fix
@@ -101,22 +100,6 @@ def workers_fix(
     else:
         return None
     return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON) if edit else None
-
-
-def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument) -> Fix | None:
-    """Set the options only where there are workers."""
-    if workers.node is None or not call.parent_of(workers.node) or not can_be_repeated(call, workers.node):
-        return None
-    return guard_fix(source, call, options, _text_of(source, workers.node))
-
-
-def useless_options_fix(
-    source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument
-) -> Fix | None:
-    """Drop options that need workers; where a variable holds the 0, somebody may give it another value again."""
-    if workers.node is not None and not isinstance(workers.node, nodes.Const):
-        return guarded_fix(source, call, options, workers)
-    return removal_fix(source, call, list(options))
 
 
 def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:

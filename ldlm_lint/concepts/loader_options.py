@@ -14,7 +14,9 @@ from ldlm_lint.program.queries import Argument, Queries, State
 _POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
 _LOOK_UPS = frozenset({"get", "getenv", "getattr"})
 _DIGITS = 6
-_BRANCHES = {"phi": 1, "bool": 2}
+_CASTS = frozenset({"int", "round", "floor"})
+ROUNDED_DOWN = "//"
+"""Stands for a default where a floor division gives 0 because its divisor is larger."""
 
 
 class Loader(NamedTuple):
@@ -81,7 +83,7 @@ class LoaderOptions:
 
     def _argument(self, call: int, name: str, outer: tuple[int, ...]) -> Argument:
         if not outer:
-            return self.ask.argument(call, name, self._position(call, name))
+            return self.ask.argument(call, name, self.position(call, name))
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         for keyword, value in row[3]:
@@ -96,7 +98,8 @@ class LoaderOptions:
                 return self._translated(module, value, outer)
         return self._from_keywords(module, row, name, outer)
 
-    def _position(self, call: int, name: str) -> int | None:
+    def position(self, call: int, name: str) -> int | None:
+        """The place of an option among the positional arguments of a call, as far as its loader takes torch's."""
         module = self.program.module_of(call)
         names = self.ask.names_of(self.program.ask(module.base | module.nodes[call & MASK][1]))
         same = all(one.startswith(("torch.", "torchdata.", "webdataset.")) for one in names)
@@ -192,22 +195,28 @@ class LoaderOptions:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
-        if kind in _BRANCHES and (kind == "phi" or row[1] == "Or"):
-            return [way for one in row[_BRANCHES[kind]] for way in self._ways(module.base | one, default, seen)]
+        if kind == "phi":
+            return [way for one in row[1] for way in self._ways(module.base | one, default, seen)]
+        if kind == "bool" and row[1] == "Or":
+            # What is 0 gives way to what stands behind it.
+            ways = [self._ways(module.base | one, default, seen) for one in row[2]]
+            return [way for some in ways[:-1] for way in some if way.number != 0] + ways[-1]
         if kind == "choice":
             return [way for one in row[2:4] for way in self._ways(module.base | one, default, seen)]
         if kind == "copy":
             return self._ways(module.base | row[1], default, seen)
         if kind == "param":
             return self._ways_of_parameter(module, row, default, seen)
+        if kind == "op":
+            return self._ways_of_operation(module, row, default, seen) or self._ways_of_value(key, default)
         if kind == "call":
-            return self._ways_of_look_up(module, row, seen) or self._ways_of_value(key, default)
+            return self._ways_of_look_up(module, row, seen) or self._ways_of_extreme(module, row, seen) or self._ways_of_value(key, default)
         return self._ways_of_value(key, default)
 
     def _ways_of_look_up(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
         """``int(…)`` of a number, and the default of ``cfg.get(name, default)``, ``os.environ.get(…)`` and ``getattr(cfg, name, default)``."""
         name, args = module.last_name(row[1]), row[2]
-        if name == "int" and len(args) == 1:
+        if name in _CASTS and len(args) == 1:
             return self._ways(module.base | args[0], "", seen)
         wanted = 3 if name == "getattr" else 2
         if name not in _LOOK_UPS or len(args) != wanted:
@@ -216,6 +225,30 @@ class LoaderOptions:
         if asked[0] != "const" or given[0] != "const" or not str(given[1]).isdecimal():
             return []
         return [Way(int(str(given[1])), str(asked[1]))] if len(str(given[1])) < _DIGITS else []
+
+    def _ways_of_operation(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
+        """A product of 0, and a division that rounds down; nothing where the value itself has to tell."""
+        left, right = (self._ways(module.base | one, default, set(seen)) for one in row[2:4])
+        if row[1] == "Mult" and any(way.number == 0 for way in (*left, *right)):
+            return [Way(None), *(way for way in (*left, *right) if way.number == 0)]
+        if row[1] != "FloorDiv" or any(way.number is not None for way in right):
+            # A division by a small constant is 0 on one CPU only.
+            return []
+        rounds_up = module.plain(row[2])[:2] in (("op", "Add"), ("op", "Sub")) or module.plain(row[2])[0] == "un"
+        zeros = [way for way in left if way.number == 0]
+        return [Way(None), *(zeros if rounds_up else [*zeros, Way(0, ROUNDED_DOWN)])]
+
+    def _ways_of_extreme(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
+        """The smallest of some numbers may be any of them, the largest is 0 only where all may be."""
+        name, args = module.last_name(row[1]), row[2]
+        if name not in ("min", "max") or len(args) < 2:
+            return []
+        each = [self._ways(module.base | one, "", set(seen)) for one in args]
+        zeros = [next((way for way in ways if way.number == 0), None) for ways in each]
+        found = [way for way in zeros if way is not None]
+        if name == "max" and len(found) < len(each):
+            found = []
+        return [Way(None), *found[:1]] if found else []
 
     def _ways_of_parameter(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
         program = self.program

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.checkers.by_program.written import call_as_written
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
@@ -18,7 +20,6 @@ from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
-
 
 
 class LoaderCall(NamedTuple):
@@ -126,6 +127,17 @@ class LoaderCalls:
     def option(self, one: LoaderCall, name: str) -> Argument:
         """What a loader gets for an option."""
         return self.options.option(one.loader, name)
+
+    def written(self, one: LoaderCall, name: str) -> ast.expr | None:
+        """What stands for an option in the call itself."""
+        call = call_as_written(self.view, one.call)
+        if call is None:
+            return None
+        found = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+        position = self.options.position(one.call, name) if found is None else None
+        if position is None or any(isinstance(given, ast.Starred) for given in call.args[: position + 1]):
+            return found
+        return call.args[position] if position < len(call.args) else None
 
     def is_absent(self, one: LoaderCall, *names: str) -> bool:
         """Whether a loader surely gets none of some options."""

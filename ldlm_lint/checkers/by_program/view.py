@@ -332,6 +332,10 @@ class View:
         """The call (row) that begins at a place, the outermost one."""
         return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
 
+    def call_of(self, module: Module, place: int, end: int) -> int | None:
+        """The call (row) from a place to an end."""
+        return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
+
     def loops_at(self, module: Module, function: int, place: int) -> list[int]:
         """The loops of a function around a place, innermost first: known by the calls and events that stand there."""
         scope = module.scopes[function & MASK]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.expressions import end_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
 
 _CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
 

@@ -23,14 +23,11 @@ from ldlm_lint.checkers.data_fixes import (
     pin_fix,
     prefetch_fix,
     switched_on,
-    workers_fix,
     written_at,
 )
-from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
+from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test
 from ldlm_lint.checkers.data_workers import (
     SETTING,
-    is_guarded,
-    is_in_memory,
     is_zero_here,
     may_exceed,
     source_of,
@@ -46,15 +43,12 @@ from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
-    IN_MAIN_PROCESS,
     MOST_WITH_DEEPER_QUEUE,
     PERSISTENT_WORKERS,
     PREFETCH,
     RULES,
     WITHOUT_PIN_MEMORY,
 )
-from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -106,10 +100,7 @@ class DataChecker(LdlmChecker):
             if keyword.arg is None or not SETTING.match(keyword.arg):
                 continue
             makes = Claim("call-makes-loader", f"{position_of(node)}|{keyword.arg}")
-            if not is_zero(keyword.value):
-                self._check_amount(keyword.value, (makes,))
-            elif not is_for_evaluation(node, Arguments(node, ("dataset",))["dataset"].node):
-                self._report_main_process(node, keyword.arg, "", (makes, Claim("call-feeds-training", position_of(node))))
+            self._check_amount(keyword.value, (makes,))
 
     def _check_setting(self, name: str, value: nodes.NodeNG) -> None:
         if SETTING.match(name):
@@ -136,38 +127,16 @@ class DataChecker(LdlmChecker):
             fix=lambda source: amount_fix(source, amount, limit),
         )
 
-    def _report_main_process(self, node: nodes.Call, name: str, why: str, claims: tuple[Claim, ...], confidence: Confidence | None = None) -> None:
-        count = self.option("num-workers")
-        workers = Arguments(node, _POSITIONAL)[name]
-        self.report(
-            IN_MAIN_PROCESS,
-            node,
-            args={"why": why},
-            confidence=confidence,
-            claims=(*claims, Claim("dataset-works-per-item", position_of(node)), *_collation(Arguments(node, _POSITIONAL))),
-            fix=lambda source: workers_fix(source, node, workers, count, name),
-        )
-
     def _check_workers(self, node: nodes.Call, arguments: Arguments) -> None:
         workers = arguments["num_workers"]
         if is_zero_here(node, workers.node):
             # The branch for whoever wants none: there is nothing to tell them.
             return
-        setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
-        works = not is_in_memory(arguments["dataset"].node) and not is_for_evaluation(node, arguments["dataset"].node)
-        works = works and not self._is_said_to_want_none(workers.node)
-        feeds = Claim("loader-feeds-training", position_of(node))
-        if _has_none(workers):
-            if works:
-                self._report_main_process(node, "num_workers", "", (feeds,))
-        elif setting:
-            if works:
-                in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
-                self._report_main_process(node, "num_workers", f" unless {quoted(setting)} is given", (in_force, feeds), Confidence.LOW)
-        elif parameter is not None and is_zero(parameter[2]):
+        if _has_none(workers) or zero_by_default(workers.node):
+            return
+        parameter = parameter_of(workers.node)
+        if parameter is not None and is_zero(parameter[2]):
             subject = f"{parameter[0]}|{parameter[1]}"
-            if works and workers.node is not None and not is_guarded(node, workers.node):
-                self._report_main_process(node, "num_workers", " by default", (Claim("wrapper-leaves-workers-at-zero", subject),))
             self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
         elif (setting_of := hyperparameter_of(workers.node)) is not None and is_zero(setting_of[2]):
             self._check_options(node, arguments, (Claim("setting-may-have-workers", f"{setting_of[0]}|{setting_of[1]}"),))
@@ -179,13 +148,6 @@ class DataChecker(LdlmChecker):
             elif workers.node is not None:
                 self._check_amount(workers.node, loader=node)
             self._check_options(node, arguments)
-
-    def _is_said_to_want_none(self, workers: nodes.NodeNG | None) -> bool:
-        """Whether a remark says why there are no workers, beside the 0 that is written for it or above."""
-        if not isinstance(workers, nodes.Const):
-            return False
-        span = self.span(workers)
-        return wants_no_workers(remark_at(self.source, span.start, span.end))
 
     def _check_options(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...] = ()) -> None:
         """What a loader with workers leaves out."""

@@ -89,19 +89,6 @@ def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:
     return Fix("set pin_memory=True", (edit,), Applicability.UNSAFE, PIN_REASON, group=group) if edit else None
 
 
-def workers_fix(
-    source: Source, call: nodes.Call, workers: Argument, count: int, name: str = "num_workers"
-) -> Fix | None:
-    """Add workers, or raise a 0 that stands in the call."""
-    if workers.node is None:
-        edit = add_keyword(source, span_of(source, call), name, str(count))
-    elif isinstance(workers.node, nodes.Const) and call.parent_of(workers.node):
-        edit = Edit(span_of(source, workers.node), str(count))
-    else:
-        return None
-    return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON) if edit else None
-
-
 def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:
     """Halve the limit for a number, share the CPUs of the node between its ranks for their count."""
     if not amount.whole_node:

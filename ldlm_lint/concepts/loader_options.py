@@ -31,12 +31,13 @@ class Way(NamedTuple):
     """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
 
     ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
-    the number to a parameter, 0 for none.
+    the number to a parameter, ``left`` one that leaves a parameter at its default; 0 for none.
     """
 
     number: int | None
     default: str = ""
     giver: int = 0
+    left: int = 0
 
 
 class LoaderOptions:
@@ -271,7 +272,7 @@ class LoaderOptions:
                 continue
             given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
             if given.state is State.ABSENT and written is not None:
-                ways += self._ways(module.base | written, default or "parameter", seen)
+                ways += [way._replace(left=way.left or edge >> 2) for way in self._ways(module.base | written, default or "parameter", set(seen))]
             elif given.sources:
                 ways += [way for one in given.sources for way in self._ways(one, default, seen)]
             else:

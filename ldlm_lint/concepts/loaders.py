@@ -162,6 +162,15 @@ class Loaders:
         """A pass through a loader that trains on its batches."""
         return next((one for one in self.passes(call) if self._trains(one, call, set())), None)
 
+    def trains_through(self, call: int, giver: int) -> Pass | None:
+        """A pass that trains on the batches of the loader that one call of the function around it gives, or in that function itself."""
+        arms = LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with, giver)
+        own = self.program.function_of(call)
+        for one in self.passes(call):
+            if self._trains(one, call, set()) and (one.function == own or arms.may_come(one.module.base | one.value, call)):
+                return one
+        return None
+
     def may_go_through(self, module: Module, line: int, call: int) -> bool:
         """Whether the loop on a line may go through the loader that a call makes, by the arms that lead there; so may one that is not known."""
         values = [loop.value for loop in module.table.loops if line_of(loop.place) == line and loop.kind != "while"]

@@ -147,6 +147,12 @@ class LoaderCalls:
         """A pass that trains on a loader's batches; none where its names say that it is one for evaluation."""
         return self.concept.trains(one.call) if not self.is_for_evaluation(one) else None
 
+    def trains_through(self, one: LoaderCall, giver: int) -> Pass | None:
+        """A pass that trains on what one call of the loader's function gives; none where the call's names speak of evaluation."""
+        if self.is_for_evaluation(one) or says_evaluation(sorted(self.view.program.names_of(giver)), "", ()):
+            return None
+        return self.concept.trains_through(one.call, giver)
+
     def repeated(self, one: LoaderCall) -> Pass | None:
         """A pass that begins again and again."""
         return self.concept.repeated(one.call)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of_node
 from ldlm_lint.checkers.data_fixes import PERSISTENT_REASON, PIN_REASON, PREFETCH_REASON, WORKERS_REASON
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import State
 from ldlm_lint.vocabulary.loaders import GRAPHS
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
 
+IS_WORKERS = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
+"""Names of settings that say how many workers a loader has."""
 _PLAIN = frozenset({"free", "param", "attr"})
 
 
@@ -42,19 +49,21 @@ def workers_fix(view: View, one: LoaderCall, count: int) -> Fix | None:
     if one.workers.state is State.ABSENT:
         fix = _added(view, one, "num_workers", str(count), WORKERS_REASON)
         return fix._replace(group="") if fix is not None else None
-    nodes = one.module.nodes
-    for name, value in nodes[one.call & MASK][3]:
-        if name == "num_workers" and nodes[value] == ("const", 0):
-            return _raised(view, one, value, count)
-    return None
+    return _raised(view, one.module, view.loaders.written(one, "num_workers"), "num_workers", count)
 
 
-def _raised(view: View, one: LoaderCall, value: int, count: int) -> Fix | None:
-    place = one.module.table.places[value]
-    if not place:
+def raised_fix(view: View, call: int, count: int) -> Fix | None:
+    """Raise the 0 workers that a call of the project's function gives."""
+    written = call_as_written(view, call)
+    given = [one for one in written.keywords if one.arg and IS_WORKERS.match(one.arg)] if written is not None else []
+    return _raised(view, view.program.module_of(call), given[0].value, given[0].arg or "", count) if len(given) == 1 else None
+
+
+def _raised(view: View, module: Module, value: ast.expr | None, name: str, count: int) -> Fix | None:
+    if not isinstance(value, ast.Constant) or value.value != 0:
         return None
-    edit = Edit(view.span(one.module, place), str(count))
-    return Fix(f"set num_workers={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON)
+    edit = Edit(span_of_node(view.source(module), value), str(count))
+    return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON)
 
 
 def _keyword_fix(view: View, one: LoaderCall, name: str, values: tuple[str, str], reason: str) -> Fix | None:

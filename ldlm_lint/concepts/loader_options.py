@@ -10,11 +10,14 @@ from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE
 from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, Queries, State
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
 _LOOK_UPS = frozenset({"get", "getenv", "getattr"})
 _DIGITS = 6
 _CASTS = frozenset({"int", "round", "floor"})
+WORKERS_OF_TRAINER = "dataloader_num_workers"
+"""The field of transformers' TrainingArguments, 0 where nothing sets it."""
 ROUNDED_DOWN = "//"
 """Stands for a default where a floor division gives 0 because its divisor is larger."""
 
@@ -31,13 +34,15 @@ class Way(NamedTuple):
     """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
 
     ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
-    the number to a parameter, ``left`` one that leaves a parameter at its default; 0 for none.
+    the number to a parameter, ``left`` one that leaves a parameter at its default; 0 for none. ``setting`` is the name of a parameter
+    of which nobody shows who gives it: a configuration may.
     """
 
     number: int | None
     default: str = ""
     giver: int = 0
     left: int = 0
+    setting: str = ""
 
 
 class LoaderOptions:
@@ -262,7 +267,7 @@ class LoaderOptions:
         edges = sorted(program.ask(("edges", function)))
         ways = []
         if not edges and written is not None:
-            ways += self._ways(module.base | written, default or "parameter", seen)
+            ways += [way._replace(setting=way.setting or name) for way in self._ways(module.base | written, default or "parameter", seen)]
         elif not edges:
             ways.append(Way(None))
         for edge in edges:
@@ -305,13 +310,31 @@ class LoaderOptions:
         """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
+        if row[0] == "attr" and row[2] == WORKERS_OF_TRAINER:
+            return self._ways_of_fields(row[2])
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
+        constructor = self._constructor_of_hyperparameters(module, row)
+        if constructor:
+            return self._ways_of_parameter(module, ("param", constructor & MASK, row[2]), "", set())
         return [self._way_of_flag(call) for call in self.ask.flags_by_name(key)] or self._ways_of_fields(row[2])
+
+    def _constructor_of_hyperparameters(self, module: Module, row: Node) -> int:
+        """The ``__init__`` whose argument ``self.hparams.name`` of Lightning is, 0 for none."""
+        held = module.nodes[row[1]]
+        owner = self.program.class_of_self(module, held[1]) if held[0] == "attr" and held[2] == "hparams" else None
+        init = self._constructor(owner) if owner is not None else 0
+        home = self.program.module_of(init) if init else module
+        return init if init and home is module and row[2] in home.scopes[init & MASK].params else 0
 
     def _ways_of_fields(self, name: str) -> list[Way]:
         """The defaults of the settings of this name in the program's records: a parser fills these."""
         program = self.program
         owners = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
         sources = [source for owner in owners for source in program.field_sources(owner, name)]
+        if name == WORKERS_OF_TRAINER:
+            given = [self.ask.argument(call, name) for call, _ in self.ask.calls_of(TRAINING_ARGUMENTS)]
+            sources += [source for argument in given for source in argument.sources]
+            if not sources:
+                return [Way(0, name)]
         return [way._replace(default=name) for source in sources for way in self._ways_of_value(source, name)]

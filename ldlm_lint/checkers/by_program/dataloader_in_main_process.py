@@ -12,7 +12,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of_node
 from ldlm_lint.checkers.data_purposes import wants_no_workers
 from ldlm_lint.code.table import line_of
-from ldlm_lint.concepts.loader_options import Way
+from ldlm_lint.concepts.loader_options import WORKERS_OF_TRAINER, Way
 from ldlm_lint.model import Claim, Confidence, Finding, Related
 from ldlm_lint.program.atoms import FALSY, MASK
 from ldlm_lint.program.queries import State, destination
@@ -40,6 +40,9 @@ def find(view: View) -> Iterator[Finding]:
 def _has_none(one: LoaderCall) -> bool:
     if one.workers.state is State.ABSENT:
         return True
+    if any(way.default == WORKERS_OF_TRAINER for way in one.ways):
+        # Whoever starts the program gives it as an option of the Trainer's.
+        return False
     return one.workers.state is State.GIVEN and bool(one.ways) and all(way.number == 0 for way in one.ways)
 
 

@@ -27,7 +27,7 @@ _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that a loop goes through again and again, and that start them anew each time."""
     for one in view.loaders.all:
-        how = _how_off(view, one) if one.has_workers or _are_configured(view, one) else ""
+        how = _how_off(view, one) if view.loaders.may_have_workers(one) or _are_configured(view, one) else ""
         if how and not _has_one_pass(view, one):
             yield from _finding(view, one, how)
 

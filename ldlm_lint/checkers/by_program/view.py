@@ -58,11 +58,14 @@ class _File:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
         self.blocks: list[Block] = []
+        self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
             elif isinstance(node, Block):
                 self.blocks.append(node)
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                self.loops.append(node)
         return found
 
 
@@ -270,6 +273,13 @@ class View:
         """The ``try`` and ``with`` statements that a place stands inside of."""
         file = self._file(module)
         return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+
+    def loop_around(self, module: Module, place: int) -> int:
+        """The innermost statement of a loop that a place stands in, by its number; -1 for none."""
+        file = self._file(module)
+        around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+        begin = max(around, default=0)
+        return next((number for number, loop in enumerate(module.table.loops) if begin and loop.place == begin), -1)
 
     def _file(self, module: Module) -> _File:
         path = self.path(module)

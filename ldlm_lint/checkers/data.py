@@ -10,44 +10,28 @@ from astroid import nodes
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.data_defaults import (
-    WORKERS_OF_TRAINER,
-    hyperparameter_of,
-    is_made_anew,
     is_zero,
     parameter_of,
     zero_by_default,
 )
 from ldlm_lint.checkers.data_fixes import (
     amount_fix,
-    persistent_fix,
-    pin_fix,
-    prefetch_fix,
-    switched_on,
-    written_at,
 )
-from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test
 from ldlm_lint.checkers.data_workers import (
     SETTING,
     is_zero_here,
-    may_exceed,
-    source_of,
     too_many,
 )
-from ldlm_lint.model import Claim, Confidence, Severity
+from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.defaults import flag_of
-from ldlm_lint.python.names import is_named, last_name, qualified
+from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import position_of
-from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
-    MOST_WITH_DEEPER_QUEUE,
-    PERSISTENT_WORKERS,
-    PREFETCH,
     RULES,
-    WITHOUT_PIN_MEMORY,
 )
 
 if TYPE_CHECKING:
@@ -136,88 +120,12 @@ class DataChecker(LdlmChecker):
             return
         parameter = parameter_of(workers.node)
         if parameter is not None and is_zero(parameter[2]):
-            subject = f"{parameter[0]}|{parameter[1]}"
-            self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
-        elif (setting_of := hyperparameter_of(workers.node)) is not None and is_zero(setting_of[2]):
-            self._check_options(node, arguments, (Claim("setting-may-have-workers", f"{setting_of[0]}|{setting_of[1]}"),))
-        elif isinstance(workers.node, nodes.Attribute) and workers.node.attrname == WORKERS_OF_TRAINER:
-            self._check_options(node, arguments, (Claim("setting-may-have-workers", f"|{WORKERS_OF_TRAINER}"),))
-        elif _has_workers(workers):
+            return
+        if _has_workers(workers):
             if parameter is not None and parameter[2] is not None:
                 self._check_amount(parameter[2], (Claim("default-decides-workers", f"{parameter[0]}|{parameter[1]}"),), loader=node)
             elif workers.node is not None:
                 self._check_amount(workers.node, loader=node)
-            self._check_options(node, arguments)
-
-    def _check_options(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...] = ()) -> None:
-        """What a loader with workers leaves out."""
-        workers = arguments["num_workers"]
-        confidence = Confidence.HIGH if workers.state is State.KNOWN else Confidence.MEDIUM
-        group = f"{self.source.path}:{position_of(node)}:workers"
-        unpinned = arguments["pin_memory"].absent and arguments["pin_memory_device"].absent
-        # A driver of Ray hands its batches to other processes, and has no GPU itself.
-        if unpinned and not is_for_evaluation(node, arguments["dataset"].node) and b"import ray" not in self.source.data:
-            self.report(
-                WITHOUT_PIN_MEMORY,
-                node,
-                confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda"), *_collation(arguments)),
-                fix=lambda source: pin_fix(source, node, group),
-            )
-        if not _never_ends(arguments):
-            self._check_queue(node, arguments, confidence, group, claims)
-
-    def _check_switched_off(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...]) -> None:
-        """Workers that the author has told not to stay: information, once for each value that says so."""
-        given = arguments["persistent_workers"]
-        if given.node is None or not given.is_only(False) or is_made_anew(node) or is_for_one_test(node):
-            return
-        value = written_at(given.node)
-        self.report(
-            PERSISTENT_WORKERS,
-            value,
-            args={"where": "by what calls it", "how": "off"},
-            confidence=Confidence.MEDIUM,
-            related=[(node.func, "this DataLoader takes the value")] if value.lineno != node.lineno else (),
-            claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
-            fix=lambda source: switched_on(source, node, value, arguments["num_workers"]),
-            level=Severity.INFO,
-        )
-
-    def _check_queue(
-        self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str, claims: tuple[Claim, ...]
-    ) -> None:
-        """What costs time at the start of each iteration, or for want of a deeper queue."""
-        workers = arguments["num_workers"]
-        if arguments["persistent_workers"].absent and not is_made_anew(node) and not is_for_one_test(node):
-            self.report(
-                PERSISTENT_WORKERS,
-                node,
-                args={"where": "by what calls it", "how": "not set"},
-                confidence=confidence,
-                claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
-                fix=lambda source: persistent_fix(source, node, workers, group),
-            )
-        self._check_switched_off(node, arguments, claims)
-        most = min(MOST_WITH_DEEPER_QUEUE, self.option("workers-limit") - 1)
-        wanted = arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node)
-        if wanted and not may_exceed(workers, most):
-            factor = self.option("prefetch-factor")
-            few = Claim("loader-has-few-workers", f"{most}|{position_of(node)}|{'|'.join(source_of(workers.node))}")
-            self.report(
-                PREFETCH,
-                node,
-                args={"factor": factor},
-                confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node)), few),
-                fix=lambda source: prefetch_fix(source, node, workers, group, factor),
-            )
-
-
-def _collation(arguments: Arguments) -> tuple[Claim, ...]:
-    """What is asked of the function that puts batches together, where it has a name."""
-    name = last_name(arguments["collate_fn"].node)
-    return (Claim("collates-on-host", name),) if name.isidentifier() else ()
 
 
 def _has_none(workers: Argument) -> bool:
@@ -230,15 +138,3 @@ def _has_workers(workers: Argument) -> bool:
     if workers.node is None or workers.absent:
         return False
     return workers.state is State.UNKNOWN or any(value not in (0, None, False) for value in workers.values)
-
-
-def _never_ends(arguments: Arguments) -> bool:
-    """An infinite sampler makes one iteration of the whole run."""
-    for name in ("sampler", "batch_sampler"):
-        node = arguments[name].node
-        if isinstance(node, nodes.Name):
-            bound = [one.parent.value for one in visible(node, node.name) if isinstance(one.parent, nodes.Assign)]
-            node = bound[-1] if bound else node
-        if isinstance(node, nodes.Call) and any(_ENDLESS.search(name.rpartition(".")[2]) for name in qualified(node.func)):
-            return True
-    return False

@@ -58,10 +58,14 @@ class _File:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
         self.blocks: list[Block] = []
+        self.bound: dict[int, ast.expr] = {}
         self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.bound.update((place_of(target), node.value) for target in targets)
             elif isinstance(node, Block):
                 self.blocks.append(node)
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
@@ -273,6 +277,11 @@ class View:
         """The ``try`` and ``with`` statements that a place stands inside of."""
         file = self._file(module)
         return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+
+    def bound_expression(self, module: Module, place: int) -> ast.expr | None:
+        """What a name, attribute or item is bound to by the assignment at a place."""
+        file = self._file(module)
+        return file.bound.get(place) if file.expressions else None
 
     def loop_around(self, module: Module, place: int) -> int:
         """The innermost statement of a loop that a place stands in, by its number; -1 for none."""

@@ -14,6 +14,7 @@ from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.program.modules import Module
 
 _CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
 
@@ -30,6 +31,36 @@ def written_keyword(view: View, call: int, name: str) -> ast.expr | None:
     """What stands in a call as a keyword's value."""
     written = call_as_written(view, call)
     return next((one.value for one in written.keywords if one.arg == name), None) if written is not None else None
+
+
+def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Module, ast.expr] | None:
+    """The expression of a value that a call or a dictionary (``by``) holds under a name: behind a name that is bound once, what that is."""
+    module = view.program.module_of(by)
+    written = written_keyword(view, by, name) if by & MASK in module.table.sites else _in_dictionary(view, module, by, name)
+    if not isinstance(written, ast.Name):
+        return None if written is None else (module, written)
+    row = module.nodes[source & MASK]
+    bound = list(view.ask.bound_to(module, row)) if row[0] == "free" else [source]
+    if len(bound) != 1:
+        return module, written
+    home = view.program.module_of(bound[0])
+    place = bound_at(home, bound[0] & MASK, written.id)
+    value = view.bound_expression(home, place) if place else None
+    return (module, written) if value is None else (home, value)
+
+
+def _in_dictionary(view: View, module: Module, by: int, name: str) -> ast.expr | None:
+    place = module.table.places[by & MASK]
+    for one in view.expressions(module).get(place, ()):
+        if isinstance(one, ast.Dict):
+            return next((value for key, value in zip(one.keys, one.values, strict=True) if isinstance(key, ast.Constant) and key.value == name), None)
+    return view.bound_expression(module, place)
+
+
+def bound_at(module: Module, number: int, name: str) -> int:
+    """The place of a name that an expression is bound to; 0 for none."""
+    events = (event for scope in module.scopes for event in scope.events)
+    return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
 
 
 def span_of_node(source: Source, node: ast.expr | ast.keyword) -> Span:

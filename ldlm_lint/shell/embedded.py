@@ -16,7 +16,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
 from ldlm_lint.shell import launchers, tree
-from ldlm_lint.shell.embedded_paths import as_of_script, inner_path
+from ldlm_lint.shell.embedded_paths import as_of_script, inner_path, start_of
 from ldlm_lint.shell.inner_shells import padding
 from ldlm_lint.shell.launch_code import Code, codes
 from ldlm_lint.shell.scanner import scan
@@ -48,7 +48,7 @@ def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
             from ldlm_lint.checkers.host import lint
 
             for finding in lint(inner.source, "__main__", options, at_risk).findings:
-                yield from _kept(finding, inner)
+                yield from _kept(finding, inner.start, inner.end, inner.quote)
 
 
 def programs(code: Code) -> Iterator[Inner]:
@@ -84,16 +84,23 @@ def _before(data: bytes) -> bytes:
     return blank[:-line] + b"0" + b" " * (line - 2) + b";" if line > 1 else blank
 
 
-def _kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
+def of_inner_program(finding: Finding, script: bytes, program: bytes) -> Iterator[Finding]:
+    """A finding about a program inside of a script, as `programs_in` gives its text, at its place in the script."""
+    start = start_of(finding.span.path)
+    before = script[start - 1 : start].decode("latin-1")
+    yield from _kept(finding._replace(claims=()), start, len(program), before if before in ("'", '"') else "")
+
+
+def _kept(finding: Finding, start: int, end: int, quote: str) -> Iterator[Finding]:
     if finding.rule == UNPARSABLE_FILE.symbol:
         return
     if finding.rule == INTERNAL_ERROR.symbol:
         yield as_of_script(finding)
         return
     spans = [finding.span, *(edit.span for edit in finding.fix.edits)] if finding.fix else [finding.span]
-    if any(span.start < inner.start or span.end > inner.end for span in spans):
+    if any(span.start < start or span.end > end for span in spans):
         return
-    if finding.fix and inner.quote and any(inner.quote in edit.text for edit in finding.fix.edits):
+    if finding.fix and quote and any(quote in edit.text for edit in finding.fix.edits):
         finding = finding._replace(fix=None)
     yield finding if finding.claims else as_of_script(finding)
 

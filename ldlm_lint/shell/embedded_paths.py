@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Edit, Finding, Fix, Related, Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 
 _INNER = lazily(r"(.+)@(\d+)\.py")
@@ -22,9 +23,9 @@ def script_of(path: str) -> str | None:
 
 
 def start_of(path: str) -> int:
-    """The offset at which a program begins in its script, in bytes; 0 for a file."""
+    """The offset of a program in its script, by its path; 0 for a file."""
     match = _INNER.fullmatch(path)
-    return int(match[2]) if match else 0
+    return whole(match[2]) if match else 0
 
 
 def as_of_script(finding: Finding) -> Finding:

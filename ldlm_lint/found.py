@@ -15,6 +15,7 @@ from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def found_by_program(
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
     given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
-    paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
+    names = [(path.as_posix(), kind) for path, kind in files if kind in (Kind.PYTHON, Kind.SHELL)]
+    paths = [name for name, kind in names if name not in given_up and (kind is Kind.PYTHON or projects.may_hold_programs(name))]
     if not paths:
         return
     from ldlm_lint.checkers.by_program import queries
@@ -40,11 +42,21 @@ def found_by_program(
     for path in paths:
         context = projects.of(path)
         by_project.setdefault(id(context), (context, []))[1].append(path)
-    for context, own in by_project.values():
+    for context, linted in by_project.values():
+        own = [*(path for path in linted if path in context.project.files), *_inside(linted, context)]
+        if not own:
+            continue
         wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
         context.view.options_of = lambda path: configured.of(path).facts
         yield from _new(_asked(context, wanted, own, projects), known)
+
+
+def _inside(linted: Iterable[str], context: Context) -> Iterator[str]:
+    """The Python programs inside of linted scripts."""
+    scripts = {path for path in linted if path in context.project.others}
+    if scripts:
+        yield from (path for path in context.project.files if script_of(path) in scripts)
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
@@ -72,7 +84,18 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield found
+                yield from _placed(found, context)
+
+
+def _placed(finding: Finding, context: Context) -> Iterator[Finding]:
+    """A finding about a program inside a script at its place in the script, every other one as it is."""
+    script = script_of(finding.span.path)
+    if script is None:
+        yield finding
+        return
+    from ldlm_lint.shell.embedded import of_program
+
+    yield from of_program(finding, context.project.data(script), context.project.data(finding.span.path))
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

@@ -56,7 +56,8 @@ def filled(data: bytes) -> Filled | None:
         return None
     for start, end in texts:
         code = code[:start] + _unknown(code[start:end]) + code[end:]
-    return Filled(code, _meanings(data, code, [*places, *texts]))
+    alone = [one for one in places if not any(start <= one[0] < end for start, end in texts)]
+    return Filled(code, _meanings(data, code, [*alone, *texts]))
 
 
 def _stand_in(written: bytes) -> bytes:

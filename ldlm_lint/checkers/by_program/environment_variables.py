@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
+from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.environment import Editor, is_for_some_versions, options_of, scene_of, setting_of, settings_of
 from ldlm_lint.checkers.environment_writes import Write
 from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.environment_writes import EnvironmentWrite, EnvironmentWrites, module_of
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Finding, Span
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules import (
@@ -91,6 +92,16 @@ def _settings(view: View, tree: nodes.Module, source: Source, write: Environment
         origin = origin if origin is Origin.DEFAULT else Origin.VARIABLE
         setting = setting._replace(values=tuple(Value(text, None, origin) for text in write.texts))
     yield setting
+
+
+def span_of_write(view: View, write: EnvironmentWrite) -> Span:
+    """The statement or call that says what a variable is set to."""
+    module, row = module_of(view.ask, write)
+    if row in module.table.sites:
+        return view.call_span(module.base | row)
+    tree = view.context.trees.of(view.path(module))
+    node = None if tree is None else _node_at(tree, module.table.places[row], end=0)
+    return view.span(module, module.table.places[row]) if node is None else span_of(view.source(module), node)
 
 
 def _node_at(tree: nodes.Module, place: int, end: int) -> nodes.NodeNG | None:

@@ -55,7 +55,7 @@ def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], pr
     scripts: set[str] = set()
     for path, kind in files:
         name = path.as_posix()
-        if kind is Kind.SHELL:
+        if kind is Kind.SHELL and projects.may_hold_programs(name):
             scripts.add(name)
         elif kind is Kind.PYTHON and name not in given_up:
             context = projects.of(name)
@@ -101,9 +101,9 @@ def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
     if script is None:
         yield finding
         return
-    from ldlm_lint.shell.embedded import of_inner_program
+    from ldlm_lint.shell.embedded import of_program
 
-    yield from of_inner_program(finding, context.project.data(script), context.project.data(finding.span.path))
+    yield from of_program(finding, context.project.data(script), context.project.data(finding.span.path))
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

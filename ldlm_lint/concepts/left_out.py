@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.atoms import MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 
@@ -33,6 +33,21 @@ class LeftOut:
         if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
             return row[1] == ("Is",) if self._is_left_out(module, row[2]) else None
         return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
+
+    def given_by_all(self, module: Module, number: int) -> Value | None:
+        """What the calls that count give for a parameter with a default, if each of them gives it: the default is nobody's then."""
+        row = module.plain(number)
+        if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
+            return None
+        function = module.base | row[1]
+        edges = [edge for edge in sorted(self.program.values.get(("edges", function), ())) if self._counts(function, edge >> 2)]
+        values: list[Value] = []
+        for edge in edges:
+            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, row[2])
+            if node is None or self.program.module_of(node).nodes[node & MASK][0] == "star":
+                return None
+            values.append(self.program.closed(node))
+        return frozenset().union(*values) if values and all(values) else None
 
     def _is_left_out(self, module: Module, number: int) -> bool:
         """Whether an expression is a parameter that all known callers leave at its default, None."""

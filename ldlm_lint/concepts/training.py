@@ -13,6 +13,7 @@ from typing import Any
 from ldlm_lint.concepts.framework_hooks import OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.properties import Properties
+from ldlm_lint.concepts.unseen_losses import UnseenLosses
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import (
@@ -60,6 +61,7 @@ class Training:
         self._find_hooks()
         self._find_evaluations()
         self._reach_all()
+        self._find_unseen_losses()
         self._ask_unseen_callers()
         self.frequency.left_out.reached, self.frequency.left_out.steps = self.reached, self.steps
 
@@ -254,6 +256,8 @@ class Training:
             found = list(row[1])
         elif kind == "copy":
             found = [row[1]]
+        elif kind == "un":
+            found = [row[2]]
         elif kind == "call":
             found = self._sources_of_call(module, row)
         return [module.base | number for number in found]
@@ -416,6 +420,21 @@ class Training:
             loop = module.table.loops[loop].parent
         return False
 
+    def _find_unseen_losses(self) -> None:
+        """A loss that nobody in sight computes is computed in a step that is not in sight."""
+        for function in list(UnseenLosses(self.program, self.reached).functions()):
+            self.steps[function].add(None)
+            self._give_tensors(function)
+        self._reach_all()
+
+    def _give_tensors(self, function: int) -> None:
+        """Have what a function is given be on the device if it is a tensor."""
+        program = self.program
+        program.hooks[function] = {"*": frozenset([IF_TENSOR])}
+        for name in program.module_of(function).scopes[function & MASK].params:
+            if ("hook", function, name) in program.values:
+                program.requeue(("hook", function, name))
+
     def _ask_unseen_callers(self) -> None:
         """What is reached by nobody known gets arguments that are on the device if they are tensors."""
         program = self.program
@@ -424,10 +443,7 @@ class Training:
             # Who holds the loop of the steps, or is a step that nobody is seen to call, has batches as loaders give them.
             is_unseen = self._is_called_by_mm(function) or not program.values.get(("edges", function))
             if is_unseen and function not in program.hooks and function not in self.steps:
-                program.hooks[function] = {"*": frozenset([IF_TENSOR])}
-                for name in program.module_of(function).scopes[function & MASK].params:
-                    if ("hook", function, name) in program.values:
-                        program.requeue(("hook", function, name))
+                self._give_tensors(function)
         program.solve()
         self._reach_all()
 

@@ -250,9 +250,15 @@ class Waits:
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
-            return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
+            return "" if operands and not any(self._may_be_pure(module, one) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+
+    def _may_be_pure(self, module: Module, number: int) -> bool:
+        """Whether an operand is a tensor, or one of the ways that meet in it makes one on the device, where others make a number."""
+        row = module.nodes[number]
+        ways = [self._get(module, one) for one in row[1]] if row[0] == "phi" else []
+        return self._is_pure(self._get(module, number)) or any(DEVICE in one and self._is_pure(one) for one in ways)
 
     def _may_return_plain(self, call: int) -> bool:
         """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""

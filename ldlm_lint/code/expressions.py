@@ -142,9 +142,10 @@ class Expressions(Names):
         left, right = self.value(node.left), self.value(node.right)
         place = place_of(node)
         if node.op.__class__ is ast.Mod and self._is_text(left):
-            parts = self.nodes[right][2] if self.nodes[right][0] == "seq" else (right,)
-            for part in parts:
-                self.note("format", part, place)
+            is_tuple = isinstance(node.right, ast.Tuple)
+            parts = zip(self.nodes[right][2], node.right.elts, strict=True) if is_tuple else ((right, node.right),)  # type: ignore[attr-defined]
+            for part, written in parts:
+                self.note("format", part, place_of(written))
         return self.add(place, "op", node.op.__class__.__name__, left, right)
 
     def _is_text(self, number: int) -> bool:

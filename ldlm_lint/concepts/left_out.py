@@ -35,15 +35,22 @@ class LeftOut:
         return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
 
     def given_by_all(self, module: Module, number: int) -> Value | None:
-        """What the calls that count give for a parameter with a default, if each of them gives it: the default is nobody's then."""
+        """What the calls that count give for a parameter with a default; the default only where one of them leaves it out."""
         row = module.plain(number)
         if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
             return None
         function = module.base | row[1]
-        edges = [edge for edge in sorted(self.program.values.get(("edges", function), ())) if self._counts(function, edge >> 2)]
+        known = sorted(self.program.values.get(("edges", function), ()))
+        edges = [edge for edge in known if self._counts(function, edge >> 2) and not self.program.stands_in_handler(edge >> 2)]
+        if function in self.program.hooks:
+            return None
         values: list[Value] = []
         for edge in edges:
-            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, row[2])
+            if edge & 3 == UNKNOWN:
+                return None
+            node = self.program.argument_node(edge >> 2, function, edge & 3, row[2])
+            if node is None and not self._hands_on(edge >> 2):
+                node = module.base | module.scopes[row[1]].defaults[row[2]]
             if node is None or self.program.module_of(node).nodes[node & MASK][0] == "star":
                 return None
             values.append(self.program.closed(node))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.losses import CLASS_WORDS, ENDS, FUNCTIONS
+from ldlm_lint.vocabulary.losses import CLASS_WORDS, ENDS, FUNCTIONS, OPERATIONS
 
 _METHODS = ("forward", "__call__")
 _STOPS = frozenset({"no_grad", "inference_mode"})
@@ -39,7 +39,8 @@ class UnseenLosses:
         key = module.base | function
         if key in self.reached or self._records_nothing(module, function):
             return False
-        if not (self._is_called_a_loss(module, owner) or self._computes_loss(module, owner, function)):
+        kinds = (self._is_called_a_loss, self._has_gradients, self._computes_loss)
+        if not any(is_one(module, owner, function) for is_one in kinds):
             return False
         self.program.ask(("callers", key))
         return not self.program.ask(("edges", key))
@@ -51,8 +52,12 @@ class UnseenLosses:
         return any(module.last_name(one).removeprefix("()") in _STOPS for one in decorators)
 
     @staticmethod
-    def _is_called_a_loss(module: Module, owner: int) -> bool:
+    def _is_called_a_loss(module: Module, owner: int, _: int) -> bool:
         return any(word in module.scopes[owner & MASK].name for word in CLASS_WORDS)
+
+    def _has_gradients(self, module: Module, owner: int, _: int) -> bool:
+        """Whether a class is an operation with a gradient of its own, which nothing but a training needs."""
+        return "backward" in module.scopes[owner & MASK].bindings and any(one in OPERATIONS for one in self.program.outside_of(owner))
 
     def _computes_loss(self, module: Module, owner: int, function: int) -> bool:
         """Whether a module calls a loss of torch in its ``forward``."""

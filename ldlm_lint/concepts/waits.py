@@ -30,7 +30,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS, WRITERS_METHODS
+from ldlm_lint.vocabulary.tensors import TENSOR_ATTRIBUTES, WAITING_FUNCTIONS, WAITING_METHODS, WRITERS_METHODS
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
@@ -227,7 +227,7 @@ class Waits:
         args = row[2] if isinstance(row[2], tuple) else ()
         if name in ("min", "max") and len(args) < 2:
             return ""
-        return name if any(self.is_only_on_device(self._get(module, one)) for one in args) else ""
+        return name if any(self._may_only_be_on_device(module, one) for one in args) else ""
 
     def _of_event(self, module: Module, event: Event) -> str:
         kind, node = event[0], event[1]
@@ -250,6 +250,8 @@ class Waits:
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
+            if operands and row[1][0] in ("Eq", "NotEq") and any(_is_state(module, one) for one in operands):
+                return ""
             return "" if operands and not any(self._may_be_pure(module, one) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
@@ -335,6 +337,23 @@ class Waits:
     def is_only_on_device(value: Value) -> bool:
         """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
+
+    def _may_only_be_on_device(self, module: Module, number: int) -> bool:
+        """The same for one of the ways that meet in an expression; what a sum begins with is a number."""
+        value = frozenset(one for one in self._get(module, number) if not self._is_number(one))
+        row = module.nodes[number]
+        return self.is_only_on_device(value) or (row[0] == "phi" and any(self.is_only_on_device(self._get(module, one)) for one in row[1]))
+
+    def _is_number(self, atom: int) -> bool:
+        """Whether an atom is a constant number."""
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        return fields[0] == "k" and fields[1].__class__ in (int, float)
+
+
+def _is_state(module: Module, number: int) -> bool:
+    """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has put there."""
+    row = module.plain(number)
+    return row[0] == "attr" and row[2] not in TENSOR_ATTRIBUTES
 
 
 def _is_math(module: Module, number: int) -> bool:

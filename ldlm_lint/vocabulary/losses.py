@@ -9,5 +9,9 @@ from __future__ import annotations
 FUNCTIONS = "torch.nn.functional."
 ENDS = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
 """How the names of the functions end that compute a loss."""
+OPERATIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
+"""The base classes of operations that define their own gradient."""
+STEPPERS = frozenset(f"timm.utils.{name}" for name in ("NativeScaler", "ApexScaler", "cuda.NativeScaler", "cuda.ApexScaler"))
+"""Classes whose objects are called with a loss and an optimizer, and do the rest (timm 1.0, `timm/utils/cuda.py`)."""
 CLASS_WORDS = ("Loss", "Criterion", "Objective")
 """Parts of the names of classes that compute one."""

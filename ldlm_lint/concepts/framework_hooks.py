@@ -11,6 +11,8 @@ from ldlm_lint.program.atoms import MASK, ON_DEVICE, WHERE_TENSOR, Value
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 """The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
 _TRAINERS = ("transformers", "trl")
+OF_LIGHTNING = ("training_step", "on_train_batch_start", "on_train_batch_end", "on_after_backward", "on_before_zero_grad", "on_before_optimizer_step")
+"""Methods of a LightningModule that its Trainer calls in each step."""
 _OF_MODULES = ("forward", "loss")
 
 
@@ -24,7 +26,7 @@ class FrameworkHooks:
         """The methods of a class that a framework calls in each step, with the home of what it gives them."""
         outside = self.program.outside_of(owner)
         if any(name.endswith("LightningModule") for name in outside):
-            yield "training_step", ON_DEVICE
+            yield from ((name, ON_DEVICE) for name in OF_LIGHTNING)
         if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
             yield from ((name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
             yield from ((name, ON_DEVICE) for name in self._losses_of(owner))

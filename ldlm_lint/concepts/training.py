@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from ldlm_lint.concepts.framework_hooks import OF_MM, FrameworkHooks
+from ldlm_lint.concepts.framework_hooks import OF_LIGHTNING, OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.outside_steps import OutsideSteps
 from ldlm_lint.concepts.properties import Properties
@@ -326,7 +326,7 @@ class Training:
                         self.steps[module.base | row[1]].add(None)
                         first = module.scopes[row[1]].params[1:2]
                         # Behind the batch Lightning gives numbers: which batch, which optimizer.
-                        only = {one: home for one in first} if name == "training_step" else {"*": home}
+                        only = {one: home for one in first} if name in OF_LIGHTNING else {"*": home}
                         program.hooks[module.base | row[1]] = only
 
     def _find_evaluations(self) -> None:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 READERS = frozenset(
     [
-        *(f"yaml.{name}" for name in ("load", "safe_load", "full_load", "unsafe_load", "load_all")),
+        *(f"{yaml}.{name}" for yaml in ("yaml", "ruamel.yaml", "ruamel_yaml") for name in ("load", "safe_load", "full_load", "unsafe_load", "load_all")),
         *("json.load", "json.loads", "toml.load", "toml.loads", "tomllib.load", "tomli.load", "hjson.load", "commentjson.load"),
         *("omegaconf.OmegaConf.load", "omegaconf.OmegaConf.from_cli", "hydra.compose", "mmcv.Config.fromfile", "mmengine.Config.fromfile"),
-        *("mmengine.config.Config.fromfile", "mmcv.utils.Config.fromfile", "ruamel.yaml.safe_load"),
+        *("mmengine.config.Config.fromfile", "mmcv.utils.Config.fromfile"),
     ]
 )
 """Functions that give what a configuration file holds."""

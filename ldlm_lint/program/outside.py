@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ldlm_lint.program.atoms import (
@@ -27,6 +28,7 @@ from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
 from ldlm_lint.program.index import TIMM
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.records import OPEN_RECORDS
+from ldlm_lint.program.settings_read import Setting, settings_read
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.vocabulary.parsers import RECORD_READERS
@@ -68,6 +70,9 @@ class Given(NamedTuple):
 
 class Outside(Calls):
     """Calls that leave the project."""
+
+    configured: Callable[[Setting], frozenset[str]] | None = None
+    """What the configuration files say for a setting, if somebody knows them."""
 
     def outside(self, name: str, given: Given) -> Value:
         """What a call of a dotted name gives."""
@@ -346,13 +351,20 @@ class Outside(Calls):
         later = self.later(given.call, given.args[1])
         if later:
             return later
-        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1]) or {"*"}
+        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1]) | self._configured(given) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         found = NOTHING
         for text in sorted(texts):
             found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
         # A default is only what holds where nothing was set: of a device it says nothing.
         return value | found if found else value - frozenset([CPU])
+
+    def _configured(self, given: Given) -> set[str]:
+        """The texts that configurations hold for the setting that a name is read from."""
+        value = given.args[1]
+        if self.configured is None or self.atoms.kinds(value, "flag") or given.module.nodes[given.key(1) & MASK][0] == "const":
+            return set()
+        return {text for setting in sorted(settings_read(self, given.key(1))) for text in self.configured(setting) if text.isidentifier()}
 
     def texts_of_flags(self, value: Value) -> set[str]:
         """What an option is by default, and its choices, or ``*`` for what a user may give besides."""

@@ -210,9 +210,10 @@ class View:
         """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
-        unpacked = [module.base | value for name, value in row[3] if name is None]
-        is_open = [one for one in unpacked if self.ask.mappings.keys_at(one, call).unresolved]
-        return bool(is_open) and all(map(self.read_settings.is_read, is_open)) and not any(module.nodes[one][0] == "star" for one in row[2])
+        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
+        opened_by = {one for keys in unpacked for one in keys.opened_by}
+        is_read = bool(opened_by) and all(one and self.read_settings.is_read(one) for one in opened_by)
+        return is_read and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether some configuration file of the project, or a script, speaks of one of some settings."""

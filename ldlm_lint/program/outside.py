@@ -120,6 +120,11 @@ class Outside(Calls):
             if one in (LOADER, DEVICE_LOADER) or (one >= FIRST and self.atoms.of[one][0] in ("i", "self"))
         )
 
+    def _loaders(self, given: Given) -> Value:
+        """The loaders that something is given which may go through them in its turn, as what shows the progress does."""
+        loaders = (value for value in given.every if LOADER in value)
+        return frozenset(one for value in loaders for one in value if one >= FIRST and self.atoms.of[one][0] == "o")
+
     def _read_record(self, given: Given) -> Value:
         """An object of the dataclass that a function fills from a command line."""
         classes = given.args[0] if given.args else next(iter(given.keywords.values()), NOTHING)
@@ -251,7 +256,7 @@ class Outside(Calls):
         if top in tensors.FRAMEWORKS and last[:1].isupper():
             return self._made(name, given) | self._objects(given)
         if last[:1].isupper() or last.startswith(("from_pretrained", "create_model")):
-            return self._made(name, given) | self._objects(given)
+            return self._made(name, given) | self._objects(given) | self._loaders(given)
         homes = frozenset().union(*(value & HOMES for value in given.args))
         if top in tensors.LIBRARIES:
             return homes | self._objects(given) | (SOME_TENSOR if homes and top != "torchvision" else NOTHING)

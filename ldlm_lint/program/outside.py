@@ -28,7 +28,7 @@ from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
 from ldlm_lint.program.index import TIMM
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.records import OPEN_RECORDS
-from ldlm_lint.program.settings_read import Setting, settings_read
+from ldlm_lint.program.settings_read import Setting, settings_read, taken_apart
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.vocabulary.parsers import RECORD_READERS
@@ -356,7 +356,12 @@ class Outside(Calls):
         later = self.later(given.call, given.args[1])
         if later:
             return later
-        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1]) | self._configured(given) or {"*"}
+        dotted = taken_apart(given.module, given.key(1) & MASK)
+        if dotted:
+            return self._by_dotted_name(given, given.module.base | dotted)
+        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1])
+        texts |= {text for text in self._configured(given.key(1), given.args[1]) if text.isidentifier()}
+        texts = texts or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         found = NOTHING
         for text in sorted(texts):
@@ -364,12 +369,26 @@ class Outside(Calls):
         # A default is only what holds where nothing was set: of a device it says nothing.
         return value | found if found else value - frozenset([CPU])
 
-    def _configured(self, given: Given) -> set[str]:
-        """The texts that configurations hold for the setting that a name is read from."""
-        value = given.args[1]
-        if self.configured is None or self.atoms.kinds(value, "flag") or given.module.nodes[given.key(1) & MASK][0] == "const":
+    def _by_dotted_name(self, given: Given, name: int) -> Value:
+        """What ``getattr(import_module(module), last)`` gives for the parts of a dotted name (key)."""
+        value = self.get(name)
+        later = self.later(given.call, value)
+        if later:
+            return later
+        found = NOTHING
+        for text in sorted(self.atoms.texts(value) | self.texts_of_flags(value) | self._configured(name, value)):
+            module, _, last = text.rpartition(".")
+            if "*" in text or not last.isidentifier():
+                continue
+            target = self.modules.find(module, given.module) if module else None
+            found |= self.get(("global", target.index, last)) if target is not None else frozenset([self.atoms.atom("x", text)])
+        return found
+
+    def _configured(self, key: int, value: Value) -> set[str]:
+        """The texts that configurations hold for the setting that a name (key) is read from."""
+        if self.configured is None or self.atoms.kinds(value, "flag") or self.module_of(key).nodes[key & MASK][0] == "const":
             return set()
-        return {text for setting in sorted(settings_read(self, given.key(1))) for text in self.configured(setting) if text.isidentifier()}
+        return {text for setting in sorted(settings_read(self, key)) for text in self.configured(setting)}
 
     def texts_of_flags(self, value: Value) -> set[str]:
         """What an option is by default, and its choices, or ``*`` for what a user may give besides."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Setting = tuple[str, ...]
 """The last keys of a setting, at most two."""
+_SPLITS = frozenset({"rsplit", "rpartition", "split"})
 _MOST = 20
 """Expressions behind one that are looked at."""
 
@@ -38,6 +39,14 @@ def settings_read(program: Outside, key: int) -> set[Setting]:
                 seen.add(one)
                 todo.append(one)
     return found
+
+
+def taken_apart(module: Module, number: int) -> int:
+    """The dotted name of which an expression is the last part: ``module, last = name.rsplit(".", 1)``; 0 for none."""
+    row = module.plain(number)
+    call = module.plain(row[1]) if row[0] in ("part", "item") else ("",)
+    function = module.nodes[call[1]] if call[0] == "call" else ("",)
+    return int(function[1]) if function[0] == "attr" and function[2] in _SPLITS else 0
 
 
 def _key(module: Module, row: Node) -> str:

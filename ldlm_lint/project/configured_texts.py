@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
 
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
-_MOST = 64
+_MOST = 200
 """Texts above which a key is no choice of a few."""
 
 

@@ -91,7 +91,8 @@ class Training:
 
     def _find_steps(self, backwards: Iterable[int]) -> None:
         """Go up from backward passes to the loops that repeat them; gradients that nothing is updated by train nothing."""
-        stepping, updates = self._stepping_loops(), Updates(self.program)
+        updates = Updates(self.program)
+        stepping = self._stepping_loops(updates)
         for call in backwards:
             steps, gates, functions = self._above(call, stepping)
             steps_itself = call in self._stepped_outside
@@ -152,12 +153,14 @@ class Training:
             module = self.program.module_of(function)
             self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
-    def _stepping_loops(self) -> set[tuple[int, int]]:
-        """The loops in which something called ``step`` is called."""
+    def _stepping_loops(self, updates: Updates) -> set[tuple[int, int]]:
+        """The loops in which something called ``step`` is called that is no schedule."""
         found = set()
         for call in self.program.calls.get("step", ()):
             module = self.program.module_of(call)
             loop = module.table.sites[call & MASK].loop
+            if loop < 0 or updates.steps_schedule(call):
+                continue
             receiver = module.nodes[module.nodes[call & MASK][1]]
             while loop >= 0:
                 # A loop over optimizers is a part of one step.

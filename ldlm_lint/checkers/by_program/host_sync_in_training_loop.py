@@ -20,6 +20,7 @@ from ldlm_lint.wording import quoted
 RULE = HOST_SYNC_IN_TRAINING_LOOP
 WORDS: tuple[bytes, ...] = (b"torch", b"loss", b"backward", b"tensor", b".item", b".cpu")
 
+
 def find(view: View) -> Iterator[Finding]:
     """All waits of all steps, those on one line together."""
     groups: dict[tuple[int, int], list[Wait]] = {}

@@ -18,6 +18,7 @@ _COPIED = "keep %s on the GPU and copy it to the CPU only when you log"
 _SIZED = "its result has a size that the GPU has to tell; compute it on the CPU before the batch is moved, or use a mask"
 _FIXED = {
     "mask": "use `torch.where`, which needs no number of elements",
+    "size": "compute the size on the CPU before the batch is moved",
     "slice": "compute the bound on the CPU before the batch is moved, or use a mask",
     "format": _SHOWN,
     "print": _SHOWN,

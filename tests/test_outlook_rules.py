@@ -74,7 +74,6 @@ HELPERS = {
     "checkpoint-saved-by-every-rank": "def help(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n",
     "unbounded-checkpoints": "def help(model, step):\n    torch.save(model.state_dict(), f'{step}.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
-    "host-sync-in-training-loop": "def help(model, step):\n    print(next(model.parameters()).norm().item())\n",
     "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
     "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
 }
@@ -120,7 +119,6 @@ def test_functions_that_only_the_tree_tells_are_named(symbol: str, tmp_path: Pat
 @pytest.mark.parametrize(
     "symbol, text",
     [
-        ("host-sync-in-training-loop", "class Scale(torch.autograd.Function):\n    def backward(ctx, x):\n        return x\n"),
         ("unbounded-checkpoints", "from transformers import TrainingArguments\n\nARGUMENTS = TrainingArguments('out', save_strategy='steps')\n"),
     ],
 )

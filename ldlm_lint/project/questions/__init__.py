@@ -38,7 +38,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
         *("lightning-saves-again", "save-is-not-optional"),
     ),
-    "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),

@@ -340,13 +340,6 @@ class Context:
         return Recording(self.calls)
 
     @cached_property
-    def often(self) -> Steps:
-        """The places that run in every step, calls under an interval left out."""
-        from ldlm_lint.project.steps import Steps
-
-        return Steps(self.calls, often=True)
-
-    @cached_property
     def unlearning(self) -> Unlearning:
         """The models whose runs keep no activations."""
         from ldlm_lint.project.model_runs import ModelRuns

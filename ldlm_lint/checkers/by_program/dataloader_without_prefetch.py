@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_configured import are_configured_beyond
 from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import prefetch_fix
 from ldlm_lint.checkers.by_program.view import View
@@ -27,7 +28,8 @@ def _has_few_workers(view: View, one: LoaderCall) -> bool:
     most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
     if not view.loaders.may_have_workers(one) or any(way.number is not None and way.number > most for way in one.ways):
         return False
-    return not any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
+    beyond = any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
+    return not beyond and not are_configured_beyond(view, one, most)
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:

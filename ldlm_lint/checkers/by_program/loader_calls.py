@@ -103,12 +103,9 @@ class LoaderCalls:
         return WorkerCounts(self.view.ask, self._may_be_given)
 
     def _may_be_given(self, key: int, name: str, most: int) -> bool:
-        """Whether a launch gives an option more than a number, or one that the shell computes; or a configuration that the program reads."""
+        """Whether a launch gives an option more than a number, or one that the shell computes."""
         given = self._launched(self.view.program.module_of(key), {name})
-        if any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given):
-            return True
-        numbers = self.view.configured_numbers
-        return numbers.may_exceed(name, most) and self.view.read_settings.is_read(key)
+        return any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given)
 
     def _launched(self, module: Module, names: Collection[str]) -> list[Given]:
         """What the launches of the programs with a module give for some options."""

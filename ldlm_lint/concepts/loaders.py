@@ -84,6 +84,8 @@ class Loaders:
         return loader in self._passes.objects(key, set()) or bool(self._passes.generators(key, set()))
 
     def _trains(self, one: Pass, loader: int, seen: set[int]) -> bool:
+        if one.framework:
+            return one.framework == "train"
         function = one.function
         if not self._arms.may_come(one.module.base | one.value, loader):
             return False
@@ -135,7 +137,12 @@ class Loaders:
         if any(self._is_within(one, two, call) for one in passes for two in passes):
             return None
         again = next((one for one in passes if self._is_repeated(one, call, made)), None)
-        return again or self._second(passes)
+        return self._shown(again, call) if again is not None else self._second(passes)
+
+    def _shown(self, one: Pass, call: int) -> Pass:
+        """The loop over what a generator gives says more than the one in the generator."""
+        loops = (two for two in self._passes.consumers(one, call) if two.loop >= 0 and not two.is_draw) if not one.framework else ()
+        return next((two for two in loops if self._is_repeated(two, call, self._loops_above_making(call))), one)
 
     def _second(self, passes: list[Pass]) -> Pass | None:
         """A loop that goes through the same loader after another one of its function, and not instead of it."""
@@ -215,6 +222,8 @@ class Loaders:
             loop = module.table.loops[loop].parent
 
     def _is_repeated(self, one: Pass, call: int, made: set[Frame]) -> bool:
+        if one.framework:
+            return True
         if not self._arms.may_come(one.module.base | one.value, call):
             return False
         frames = self._climb(Frame(one.function, one.around), one, call)

@@ -195,7 +195,10 @@ class LoaderCalls:
 
     def repeated(self, one: LoaderCall) -> Pass | None:
         """A pass that begins again and again."""
-        return self.concept.repeated(one.call)
+        found = self.concept.repeated(one.call)
+        # A Trainer may be told to validate at the end of the run alone.
+        is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
+        return None if is_once else found
 
     def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
         """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.

@@ -93,7 +93,8 @@ class LoaderPasses:
         for fields in self.program.atoms.kinds(self.program.ask(key), "d"):
             inner = self.program.ask(("content", fields[1], None))
             found |= {one[2] for one in self.program.atoms.kinds(inner, "o")}
-        return found
+        # ``return self.accelerator.prepare(loader)``
+        return found or self._calls_behind(key, set()) & {loader.call for loader in self.made}
 
     def _all_passes(self) -> Iterator[Pass]:
         for module in self.program.live:

@@ -30,7 +30,7 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled_training(one)
     if found is None:
         return
-    claims = (*found.claims, Claim("trains-on-cuda"), *view.loaders.collation(one))
+    claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
     args = {"how": "not set"}
     yield view.finding(
         RULE, view.call_span(one.call), args, found.related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence

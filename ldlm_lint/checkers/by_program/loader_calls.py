@@ -58,11 +58,10 @@ class LoaderCall(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A pass in words and as related places; ``claims`` ask for it where the program does not show it."""
+    """A pass in words and as related places."""
 
     where: str
     related: tuple[Related, ...]
-    claims: tuple[Claim, ...]
 
 
 class LoaderCalls:
@@ -200,23 +199,15 @@ class LoaderCalls:
         is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
         return None if is_once else found
 
-    def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
-        """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.
-
-        None where the program shows who goes through the loader, and no pass is such a one.
-        """
-        if found is not None:
-            where, related = self.where(one, found, note)
-            return Settled(where, related, ())
-        if self.concept.passes(one.call) or one.loader.owner:
-            return None
-        return Settled("", (), (Claim(asked, one.position),))
+    def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
+        """What a message says of a pass; None for none."""
+        return Settled(*self.where(one, found, note)) if found is not None else None
 
     def settled_training(self, one: LoaderCall) -> Settled | None:
         """What a message says of a pass that trains on a loader's batches."""
         if self.is_for_evaluation(one):
             return None
-        return self.settled(one, self.concept.trains(one.call), "this trains on its batches", "loader-feeds-training")
+        return self.settled(one, self.concept.trains(one.call), "this trains on its batches")
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""

@@ -265,7 +265,7 @@ class LoaderPasses:
             elif fields[0] in ("i", "self"):
                 for name in ("__iter__", "__next__"):
                     found.update(self.program.methods(fields[1], name, exact=fields[0] == "i"))
-            elif fields[0] == "view" and fields[1] in ("pass", "enum"):
+            elif fields[0] == "view" and fields[1] in ("pass", "enum", "iter"):
                 found |= self.generators(fields[2], seen)
         return found
 

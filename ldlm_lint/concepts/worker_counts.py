@@ -81,7 +81,7 @@ class WorkerCounts:
             yield from (base | one for one in row[2])
         elif kind == "choice":
             arms = ((row[2], True), (row[3], False))
-            yield from (base | arm for arm, holds in arms if not _is_bounded(module, arm, row[1], holds, most))
+            yield from (base | arm for arm, holds in arms if not is_bounded(module, arm, row[1], holds, most))
         elif kind == "op" and row[1] in ("Div", "FloorDiv") and (rounded := _rounded_up(module, row[2], row[3])):
             yield from (base | one for one in rounded)
         elif kind == "op":
@@ -209,7 +209,7 @@ def _number(value: object) -> float:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
-def _is_bounded(module: Module, arm: int, test: int, holds: bool, most: int) -> bool:
+def is_bounded(module: Module, arm: int, test: int, holds: bool, most: int) -> bool:
     """Whether a condition keeps a number at most so large: ``5 if os.cpu_count() > 4 else os.cpu_count()``."""
     row = module.nodes[test]
     if row[0] != "cmp" or len(row[1]) != 1 or not _same(module, row[2], arm, 0):

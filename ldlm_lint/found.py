@@ -38,9 +38,11 @@ def found_by_program(
     asked = queries()
     unparsed = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
     for context, own in by_project:
-        wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
+        configs = {id(config): config for config in (configured.of(script_of(path) or path) for path in own)}
+        selected = frozenset().union(*map(selected_rules, configs.values()))
+        wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(path).facts
+        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
         for finding in _new(_asked(context, wanted, own, projects), known):
             # What does not parse cannot be shown to parse after an edit.
             yield finding._replace(fix=None) if finding.span.path in unparsed else finding
@@ -53,14 +55,13 @@ def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], pr
     scripts: set[str] = set()
     for path, kind in files:
         name = path.as_posix()
-        if kind is Kind.SHELL:
+        if kind is Kind.SHELL and projects.may_hold_programs(name):
             scripts.add(name)
         elif kind is Kind.PYTHON and name not in given_up:
             context = projects.of(name)
             found.setdefault(id(context), (context, []))[1].append(name)
-    for name in sorted(scripts):
-        context = projects.of(name)
-        inner = [one for one in context.project.files if script_of(one) == name]
+    for context in dict.fromkeys(map(projects.of, sorted(scripts))):
+        inner = [one for one in context.project.files if script_of(one) in scripts]
         if inner:
             found.setdefault(id(context), (context, []))[1].extend(inner)
     return list(found.values())
@@ -100,9 +101,9 @@ def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
     if script is None:
         yield finding
         return
-    from ldlm_lint.shell.embedded import of_inner_program
+    from ldlm_lint.shell.embedded import of_program
 
-    yield from of_inner_program(finding, context.project.data(script), context.project.data(finding.span.path))
+    yield from of_program(finding, context.project.data(script), context.project.data(finding.span.path))
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

@@ -169,7 +169,7 @@ class Projects:
                 if path not in self._overlay:
                     self._session.note("file", path)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        inner = self._programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
+        inner = self.programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
         files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
         texts = {**self._overlay, **inner}
         return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self._facts)
@@ -177,17 +177,28 @@ class Projects:
     def _facts(self, path: str) -> Mapping[str, object]:
         return self._configured.of(path).facts
 
-    def _programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
+    def programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
         """The Python programs inside of scripts: files of the project that are not on disk."""
         found: dict[str, bytes] = {}
         for path in scripts:
-            with contextlib.suppress(OSError, UnreadableError):
-                data = self._overlay[path] if path in self._overlay else read_bytes(Path(path))
-                if b"python" in data and (b"<<" in data or b"-c" in data):
-                    from ldlm_lint.shell.embedded import programs_in
+            data = self._script_with_programs(path)
+            if data:
+                from ldlm_lint.shell.embedded import programs_in
 
-                    found |= programs_in(path, data)
+                found |= programs_in(path, data)
         return found
+
+    def may_hold_programs(self, script: str) -> bool:
+        """Whether a script may have Python programs inside it."""
+        return bool(self._script_with_programs(script))
+
+    def _script_with_programs(self, path: str) -> bytes:
+        """The text of a script that may have Python programs inside it; empty for every other one."""
+        with contextlib.suppress(OSError, UnreadableError):
+            data = self._overlay[path] if path in self._overlay else read_bytes(Path(path))
+            if b"<<" in data or (b"python" in data and b"-c" in data):
+                return data
+        return b""
 
     def _told_torch(self, path: str) -> TorchVersion | None:
         """The torch that the configuration of a file names."""

@@ -256,8 +256,9 @@ class Queries:
             return [module.base | one for one in row[2]]
         if kind == "param":
             return self._given_for(module, row)
-        if kind == "free":
-            return self.bound_to(module, row)
+        bound = self.bound_to(module, row) if kind == "free" else ()
+        if bound:
+            return bound
         return () if self.program.ask(key) else None
 
     @staticmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Edit, Finding, Fix, Related, Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 
 _INNER = lazily(r"(.+)@(\d+)\.py")
@@ -23,9 +22,9 @@ def script_of(path: str) -> str | None:
 
 
 def start_of(path: str) -> int:
-    """The offset of a program in its script, by its path; 0 for a file."""
+    """The offset at which a program inside a script begins."""
     match = _INNER.fullmatch(path)
-    return whole(match[2]) if match else 0
+    return int(match[2]) if match else 0
 
 
 def as_of_script(finding: Finding) -> Finding:

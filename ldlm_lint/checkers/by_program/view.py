@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
@@ -221,6 +222,20 @@ class View:
         project = self.context.project
         words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
         return any(word.search(project.data(path)) for path in project.others for word in words)
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The texts that expressions are, to the last character."""
+        from ldlm_lint.concepts.texts import Texts
+
+        return Texts(self.ask, self._is_plainly_formatted)
+
+    def _is_plainly_formatted(self, module: Module, number: int) -> bool:
+        """Whether the fields of an f-string have no formats of their own."""
+        written = self.expressions(module).get(module.table.places[number], ())
+        strings = [one for one in written if isinstance(one, ast.JoinedStr)]
+        fields = [part for one in strings for part in one.values if isinstance(part, ast.FormattedValue)]
+        return bool(strings) and all(one.format_spec is None and one.conversion == -1 for one in fields)
 
     @cached_property
     def configured_numbers(self) -> ConfiguredNumbers:

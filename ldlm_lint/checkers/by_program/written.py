@@ -1,4 +1,4 @@
-"""Calls as they are written: which keywords stand in them, and who around them catches what they raise."""
+"""Calls as a file writes them, for places and edits: the table of a file says what they mean, not where their parts end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.code.expressions import end_of
+from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.source import Source
@@ -103,3 +103,23 @@ def _catches(block: ast.Try | ast.With) -> bool:
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def keyword_of(view: View, call: int, name: str) -> ast.keyword | None:
+    """The keyword that a call writes itself."""
+    node = call_as_written(view, call)
+    return next((one for one in node.keywords if one.arg == name), None) if node is not None else None
+
+
+def written_argument(view: View, call: int, name: str, position: int | None = None) -> ast.expr | None:
+    """The expression that a call writes for an argument, by its name or in its place."""
+    keyword, node = keyword_of(view, call, name), call_as_written(view, call)
+    if keyword is not None or node is None or position is None:
+        return keyword.value if keyword is not None else None
+    given = node.args[: position + 1]
+    return given[position] if len(given) > position and not any(isinstance(one, ast.Starred) for one in given) else None
+
+
+def span_of(view: View, module: Module, node: ast.expr | ast.keyword) -> Span:
+    """The span of an expression or keyword."""
+    return view.source(module).span(view.offset(module, place_of(node)), view.offset(module, end_of(node)))

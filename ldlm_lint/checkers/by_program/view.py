@@ -60,6 +60,7 @@ class _File:
         found: dict[int, list[ast.expr]] = {}
         self.blocks: list[Block] = []
         self.bound: dict[int, ast.expr] = {}
+        self.functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
@@ -67,6 +68,8 @@ class _File:
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.functions[place_of(node)] = node
             elif isinstance(node, Block):
                 self.blocks.append(node)
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
@@ -298,6 +301,11 @@ class View:
         """What a name, attribute or item is bound to by the assignment at a place."""
         file = self._file(module)
         return file.bound.get(place) if file.expressions else None
+
+    def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function whose ``def`` stands at a place."""
+        file = self._file(module)
+        return file.functions.get(place) if file.expressions else None
 
     def loop_around(self, module: Module, place: int) -> int:
         """The innermost statement of a loop that a place stands in, by its number; -1 for none."""

@@ -15,6 +15,7 @@ from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+from ldlm_lint.shell.embedded_paths import as_of_script
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def found_by_program(
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
     given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
-    paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
+    paths = [name for name in _python_in(files, projects) if name not in given_up]
     if not paths:
         return
     from ldlm_lint.checkers.by_program import queries
@@ -44,7 +45,16 @@ def found_by_program(
         wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
         context.view.options_of = lambda path: configured.of(path).facts
-        yield from _new(_asked(context, wanted, own, projects), known)
+        yield from _new(map(as_of_script, _asked(context, wanted, own, projects)), known)
+
+
+def _python_in(files: Iterable[tuple[Path, Kind]], projects: Projects) -> Iterator[str]:
+    """The paths of the Python files, and those of the programs inside of scripts."""
+    for path, kind in files:
+        if kind is Kind.PYTHON:
+            yield path.as_posix()
+        elif kind is Kind.SHELL:
+            yield from projects.programs_inside([path.as_posix()])
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:

@@ -22,6 +22,8 @@ class Shown(NamedTuple):
     """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
     registers: bool = False
     """Whether importing it puts something into a registry."""
+    keeps_files: bool = False
+    """Whether it reads or writes what torch has saved."""
 
 
 NOTHING_SHOWN = Shown([], False, False)

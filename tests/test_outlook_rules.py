@@ -13,7 +13,7 @@ import pytest
 from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
-from ldlm_lint.linting import idle_rules, lint_file
+from ldlm_lint.linting import lint_file
 from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import QUESTIONS
@@ -180,6 +180,5 @@ def test_the_same_is_found_as_without_asking(tmp_path: Path, monkeypatch: pytest
 def test_what_a_newer_torch_has_settled_is_left(oldest: tuple[int, int] | None, found: bool, tmp_path: Path) -> None:
     folder = made(tmp_path, {"load.py": "import torch\n\nstate = torch.load('last.pt')\n"})
     config = replace(Config.load(folder), target_torch=TorchRange(oldest=oldest))
-    path = folder / "load.py"
-    assert ("checkpoint-load-unspecified" not in idle_rules(config)) is found
-    assert any(one.rule == "checkpoint-load-unspecified" for one in lint_file(path, Kind.PYTHON, config, {}, {}).findings) is found
+    found_there = engine.run([folder / "load.py"], config, base=folder).findings
+    assert any(one.rule == "checkpoint-load-unspecified" for one in found_there) is found

@@ -43,10 +43,6 @@ def _runs_on_ranks(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and context.steps.distributed(path)
 
 
-def _loads_by_default(context: Context, path: str) -> bool:
-    return _is_no_test(context, path)
-
-
 def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
@@ -67,7 +63,6 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "file-trains": _trains_itself,
-    "load-default-stands": _loads_by_default,
     "loader-feeds-training": _feeds,
     "loader-is-reiterated": _feeds,
     "loop-neglects-a-sampler": _knows_sampler,

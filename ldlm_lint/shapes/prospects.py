@@ -42,7 +42,6 @@ _FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-w
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
-    "checkpoint-load-unspecified": _each("load-default-stands"),
     "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
     "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),

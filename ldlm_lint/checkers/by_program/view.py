@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
+    from ldlm_lint.concepts.load_origins import LoadOrigins
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.read_settings import ReadSettings
@@ -134,6 +135,13 @@ class View:
         from ldlm_lint.concepts.checkpoints import Checkpoints
 
         return Checkpoints(self.program, self.ask)
+
+    @cached_property
+    def load_origins(self) -> LoadOrigins:
+        """Where the files come from that are loaded."""
+        from ldlm_lint.concepts.load_origins import LoadOrigins
+
+        return LoadOrigins(self.ask, self.checkpoints.patterns)
 
     def is_pruned(self, series: Series) -> bool:
         """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""

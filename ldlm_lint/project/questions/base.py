@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
-    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -310,13 +309,6 @@ class Context:
         from ldlm_lint.project.wrapped import Wraps
 
         return Wraps(self.project, self.calls)
-
-    @cached_property
-    def load_origins(self) -> LoadOrigins:
-        """Where the files come from that the project loads."""
-        from ldlm_lint.project.load_origins import LoadOrigins
-
-        return LoadOrigins(self.calls, self.trees)
 
     @cached_property
     def steps(self) -> Steps:

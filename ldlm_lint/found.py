@@ -95,13 +95,16 @@ def _at_home(finding: Finding, context: Context) -> Finding:
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings at places that no known one of the same rule is about, or relates to."""
+    """The findings at places that no known one of the same rule is about, or relates to; one for each place."""
     places: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for finding in known:
         for span in (finding.span, *(one.span for one in finding.related)):
             places[finding.rule, span.path].append(span)
+    given: set[tuple[str, Span]] = set()
     for finding in findings:
-        if not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+        place = (finding.rule, finding.span)
+        if place not in given and not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+            given.add(place)
             yield finding
 
 

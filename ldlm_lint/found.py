@@ -48,7 +48,7 @@ def found_by_program(
         selected = frozenset().union(*map(selected_rules, configs.values()))
         wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
+        context.view.options_of = lambda path: projects.facts(script_of(path) or path)
         for finding in _new(_asked(context, wanted, own, projects), known):
             # A file that does not parse cannot be shown to parse after an edit either.
             yield finding._replace(fix=None) if finding.span.path in broken else finding

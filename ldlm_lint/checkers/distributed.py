@@ -9,7 +9,6 @@ from astroid import nodes
 
 from ldlm_lint.checkers.accelerate_sync import is_backward_of_accelerator, reduces_each_pass
 from ldlm_lint.checkers.base import LdlmChecker
-from ldlm_lint.checkers.collective_timeouts import check_assignment, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers
 from ldlm_lint.checkers.environment import findings_of, options_of
 from ldlm_lint.checkers.environment_order import allocator_settings_after_use, earlier, settings_after
@@ -45,7 +44,7 @@ _ROOMS = (
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
     *(environment_tuning, environment_values, launch),
 )
-_OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
+_OF_CALLS = (ddp.BROADCAST_BUFFERS, *environment_order.RULES)
 _OF_ENVIRONMENT = tuple(
     rule for room in _ROOMS if room not in (accumulation, ddp, environment_order) for rule in room.RULES
 )
@@ -58,7 +57,6 @@ class DistributedChecker(LdlmChecker):
 
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
     finds: ClassVar = {
-        "visit_assign": collectives.RULES,
         "visit_call": (*accumulation.RULES, *_OF_CALLS),
     }
 
@@ -78,10 +76,6 @@ class DistributedChecker(LdlmChecker):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
 
-    def visit_assign(self, node: nodes.Assign) -> None:
-        """Look at timeouts that are set on what is handed to a process group."""
-        check_assignment(self, node)
-
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""
         if self._accumulates and (last_name(node.func) in self._passing_back or takes_guard(node)):
@@ -90,7 +84,6 @@ class DistributedChecker(LdlmChecker):
         if len(names) != 1:
             return
         name = next(iter(names))
-        check_timeout(self, node, name)
         if name == "torch.distributed.init_process_group":
             self._check_order(node)
         if name == WRAPPER:

@@ -15,7 +15,7 @@ from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
-from ldlm_lint.shell.embedded_paths import as_of_script, script_of, start_of
+from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,28 +30,41 @@ def found_by_program(
     files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
-    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
-    broken = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
-    paths = [name for path, kind in files if kind is Kind.PYTHON and (name := path.as_posix()) not in given_up]
-    paths += projects.programs_inside(path.as_posix() for path, kind in files if kind is Kind.SHELL)
-    if not paths:
+    by_project = _by_project(files, known, projects)
+    if not by_project:
         return
     from ldlm_lint.checkers.by_program import queries
 
     asked = queries()
-    by_project: dict[int, tuple[Context, list[str]]] = {}
-    for path in paths:
-        context = projects.of(path)
-        by_project.setdefault(id(context), (context, []))[1].append(path)
-    for context, own in by_project.values():
+    unparsed = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
+    for context, own in by_project:
         configs = {id(config): config for config in (configured.of(script_of(path) or path) for path in own)}
         selected = frozenset().union(*map(selected_rules, configs.values()))
         wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
         context.view.options_of = lambda path: projects.facts(script_of(path) or path)
         for finding in _new(_asked(context, wanted, own, projects), known):
-            # A file that does not parse cannot be shown to parse after an edit either.
-            yield finding._replace(fix=None) if finding.span.path in broken else finding
+            # What does not parse cannot be shown to parse after an edit.
+            yield finding._replace(fix=None) if finding.span.path in unparsed else finding
+
+
+def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], projects: Projects) -> list[tuple[Context, list[str]]]:
+    """The linted Python files, and the Python programs inside of linted scripts, by the project that they are of."""
+    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    found: dict[int, tuple[Context, list[str]]] = {}
+    scripts: set[str] = set()
+    for path, kind in files:
+        name = path.as_posix()
+        if kind is Kind.SHELL and projects.may_hold_programs(name):
+            scripts.add(name)
+        elif kind is Kind.PYTHON and name not in given_up:
+            context = projects.of(name)
+            found.setdefault(id(context), (context, []))[1].append(name)
+    for context in dict.fromkeys(map(projects.of, sorted(scripts))):
+        inner = [one for one in context.project.files if script_of(one) in scripts]
+        if inner:
+            found.setdefault(id(context), (context, []))[1].extend(inner)
+    return list(found.values())
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
@@ -79,19 +92,18 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield _at_home(found, context)
+                yield from _of_file(found, context)
 
 
-def _at_home(finding: Finding, context: Context) -> Finding:
-    """A finding about a program inside a script as one of the script, whose quotes end no text of a fix."""
-    path = finding.span.path
-    script = script_of(path)
+def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
+    """A finding about a program inside of a script as one about the script; any other as it is."""
+    script = script_of(finding.span.path)
     if script is None:
-        return finding
-    quote = context.project.data(script)[start_of(path) - 1 :][:1].decode(errors="replace")
-    if finding.fix is not None and quote in ("'", '"') and any(quote in edit.text for edit in finding.fix.edits):
-        finding = finding._replace(fix=None)
-    return as_of_script(finding)
+        yield finding
+        return
+    from ldlm_lint.shell.embedded import of_program
+
+    yield from of_program(finding, context.project.data(script), context.project.data(finding.span.path))
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:

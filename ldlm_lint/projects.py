@@ -190,13 +190,24 @@ class Projects:
         """The Python programs inside of scripts: files of the project that are not on disk."""
         found: dict[str, bytes] = {}
         for path in scripts:
-            with contextlib.suppress(OSError, UnreadableError):
-                data = self._overlay[path] if path in self._overlay else read_bytes(Path(path))
-                if b"python" in data and (b"<<" in data or b"-c" in data):
-                    from ldlm_lint.shell.embedded import programs_in
+            data = self._script_with_programs(path)
+            if data:
+                from ldlm_lint.shell.embedded import programs_in
 
-                    found |= programs_in(path, data)
+                found |= programs_in(path, data)
         return found
+
+    def may_hold_programs(self, script: str) -> bool:
+        """Whether a script may have Python programs inside it."""
+        return bool(self._script_with_programs(script))
+
+    def _script_with_programs(self, path: str) -> bytes:
+        """The text of a script that may have Python programs inside it; empty for every other one."""
+        with contextlib.suppress(OSError, UnreadableError):
+            data = self._overlay[path] if path in self._overlay else read_bytes(Path(path))
+            if b"<<" in data or (b"python" in data and b"-c" in data):
+                return data
+        return b""
 
     def _told_torch(self, path: str) -> TorchVersion | None:
         """The torch that the configuration of a file names."""

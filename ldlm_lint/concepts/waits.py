@@ -36,6 +36,7 @@ from ldlm_lint.vocabulary.tensors import (
     SIZE_KEYWORDS,
     SIZES_OF_FUNCTIONS,
     SIZES_OF_METHODS,
+    TENSOR_ATTRIBUTES,
     WAITING_FUNCTIONS,
     WAITING_METHODS,
     WRITERS_METHODS,
@@ -253,7 +254,7 @@ class Waits:
 
     def _is_read_from_device(self, module: Module, number: int) -> bool:
         """Whether a value is on the device, or one of the entries is that a loop takes in turn."""
-        if self.is_only_on_device(self._get(module, number)):
+        if self._may_only_be_on_device(module, number):
             return True
         return any(map(self.is_only_on_device, self._entries.of(module, number)))
 
@@ -278,9 +279,17 @@ class Waits:
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
-            return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
+            if operands and row[1][0] in ("Eq", "NotEq") and any(_is_state(module, one) for one in operands):
+                return ""
+            return "" if operands and not any(self._may_be_pure(module, one) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+
+    def _may_be_pure(self, module: Module, number: int) -> bool:
+        """Whether an operand is a tensor, or one of the ways that meet in it makes one on the device, where others make a number."""
+        row = module.nodes[number]
+        ways = [self._get(module, one) for one in row[1]] if row[0] == "phi" else []
+        return self._is_pure(self._get(module, number)) or any(DEVICE in one and self._is_pure(one) for one in ways)
 
     def _may_return_plain(self, call: int) -> bool:
         """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""
@@ -400,6 +409,23 @@ class Waits:
     def is_only_on_device(value: Value) -> bool:
         """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
+
+    def _may_only_be_on_device(self, module: Module, number: int) -> bool:
+        """The same for one of the ways that meet in an expression; what a sum begins with is a number."""
+        value = frozenset(one for one in self._get(module, number) if not self._is_number(one))
+        row = module.nodes[number]
+        return self.is_only_on_device(value) or (row[0] == "phi" and any(self.is_only_on_device(self._get(module, one)) for one in row[1]))
+
+    def _is_number(self, atom: int) -> bool:
+        """Whether an atom is a constant number."""
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        return fields[0] == "k" and fields[1].__class__ in (int, float)
+
+
+def _is_state(module: Module, number: int) -> bool:
+    """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has put there."""
+    row = module.plain(number)
+    return row[0] == "attr" and row[2] not in TENSOR_ATTRIBUTES
 
 
 def _is_math(module: Module, number: int) -> bool:

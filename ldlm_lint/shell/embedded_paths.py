@@ -22,7 +22,7 @@ def script_of(path: str) -> str | None:
 
 
 def start_of(path: str) -> int:
-    """The offset at which a program begins in its script, in bytes; 0 for a file."""
+    """The offset at which a program inside a script begins."""
     match = _INNER.fullmatch(path)
     return int(match[2]) if match else 0
 

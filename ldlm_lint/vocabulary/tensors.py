@@ -78,6 +78,13 @@ PLAIN_METHODS = frozenset(
     "copy_ zero_ fill_ data_ptr view_as repeat_interleave index_select".split()
 )
 """Methods that tensors have and hardly anything else."""
+DEVICES = frozenset("cuda xpu npu mps hpu".split())
+"""How a text that names an accelerator begins."""
+NOT_OF_ARRAYS = frozenset(
+    "log exp sqrt abs pow norm softmax log_softmax sigmoid tanh relu float long double half bfloat16 int bool detach unsqueeze expand "
+    "permute masked_fill gather topk neg square rsqrt amax amin lt gt le ge eq ne".split()
+)
+"""Methods of a tensor that neither an array of NumPy nor anything of Python has."""
 LIBRARIES = frozenset(
     "torch einops xformers flash_attn torch_scatter kornia torchvision functorch torch_geometric apex torch_npu opt_einsum pytorch3d "
     "timm mmcv mmdet mmdet3d mmseg mmengine diffusers peft".split()

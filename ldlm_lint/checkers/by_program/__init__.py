@@ -17,6 +17,7 @@ from ldlm_lint.model import Finding
 
 _ROOMS = (
     "automatic_names",
+    "cache_emptied_in_training_loop",
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
@@ -31,6 +32,8 @@ _ROOMS = (
     "ddp_gradient_copy",
     "deprecated_amp_api",
     "device_synchronized_in_training_loop",
+    "environment_set_too_late",
+    "environment_variables",
     "evaluation_with_gradients",
     "excessive_collective_timeout",
     "find_unused_with_reentrant_checkpoint",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import node_of_call, span_of
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Severity
@@ -90,7 +90,7 @@ def _is_launched(view: View, path: str) -> bool:
 
 
 def _fix(view: View, call: int) -> Fix | None:
-    node = node_of_call(view, call)
+    node = call_as_written(view, call)
     if node is None:
         return None
     edit = Edit(span_of(view, view.program.module_of(call), node.func), "torch.nn.parallel.DistributedDataParallel")

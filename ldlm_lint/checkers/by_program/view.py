@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 _KEPT = 8
 """Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
+
+Block = ast.Try | ast.With
+"""Statements that may catch what is raised inside of them."""
 
 
 class _File:
@@ -54,9 +58,19 @@ class _File:
     def expressions(self) -> dict[int, list[ast.expr]]:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
+        self.blocks: list[Block] = []
+        self.bound: dict[int, ast.expr] = {}
+        self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, Block):
+                self.blocks.append(node)
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                self.loops.append(node)
         return found
 
 
@@ -207,6 +221,20 @@ class View:
         return any(word.search(project.data(path)) for path in project.others for word in words)
 
     @cached_property
+    def texts(self) -> Texts:
+        """The texts that expressions are, to the last character."""
+        from ldlm_lint.concepts.texts import Texts
+
+        return Texts(self.ask, self._is_plainly_formatted)
+
+    def _is_plainly_formatted(self, module: Module, number: int) -> bool:
+        """Whether the fields of an f-string have no formats of their own."""
+        written = self.expressions(module).get(module.table.places[number], ())
+        strings = [one for one in written if isinstance(one, ast.JoinedStr)]
+        fields = [part for one in strings for part in one.values if isinstance(part, ast.FormattedValue)]
+        return bool(strings) and all(one.format_spec is None and one.conversion == -1 for one in fields)
+
+    @cached_property
     def configured_numbers(self) -> ConfiguredNumbers:
         """The numbers of the project's configurations."""
         from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
@@ -259,6 +287,23 @@ class View:
     def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
         """The expressions of a module as they are written, by the places where they begin, the longest first."""
         return self._file(module).expressions
+
+    def blocks_around(self, module: Module, place: int) -> list[Block]:
+        """The ``try`` and ``with`` statements that a place stands inside of."""
+        file = self._file(module)
+        return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+
+    def bound_expression(self, module: Module, place: int) -> ast.expr | None:
+        """What a name, attribute or item is bound to by the assignment at a place."""
+        file = self._file(module)
+        return file.bound.get(place) if file.expressions else None
+
+    def loop_around(self, module: Module, place: int) -> int:
+        """The innermost statement of a loop that a place stands in, by its number; -1 for none."""
+        file = self._file(module)
+        around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+        begin = max(around, default=0)
+        return next((number for number, loop in enumerate(module.table.loops) if begin and loop.place == begin), -1)
 
     def _file(self, module: Module) -> _File:
         path = self.path(module)
@@ -320,6 +365,10 @@ class View:
     def call_at(self, module: Module, place: int) -> int | None:
         """The call (row) that begins at a place, the outermost one."""
         return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def call_of(self, module: Module, place: int, end: int) -> int | None:
+        """The call (row) from a place to an end."""
+        return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
 
     def loops_at(self, module: Module, function: int, place: int) -> list[int]:
         """The loops of a function around a place, innermost first: known by the calls and events that stand there."""

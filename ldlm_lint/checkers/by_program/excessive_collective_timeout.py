@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.calls import line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import node_of_call, span_of, written_default
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of, written_default
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.fallbacks import Fallback, fallback_of
 from ldlm_lint.concepts.handed import callers_of, handed_in
@@ -131,7 +131,7 @@ def _span(view: View, found: Fallback) -> Span:
     """Where a number stands that something falls back to."""
     module = view.program.module_of(found.key)
     if found.look_up:
-        call = node_of_call(view, found.look_up)
+        call = call_as_written(view, found.look_up)
         given = [*call.args, *(one.value for one in call.keywords if one.arg == "default")] if call is not None else []
         written = given[-1] if given else None
     else:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
     may_copy_to_host,
-    may_give_arguments,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
@@ -34,7 +33,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "unbounded-checkpoints": may_number_saves,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
-    "gradient-accumulation-fixed": may_give_arguments,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,

@@ -25,7 +25,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("graph-is-not-static", "gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
+        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
         "wrapped-model-trains",
     ),
     "optimizer": ("optimizer-trains-on-cuda",),

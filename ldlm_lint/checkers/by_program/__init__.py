@@ -40,6 +40,7 @@ _ROOMS = (
     "host_sync_in_training_loop",
     "lightning_checkpoints",
     "optimizer_not_fused",
+    "python_launches",
     "trainer_settings",
     "unbounded_checkpoints",
     "unsynchronized_copy_to_host",

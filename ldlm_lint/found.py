@@ -14,7 +14,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
 
@@ -30,33 +30,41 @@ def found_by_program(
     files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
-    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
-    names = [(path.as_posix(), kind) for path, kind in files if kind in (Kind.PYTHON, Kind.SHELL)]
-    paths = [name for name, kind in names if name not in given_up and (kind is Kind.PYTHON or projects.may_hold_programs(name))]
-    if not paths:
+    by_project = _by_project(files, known, projects)
+    if not by_project:
         return
     from ldlm_lint.checkers.by_program import queries
 
     asked = queries()
-    by_project: dict[int, tuple[Context, list[str]]] = {}
-    for path in paths:
-        context = projects.of(path)
-        by_project.setdefault(id(context), (context, []))[1].append(path)
-    for context, linted in by_project.values():
-        own = [*(path for path in linted if path in context.project.files), *_inside(linted, context)]
-        if not own:
-            continue
-        wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
+    unparsed = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
+    for context, own in by_project:
+        configs = {id(config): config for config in (configured.of(script_of(path) or path) for path in own)}
+        selected = frozenset().union(*map(selected_rules, configs.values()))
+        wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(path).facts
-        yield from _new(_asked(context, wanted, own, projects), known)
+        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
+        for finding in _new(_asked(context, wanted, own, projects), known):
+            # What does not parse cannot be shown to parse after an edit.
+            yield finding._replace(fix=None) if finding.span.path in unparsed else finding
 
 
-def _inside(linted: Iterable[str], context: Context) -> Iterator[str]:
-    """The Python programs inside of linted scripts."""
-    scripts = {path for path in linted if path in context.project.others}
-    if scripts:
-        yield from (path for path in context.project.files if script_of(path) in scripts)
+def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], projects: Projects) -> list[tuple[Context, list[str]]]:
+    """The linted Python files, and the Python programs inside of linted scripts, by the project that they are of."""
+    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    found: dict[int, tuple[Context, list[str]]] = {}
+    scripts: set[str] = set()
+    for path, kind in files:
+        name = path.as_posix()
+        if kind is Kind.SHELL and projects.may_hold_programs(name):
+            scripts.add(name)
+        elif kind is Kind.PYTHON and name not in given_up:
+            context = projects.of(name)
+            found.setdefault(id(context), (context, []))[1].append(name)
+    for context in dict.fromkeys(map(projects.of, sorted(scripts))):
+        inner = [one for one in context.project.files if script_of(one) in scripts]
+        if inner:
+            found.setdefault(id(context), (context, []))[1].extend(inner)
+    return list(found.values())
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
@@ -84,11 +92,11 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield from _placed(found, context)
+                yield from _of_file(found, context)
 
 
-def _placed(finding: Finding, context: Context) -> Iterator[Finding]:
-    """A finding about a program inside a script at its place in the script, every other one as it is."""
+def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
+    """A finding about a program inside of a script as one about the script; any other as it is."""
     script = script_of(finding.span.path)
     if script is None:
         yield finding

@@ -169,7 +169,7 @@ class Projects:
                 if path not in self._overlay:
                     self._session.note("file", path)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        inner = self._programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
+        inner = self.programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
         files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
         texts = {**self._overlay, **inner}
         return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self._facts)
@@ -177,7 +177,7 @@ class Projects:
     def _facts(self, path: str) -> Mapping[str, object]:
         return self._configured.of(path).facts
 
-    def _programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
+    def programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
         """The Python programs inside of scripts: files of the project that are not on disk."""
         found: dict[str, bytes] = {}
         for path in scripts:

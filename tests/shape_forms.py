@@ -131,10 +131,6 @@ FOUND = {
         "unbounded-checkpoints",
         "def keep(model, epoch):\n    path = 'a{}.pt'.format(epoch)\n    save_weights(model, path)\n",
     ),
-    "numbered: a Trainer's arguments under another name": (
-        "unbounded-checkpoints",
-        "from transformers import TrainingArguments as TA\nTA('out', save_strategy='steps')\n",
-    ),
     "kept state: the best of a loop": (
         "checkpoint-saves-live-state",
         "def fit(model, data):\n    for x in data:\n        model(x).backward()\n        if x:\n            best = model.state_dict()\n"
@@ -246,18 +242,6 @@ FOUND = {
         "checkpoint-removed-before-replacement",
         "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
     ),
-    "optimizer: handed on by a module of the project": (
-        "optimizer-not-fused",
-        "from .common import AdamW\ndef make(model):\n    return AdamW(model.parameters())\n",
-    ),
-    "optimizer: under another name": (
-        "optimizer-not-fused",
-        "import torch\nfrom torch.optim import SGD as sgd\ndef make(model):\n    return sgd(model.parameters(), 0.1)\n",
-    ),
-    "optimizer: one of a table": (
-        "optimizer-not-fused",
-        "import torch\nMAKES = torch.optim.Adam\ndef make(model):\n    return MAKES(model.parameters())\n",
-    ),
     "fused: a class without it, of a module": (
         "fused-conflict",
         "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
@@ -352,10 +336,6 @@ SPARED = {
     "copy: to the device": (
         "unsynchronized-copy-to-host",
         "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
-    ),
-    "optimizer: one of our own": (
-        "optimizer-not-fused",
-        "from torch.optim import Optimizer\nclass AdamW(Optimizer):\n    def step(self):\n        pass\nNAMES = {'adamw': AdamW}\n",
     ),
     "fused: for attention": (
         "fused-conflict",

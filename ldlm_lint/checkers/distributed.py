@@ -10,7 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.accelerate_sync import is_backward_of_accelerator, reduces_each_pass
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.collective_timeouts import check_assignment, check_timeout
-from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
+from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers
 from ldlm_lint.checkers.environment import findings_of, options_of
 from ldlm_lint.checkers.environment_order import allocator_settings_after_use, earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
@@ -116,7 +116,6 @@ class DistributedChecker(LdlmChecker):
         if name in _UNUSED_PARAMETERS:
             self._check_unused_parameters(node, _UNUSED_PARAMETERS[name])
         if name == WRAPPER:
-            check_gradient_copy(self, node)
             check_broadcast_buffers(self, node)
 
     def _check_order(self, node: nodes.Call) -> None:

@@ -34,7 +34,10 @@ from ldlm_lint.vocabulary.parsers import RECORD_READERS
 _LISTS = frozenset(
     f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
 )
-_WRAPPERS = ("torch.nn.parallel", "torch.nn.DataParallel", "torch.distributed.fsdp", "torch.compile", "torch.jit")
+_WRAPPERS = (
+    *("torch.nn.parallel", "torch.nn.DataParallel", "torch.distributed.fsdp", "torch.compile", "torch.jit"),
+    *("torch.nn.SyncBatchNorm.convert", "torch.nn.modules.batchnorm.SyncBatchNorm.convert"),
+)
 _WITHOUT_TENSOR = frozenset({"no_grad", "inference_mode", "enable_grad", "autocast"})
 _LOADERS = ("DataLoader", "WebLoader")
 
@@ -149,7 +152,7 @@ class Outside(Calls):
         if last == "asdict":
             return frozenset([self.atoms.atom("d", given.call)])
         if top == "copy":
-            return given.args[0] if given.args else NOTHING
+            return given.args[0] if given.args else given.keywords.get("module", NOTHING)
         if top == "itertools":
             return self._passed_on(given) or OF_PYTHON
         if top == "collections":
@@ -173,8 +176,8 @@ class Outside(Calls):
             return ON_DEVICE
         if name in _LISTS:
             return frozenset([self.atoms.atom("d", given.call)])
-        if name.startswith(_WRAPPERS):
-            return given.args[0] if given.args else NOTHING
+        if name.startswith(_WRAPPERS) or name == "torch.autograd.Variable":
+            return given.args[0] if given.args else given.keywords.get("module", NOTHING)
         if rest in tensors.FACTORIES:
             return self._tensor(rest, given)
         return self._of_torchs_packages(name, rest, last, given)

@@ -211,7 +211,7 @@ class Queries:
         row = module.nodes[key & MASK]
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
-        flags = [call for call in self.program.calls.get("add_argument", ()) if destination(self.flag(call).name) == row[2]]
+        flags = [call for call in self.program.calls.get("add_argument", ()) if _ends_with(module, row, destination(self.flag(call).name))]
         return [call for call in flags if self.program.module_of(call) is module] or flags
 
     def is_complete(self, key: int) -> bool:
@@ -256,8 +256,9 @@ class Queries:
             return [module.base | one for one in row[2]]
         if kind == "param":
             return self._given_for(module, row)
-        if kind == "free":
-            return self.bound_to(module, row)
+        bound = self.bound_to(module, row) if kind == "free" else ()
+        if bound:
+            return bound
         return () if self.program.ask(key) else None
 
     @staticmethod
@@ -294,3 +295,15 @@ class Queries:
 def destination(flag: str) -> str:
     """The attribute that an option is stored as by default."""
     return flag.lstrip("-").replace("-", "_")
+
+
+def _ends_with(module: Module, row: Node, dotted: str) -> bool:
+    """Whether an attribute is read by a dotted name: ``args.data.workers`` by ``data.workers``."""
+    last, *rest = reversed(dotted.split("."))
+    if row[2] != last:
+        return False
+    for part in rest:
+        row = module.nodes[row[1]]
+        if row[0] != "attr" or row[2] != part:
+            return False
+    return True

@@ -24,7 +24,7 @@ from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
 from ldlm_lint.shapes.host_time import may_wait
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
-from ldlm_lint.shapes.optimizers import may_fuse, may_leave_fusing
+from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 
@@ -46,7 +46,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "fused-conflict": may_fuse,
     "fused-fallback-ineffective": may_fuse,
     "fused-lost-on-resume": may_fuse,
-    "optimizer-not-fused": may_leave_fusing,
     "loss-graph-accumulation": may_keep_graph,
     "mse-on-unit-vectors": may_compare_units,
     "parameters-frozen-after-wrap": may_freeze_wrapped,

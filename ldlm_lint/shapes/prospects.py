@@ -68,7 +68,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "missing-activation-checkpointing": _each("model-trains no-activation-checkpointing", "file-trains no-activation-checkpointing"),
     "mse-on-unit-vectors": _TRAINS,
     "non-atomic-checkpoint": _each("stands-in-training-loop"),
-    "optimizer-not-fused": (*_each("optimizer-trains-on-cuda"), *_OF_TRAINER),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "requires-grad-toggled-per-step": _each("runs-in-every-step"),
     "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),

@@ -16,6 +16,7 @@ from ldlm_lint.model import Finding
 
 _ROOMS = (
     "automatic_names",
+    "cache_emptied_in_training_loop",
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",

@@ -17,7 +17,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that are trained on on CUDA and leave their batches in pageable memory."""
     for one in view.loaders.all:
-        if one.has_workers and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one):
+        if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one):
             yield from _finding(view, one)
 
 

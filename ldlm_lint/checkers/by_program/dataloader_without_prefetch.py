@@ -25,7 +25,9 @@ def find(view: View) -> Iterator[Finding]:
 def _has_few_workers(view: View, one: LoaderCall) -> bool:
     limit = int(str(view.facts(one.module).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)))
     most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
-    return bool(one.ways) and all(way.number is not None and 0 < way.number <= most and not way.default for way in one.ways)
+    if not view.loaders.may_have_workers(one) or any(way.number is not None and way.number > most for way in one.ways):
+        return False
+    return not any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import is_as_written
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.program.queries import State
 from ldlm_lint.python.names import published
@@ -23,9 +22,9 @@ ENGINES = frozenset(
 
 
 def wraps(view: View, names: frozenset[str]) -> Iterator[int]:
-    """The calls that no look at one file decides: of a class that a name holds, or with options handed on by ``**``."""
+    """The calls of some wrappers, by whatever name a class comes."""
     for call, name in view.ask.calls_of(names):
-        if published(name) and not is_as_written(view, call):
+        if published(name):
             yield call
 
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 _KEPT = 8
 """Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
 
+Block = ast.Try | ast.With
+"""Statements that may catch what is raised inside of them."""
+
 
 class _File:
     """The text of a file, and its tree where somebody asks for it."""
@@ -56,9 +59,19 @@ class _File:
     def expressions(self) -> dict[int, list[ast.expr]]:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
+        self.blocks: list[Block] = []
+        self.bound: dict[int, ast.expr] = {}
+        self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, Block):
+                self.blocks.append(node)
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                self.loops.append(node)
         return found
 
 
@@ -287,6 +300,23 @@ class View:
         """The expressions of a module as they are written, by the places where they begin, the longest first."""
         return self._file(module).expressions
 
+    def blocks_around(self, module: Module, place: int) -> list[Block]:
+        """The ``try`` and ``with`` statements that a place stands inside of."""
+        file = self._file(module)
+        return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+
+    def bound_expression(self, module: Module, place: int) -> ast.expr | None:
+        """What a name, attribute or item is bound to by the assignment at a place."""
+        file = self._file(module)
+        return file.bound.get(place) if file.expressions else None
+
+    def loop_around(self, module: Module, place: int) -> int:
+        """The innermost statement of a loop that a place stands in, by its number; -1 for none."""
+        file = self._file(module)
+        around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+        begin = max(around, default=0)
+        return next((number for number, loop in enumerate(module.table.loops) if begin and loop.place == begin), -1)
+
     def _file(self, module: Module) -> _File:
         path = self.path(module)
         known = self._files.pop(path, None)
@@ -347,6 +377,10 @@ class View:
     def call_at(self, module: Module, place: int) -> int | None:
         """The call (row) that begins at a place, the outermost one."""
         return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def call_of(self, module: Module, place: int, end: int) -> int | None:
+        """The call (row) from a place to an end."""
+        return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
 
     def loops_at(self, module: Module, function: int, place: int) -> list[int]:
         """The loops of a function around a place, innermost first: known by the calls and events that stand there."""

@@ -45,7 +45,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "checkpoint_saving": (
         *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
     ),
-    "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
         *("call-feeds-training", "call-makes-loader", "default-decides-workers"),
@@ -57,7 +56,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         "program-checkpoints-reentrantly",
-        *("nothing-shards", "only-data-parallel", "transformers-is-old"),
+        *("nothing-shards", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (

@@ -42,6 +42,7 @@ _ROOMS = (
     "lightning_checkpoints",
     "optimizer_not_fused",
     "python_launches",
+    "scheduler_before_optimizer",
     "trainer_settings",
     "unbounded_checkpoints",
     "unsynchronized_copy_to_host",

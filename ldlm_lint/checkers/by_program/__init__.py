@@ -42,6 +42,7 @@ _ROOMS = (
     "lightning_checkpoints",
     "optimizer_not_fused",
     "python_launches",
+    "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",
     "trainer_settings",
     "unbounded_checkpoints",

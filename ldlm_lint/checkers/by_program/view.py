@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.shell.launch_code import Code
 
 
 _KEPT = 8
@@ -238,6 +239,17 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
+        """The files whose Python starts trainings, with each command as a script; the program is linked only where one may."""
+        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES
+
+        if not self.context.project.showing(LAUNCHES):
+            return ()
+        from ldlm_lint.checkers.by_program.launch_codes import codes_of
+
+        return tuple(codes_of(self))
 
     def _is_plainly_formatted(self, module: Module, number: int) -> bool:
         """Whether the fields of an f-string have no formats of their own."""

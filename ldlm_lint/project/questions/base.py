@@ -162,10 +162,10 @@ class Context:
 
     @cached_property
     def launches(self) -> Launches:
-        """The programs that the project's scripts and containers start."""
+        """The programs that the project's scripts, containers and Python files start."""
         from ldlm_lint.project.launches import Launches
 
-        return Launches(self.project)
+        return Launches(self.project, lambda: self.view.launches_of_python)
 
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
         """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
+from ldlm_lint.checkers import symbols_of_files
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
@@ -19,6 +20,7 @@ from ldlm_lint.shapes.drafts import possible_by_text
 from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, OtherEncodingError, Source, UnreadableError
+from ldlm_lint.tables.training_arguments import holds_arguments
 
 if TYPE_CHECKING:
     from ldlm_lint.project.tables import Tabled
@@ -91,6 +93,8 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
         at_risk -= silent_in(source.path, source.data)
         at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
         at_risk = possible_by_text(at_risk, source.utf8)
+        # What settings of a Trainer cost is told wherever they are written.
+        at_risk = at_risk if holds_arguments(source.data) else at_risk & symbols_of_files()
     if _is_whole(source, at_risk):
         at_risk = at_risk if source.kind is not Kind.PYTHON else _at_stake(at_risk, source, holds, ruled_out)
         if not at_risk:

@@ -82,10 +82,6 @@ class Tracer:
         # A loader whose class another module hands on is the result of a call like any other.
         return self._sites_of(path, (Slot("new", "", position), Slot("out", "", position)))
 
-    def sites_of_result(self, path: str, position: str) -> list[Site]:
-        """Every loop over what another call at ``line:column`` returns, or over an element of it."""
-        return self._sites_of(path, (Slot("out", "", position), Slot("out", "", position, ANY_ELEMENT)))
-
     def _sites_of(self, path: str, slots: tuple[Slot, ...]) -> list[Site]:
         key = (path, slots[0])
         if key not in self._sites:

@@ -63,7 +63,6 @@ def _knows_sampler(context: Context, _path: str) -> bool:
 
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "belongs-to-training": _is_used_in_training,
-    "call-feeds-training": _feeds,
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
@@ -82,5 +81,4 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "stands-in-training-loop": _is_no_test,
     "stands-outside-tests": _is_no_test,
     "trains-on-cuda": lambda context, path: trains_on_cuda(context.project, path),
-    "wrapper-leaves-workers-at-zero": _feeds,
 }

@@ -8,7 +8,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.training import is_probe, is_tutorial, setting_feeds_workers
+from ldlm_lint.project.training import is_probe, is_tutorial
 from ldlm_lint.rules.data import PREFETCH, WITHOUT_PIN_MEMORY
 from ldlm_lint.wording import quoted
 
@@ -64,13 +64,6 @@ def _trains_on(context: Context, site: Site, maker: tuple[str, str]) -> bool:
     return context.tracer.trains(site) and (not site.line or context.view.loaders.may_go_through(site.path, site.line, maker))
 
 
-def _loader_may_feed_training(context: Context, finding: Finding, position: str) -> Verdict:
-    """Nobody knows who goes through the loader, or one of those who do is in a file that trains."""
-    sites = context.tracer.sites(finding.span.path, position)
-    trains = context.project.training_files
-    return Verdict(not sites or any(one.path in trains or context.tracer.trains(one) for one in sites))
-
-
 def _is_no_training(context: Context, path: str) -> bool:
     """A test, a tutorial or a file that measures loaders, by its name."""
     return context.project.is_test(path) or is_tutorial(context.project, path) or is_probe(path)
@@ -87,10 +80,6 @@ def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(not context.datasets.collates_on_device(finding.span.path, name))
 
 
-def _setting_feeds_loader_workers(context: Context, finding: Finding, name: str) -> Verdict:
-    return Verdict(setting_feeds_workers(context.project, finding.span.path, name))
-
-
 def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -> Verdict:
     if site is None:
         return Verdict(False)
@@ -105,8 +94,6 @@ QUESTIONS: dict[str, Question] = {
     "loader-is-reiterated": _loader_is_reiterated,
     "no-dataset-takes-epochs": _no_dataset_takes_epochs,
     "loader-feeds-training": _loader_feeds_training,
-    "loader-may-feed-training": _loader_may_feed_training,
     "dataset-works-per-item": _dataset_works_per_item,
     "collates-on-host": _collates_on_host,
-    "setting-feeds-loader-workers": _setting_feeds_loader_workers,
 }

@@ -10,6 +10,7 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -118,6 +119,16 @@ def written_argument(view: View, call: int, name: str, position: int | None = No
         return keyword.value if keyword is not None else None
     given = node.args[: position + 1]
     return given[position] if len(given) > position and not any(isinstance(one, ast.Starred) for one in given) else None
+
+
+def written_default(view: View, module: Module, place: int, name: str) -> ast.expr | None:
+    """The expression that a function, by its place, writes as the default of a parameter."""
+    for node in ast.walk(tree_of(view.source(module))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and place_of(node) == place:
+            plain = [*node.args.posonlyargs, *node.args.args]
+            given = [*zip(reversed(plain), reversed(node.args.defaults), strict=False), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+            return next((value for one, value in given if one.arg == name), None)
+    return None
 
 
 def span_of(view: View, module: Module, node: ast.expr | ast.keyword) -> Span:

@@ -218,6 +218,9 @@ class Checkpoints:
         if kind == "op":
             if any(isinstance(module.nodes[one][1], str) for one in row[2:4] if module.nodes[one][0] == "const"):
                 return False
+            if row[1] == "Div":
+                # A path is divided as well, by a name.
+                return self.counts(module.base | row[2])
             return row[1] in ("Add", "Sub", "Mult", "FloorDiv") and any(self.counts(module.base | one) for one in row[2:4])
         if kind == "choice":
             return any(self.counts(module.base | one) for one in row[2:4])
@@ -234,7 +237,7 @@ class Checkpoints:
             return any(self.counts(one) for _, one in given)
         if kind == "free":
             return any(map(self.counts, self.ask.bound_to(module, row)))
-        return (kind == "attr" and self._is_counted_attribute(module, row)) or (kind == "item" and _is_counted_item(module, row))
+        return (kind == "attr" and self._is_counted_attribute(module, row)) or (kind == "item" and self._is_counted_item(module, row))
 
     def _returns_count(self, call: int) -> bool:
         """Whether a method of the project gives what it counts: ``self.total_steps()``."""
@@ -267,6 +270,20 @@ class Checkpoints:
                     return True
             return bool(written) and any(map(self.counts, written))
         return name in _COUNTS and not self.program.ask(module.base | base)
+
+    def _is_counted_item(self, module: Module, row: Node) -> bool:
+        """What a program counts in a dictionary, in whichever of its functions."""
+        key = module.nodes[row[2]]
+        adding = self._added_items.get(key[1], set()) if key[0] == "const" and isinstance(key[1], str) else set()
+        return bool(adding) and not adding.isdisjoint(self.program.together.programs_of(module))
+
+    @cached_property
+    def _added_items(self) -> dict[object, set[int]]:
+        found: dict[object, set[int]] = {}
+        for module in self.program.live:
+            for key in _added_items(module):
+                found.setdefault(key, set()).add(module.index)
+        return found
 
     def _makes_room(self, path: int, series: Series) -> bool:
         """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
@@ -316,12 +333,16 @@ def _adds_to_itself(module: Module, phi: int) -> bool:
     return False
 
 
-def _is_counted_item(module: Module, row: Node) -> bool:
-    """``state["step"] += 1``, in whichever function of the file."""
-    key = module.nodes[row[2]]
-    updates = (module.nodes[one] for one in module.table.updates)
-    added = (module.nodes[value] for _, _, name, value in updates if key[0] == "const" and module.nodes[name] == key)
-    return any(one[:2] == ("op", "Add") and module.nodes[one[2]][0] == "item" and module.nodes[module.nodes[one[2]][2]] == key for one in added)
+def _added_items(module: Module) -> set[object]:
+    """The keys of which a module adds something to what stands there: ``state["step"] += 1``."""
+    found: set[object] = set()
+    for update in module.table.updates:
+        _, _, name, value = module.nodes[update]
+        added = module.nodes[value]
+        old = module.nodes[added[2]] if added[:2] == ("op", "Add") else ("none",)
+        if old[0] == "item" and module.nodes[name][0] == "const" and module.nodes[old[2]] == module.nodes[name]:
+            found.add(module.nodes[name][1])
+    return found
 
 
 def _behind_slash(module: Module, parts: list[int]) -> list[int]:

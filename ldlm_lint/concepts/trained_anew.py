@@ -80,9 +80,8 @@ def _made_by(module: Module, step: int) -> int:
         row = module.nodes[number]
         if row[0] in ("copy", "part", "item"):
             number = row[1]
-        elif row[0] == "phi":
-            number = row[1][-1]
         else:
+            # What a loop only changes, ``model = merged(model)``, is there before it.
             break
     return number if module.nodes[number][0] == "call" else 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
@@ -20,6 +21,9 @@ RULE = UNBOUNDED_CHECKPOINTS
 WORDS: tuple[bytes, ...] = (b"checkpoint_config", b"CheckpointHook")
 _KEEP = "max_keep_ckpts"
 _LENGTHS = ("max_", "total_")
+_OPERATIONS = {"Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "FloorDiv": operator.floordiv}
+_STEPS = 8
+_LARGEST = 1 << 40
 
 
 def find(view: View) -> Iterator[Finding]:
@@ -85,8 +89,13 @@ def _length(table: Table, word: str) -> int | None:
     return max(numbers) if numbers else None
 
 
-def _constant(table: Table, number: int) -> object:
+def _constant(table: Table, number: int, steps: int = 0) -> object:
+    """The constant that an expression is, also as ``80000 // factor``; None where that is not known."""
     row = table.nodes[number]
     while row[0] == "copy":
         row = table.nodes[row[1]]
+    if row[0] == "op" and row[1] in _OPERATIONS and steps < _STEPS:
+        left, right = (_constant(table, one, steps + 1) for one in row[2:4])
+        if isinstance(left, int) and isinstance(right, int) and max(abs(left), abs(right)) < _LARGEST and (right or row[1] != "FloorDiv"):
+            return _OPERATIONS[row[1]](left, right)
     return row[1] if row[0] == "const" else None

@@ -22,17 +22,61 @@ RULE = UNBOUNDED_CHECKPOINTS
 WORDS: tuple[bytes, ...] = (b"save", b"dump", b"write", b"ckpt", b"checkpoint", b"persist", b"epoch", b"step", b"cop", b"move", b"rename", b"replace")
 
 
+_MOST = 60
+"""Parts of one test that are looked at."""
+
+
 def find(view: View) -> Iterator[Finding]:
     """The series that a training loop writes and nothing prunes; what one block writes is one defect."""
     together: dict[tuple[int, int, int, int], list[Series]] = {}
     for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
         module = view.program.module_of(series.call)
         site = module.table.sites[series.call & MASK]
-        together.setdefault((module.index, site.scope, site.loop, site.guard), []).append(series)
+        key = (module.index, _outermost(module, site.scope), site.loop, _interval(view, module, series.call & MASK))
+        together.setdefault(key, []).append(series)
     for group in together.values():
         module = view.program.module_of(group[0].call)
         group.sort(key=lambda one: module.table.sites[one.call & MASK].place)
         yield _finding(view, group, module)
+
+
+def _outermost(module: Module, scope: int) -> int:
+    """The outermost function around a scope: one that is defined inside of a function saves on its behalf."""
+    found = scope
+    while scope > 0:
+        found = scope if module.scopes[scope].kind == "def" else found
+        scope = module.scopes[scope].parent
+    return found
+
+
+def _interval(view: View, module: Module, call: int) -> int:
+    """The outermost test of a counter around a save, inside of its loop: two saves with intervals of their own are two defects."""
+    site = module.table.sites[call]
+    begin = module.table.loops[site.loop].place if site.loop >= 0 else module.scopes[site.scope].place
+    guard, found = site.guard, 0
+    while guard >= 0:
+        one = module.table.guards[guard]
+        if one.place >= begin and one.kind in ("if", "rest") and one.test and _speaks_of_counter(view, module, one.test):
+            # The other branch of the same test has the same one.
+            found = one.test
+        guard = one.parent
+    return found
+
+
+def _speaks_of_counter(view: View, module: Module, test: int) -> bool:
+    todo, seen = [test], 0
+    while todo and seen < _MOST:
+        number, seen = todo.pop(), seen + 1
+        row = module.nodes[number]
+        if view.checkpoints.counts(module.base | number):
+            return True
+        if row[0] in ("bool", "cmp"):
+            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
+        elif row[0] in ("not", "copy"):
+            todo.append(row[1])
+        elif row[0] == "op":
+            todo += row[2:4]
+    return False
 
 
 def _is_unbounded(view: View, series: Series) -> bool:

@@ -14,8 +14,8 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
-from ldlm_lint.shell.embedded_paths import as_of_script
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,31 +30,41 @@ def found_by_program(
     files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
 ) -> Iterator[Finding]:
     """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
-    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
-    paths = [name for name in _python_in(files, projects) if name not in given_up]
-    if not paths:
+    by_project = _by_project(files, known, projects)
+    if not by_project:
         return
     from ldlm_lint.checkers.by_program import queries
 
     asked = queries()
-    by_project: dict[int, tuple[Context, list[str]]] = {}
-    for path in paths:
-        context = projects.of(path)
-        by_project.setdefault(id(context), (context, []))[1].append(path)
-    for context, own in by_project.values():
-        wanted = [query for query in asked if any(not selected_rules(configured.of(path)).isdisjoint(query.symbols) for path in own)]
+    unparsed = {finding.span.path for finding in known if finding.rule == UNPARSABLE_FILE.symbol}
+    for context, own in by_project:
+        configs = {id(config): config for config in (configured.of(script_of(path) or path) for path in own)}
+        selected = frozenset().union(*map(selected_rules, configs.values()))
+        wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(path).facts
-        yield from _new(map(as_of_script, _asked(context, wanted, own, projects)), known)
+        context.view.options_of = lambda path: projects.facts(script_of(path) or path)
+        for finding in _new(_asked(context, wanted, own, projects), known):
+            # What does not parse cannot be shown to parse after an edit.
+            yield finding._replace(fix=None) if finding.span.path in unparsed else finding
 
 
-def _python_in(files: Iterable[tuple[Path, Kind]], projects: Projects) -> Iterator[str]:
-    """The paths of the Python files, and those of the programs inside of scripts."""
+def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], projects: Projects) -> list[tuple[Context, list[str]]]:
+    """The linted Python files, and the Python programs inside of linted scripts, by the project that they are of."""
+    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    found: dict[int, tuple[Context, list[str]]] = {}
+    scripts: set[str] = set()
     for path, kind in files:
-        if kind is Kind.PYTHON:
-            yield path.as_posix()
-        elif kind is Kind.SHELL:
-            yield from projects.programs_inside([path.as_posix()])
+        name = path.as_posix()
+        if kind is Kind.SHELL and projects.may_hold_programs(name):
+            scripts.add(name)
+        elif kind is Kind.PYTHON and name not in given_up:
+            context = projects.of(name)
+            found.setdefault(id(context), (context, []))[1].append(name)
+    for context in dict.fromkeys(map(projects.of, sorted(scripts))):
+        inner = [one for one in context.project.files if script_of(one) in scripts]
+        if inner:
+            found.setdefault(id(context), (context, []))[1].extend(inner)
+    return list(found.values())
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
@@ -82,17 +92,31 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield found
+                yield from _of_file(found, context)
+
+
+def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
+    """A finding about a program inside of a script as one about the script; any other as it is."""
+    script = script_of(finding.span.path)
+    if script is None:
+        yield finding
+        return
+    from ldlm_lint.shell.embedded import of_program
+
+    yield from of_program(finding, context.project.data(script), context.project.data(finding.span.path))
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings at places that no known one of the same rule is about, or relates to."""
+    """The findings at places that no known one of the same rule is about, or relates to; one for each place."""
     places: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for finding in known:
         for span in (finding.span, *(one.span for one in finding.related)):
             places[finding.rule, span.path].append(span)
+    given: set[tuple[str, Span]] = set()
     for finding in findings:
-        if not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+        place = (finding.rule, finding.span)
+        if place not in given and not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+            given.add(place)
             yield finding
 
 

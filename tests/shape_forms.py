@@ -213,18 +213,6 @@ FOUND = {
         "checkpoint-removed-before-replacement",
         "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
     ),
-    "optimizer: handed on by a module of the project": (
-        "optimizer-not-fused",
-        "from .common import AdamW\ndef make(model):\n    return AdamW(model.parameters())\n",
-    ),
-    "optimizer: under another name": (
-        "optimizer-not-fused",
-        "import torch\nfrom torch.optim import SGD as sgd\ndef make(model):\n    return sgd(model.parameters(), 0.1)\n",
-    ),
-    "optimizer: one of a table": (
-        "optimizer-not-fused",
-        "import torch\nMAKES = torch.optim.Adam\ndef make(model):\n    return MAKES(model.parameters())\n",
-    ),
     "fused: a class without it, of a module": (
         "fused-conflict",
         "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
@@ -316,10 +304,6 @@ SPARED = {
     "copy: to the device": (
         "unsynchronized-copy-to-host",
         "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
-    ),
-    "optimizer: one of our own": (
-        "optimizer-not-fused",
-        "from torch.optim import Optimizer\nclass AdamW(Optimizer):\n    def step(self):\n        pass\nNAMES = {'adamw': AdamW}\n",
     ),
     "fused: for attention": (
         "fused-conflict",

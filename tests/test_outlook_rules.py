@@ -73,7 +73,6 @@ if __name__ == "__main__":
 HELPERS = {
     "checkpoint-saved-by-every-rank": "def help(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
-    "host-sync-in-training-loop": "def help(model, step):\n    print(next(model.parameters()).norm().item())\n",
     "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
     "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
 }
@@ -114,20 +113,6 @@ def test_functions_that_only_the_tree_tells_are_named(symbol: str, tmp_path: Pat
     files = helped(symbol)
     files["helpers.py"] += "# \f\n"
     assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] in (("help",), ("", "help"))
-
-
-@pytest.mark.parametrize(
-    "symbol, text",
-    [
-        ("host-sync-in-training-loop", "class Scale(torch.autograd.Function):\n    def backward(ctx, x):\n        return x\n"),
-    ],
-)
-def test_what_is_no_matter_of_functions_is_looked_at(symbol: str, text: str, tmp_path: Path) -> None:
-    files = helped(symbol)
-    assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] == ANYWHERE
-    files["helpers.py"] += "\n\n" + text
-    files["train.py"] = files["train.py"].replace("import torch\n", "import torch\nimport helpers\n", 1)
-    assert symbol not in ruled_out(made(tmp_path, files), "helpers.py")
 
 
 @pytest.mark.parametrize("symbol", sorted(PROSPECTS))

@@ -271,7 +271,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     # What only says at which level forbids nothing.
     absences |= {"may-need-newer-python"}
     # Nothing sets a static graph, and no child overrides a setting, where there is nothing.
-    absences |= {"graph-is-not-static", "some-child-keeps-setting"}
+    absences |= {"some-child-keeps-setting"}
     assert held == absences | {"blocks-are-run", "callee-takes-keywords", "old-checkpoints-may-go", "timeout-may-be-lowered"}
 
 

@@ -42,6 +42,8 @@ def holder(name: str = "Old", bases: str = "") -> str:
         pytest.param({"tools.py": OLD, "main.py": MAIN.replace("load_new(", "import tools, sys; getattr(tools, sys.argv[1])(")}, id="looked-up"),
         pytest.param({"tools.py": OLD, "main.py": MAIN + "    import tools, sys\n    tools.__dict__[sys.argv[1]]()\n"}, id="looked-up-in-the-dictionary"),
         pytest.param({"tools.py": OLD + "\n\ndef get(name):\n    return globals()[name]\n", "main.py": MAIN}, id="its-own-globals"),
+        pytest.param({"tools.py": OLD, "main.py": MAIN + "    import tools\n    eval(input())('a')\n"}, id="a-computed-name-of-a-module-it-holds"),
+        pytest.param({"tools.py": OLD, "main.py": "from tools import *\n\nif __name__ == '__main__':\n    load_new('a')\n    globals()[input()]('a')\n"}, id="a-computed-name-of-all-it-took"),
         pytest.param({"tools.py": OLD, "main.py": MAIN + "    import importlib\n    importlib.import_module(input()).run()\n"}, id="a-computed-module"),
         pytest.param({"tools.py": OLD.replace("def load_old", "@register\ndef load_old"), "main.py": MAIN}, id="registered"),
         pytest.param({"tools.py": OLD, "main.py": MAIN.replace("import load_new", "import load_new, load_old as load")}, id="under-another-name"),
@@ -65,6 +67,11 @@ def test_reached_or_unknown(enter: Enter, run: Run, files: Mapping[str, str]) ->
 
 def test_a_function_that_no_program_mentions(enter: Enter, run: Run) -> None:
     assert reaches(enter, run, {"tools.py": OLD, "main.py": MAIN}) == [("tools.py", 5)]
+
+
+@pytest.mark.parametrize("computed", ["eval(input())", "globals()[input()]"])
+def test_a_computed_name_reaches_what_its_file_holds(enter: Enter, run: Run, computed: str) -> None:
+    assert reaches(enter, run, {"tools.py": OLD, "main.py": MAIN + f"    print({computed})\n"}) == [("tools.py", 5)]
 
 
 def test_a_comment_or_a_docstring_reaches_nothing(enter: Enter, run: Run) -> None:

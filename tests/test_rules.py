@@ -29,7 +29,7 @@ from outline import outline
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.edits import apply_edits
-from ldlm_lint.checkers import optimizer
+from ldlm_lint.checkers import fused
 from ldlm_lint.model import Applicability, Edit, Report, Span
 from ldlm_lint.project.texts import ChangedError
 from ldlm_lint.rules import ALL, by_symbol
@@ -206,7 +206,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 def main(model, loader):
     model = DistributedDataParallel(model.cuda(), find_unused_parameters=True, gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     for batch in loader:
         model(batch).mean().backward()
         optimizer.step()
@@ -217,10 +217,10 @@ def main(model, loader):
 def failing_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A project of two files, and a rule that raises on the first of them."""
 
-    def fail(params):
-        raise ValueError(f"no such node: {params.as_string()}")
+    def fail(call, _fused):
+        raise ValueError(f"no such node: {call.args[0].as_string()}")
 
-    monkeypatch.setattr(optimizer, "_few_tensors", fail)
+    monkeypatch.setattr(fused, "_is_given", fail)
     (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
     (tmp_path / "train.py").write_text(BREAKING)
     (tmp_path / "wrap.py").write_text(BREAKING.partition("    optimizer")[0])
@@ -239,7 +239,7 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule)
         ("wrap.py", 6, "ddp-find-unused-parameters"): 1,
     }
     text = next(one.text for one in seen if one.rule == "ldlm-internal-error")
-    assert "OptimizerChecker.visit_call of optimizer-not-fused: ValueError: no such node: model.parameters()" in text
+    assert "FusedChecker.visit_call of fused-conflict, " in text and "ValueError: no such node: model.parameters()" in text
 
 
 def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):
@@ -253,7 +253,7 @@ def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
     def decide(*_: object) -> None:
         raise ChangedError("model.py")
 
-    monkeypatch.setattr(optimizer, "_few_tensors", lambda _: False)
+    monkeypatch.setattr(fused, "_is_given", lambda *_: False)
     monkeypatch.setattr("ldlm_lint.project.decide", decide)
     found = {one.text for one in seen_by_engine(failing_rule, lint(failing_rule)) if one.rule == "ldlm-internal-error"}
     assert found

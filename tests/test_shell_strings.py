@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ldlm_lint.config import Config
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.rules import ALL
+from ldlm_lint.shell import stand_ins
 from ldlm_lint.shell.launch_code import codes
 from ldlm_lint.shell.lint import lint
 from ldlm_lint.shell.scanner import scan
@@ -112,9 +113,15 @@ PYTHON = {
     "python - <<'EOF'\nimport os\n{}EOF": True,
     "python3 <<EOF\nimport os\n{}EOF": True,
     "srun python -u - <<\"EOF\" | tee log\nimport os\n{}EOF": True,
-    "python <<EOF\nimport os\nx = '$HOME'\n{}EOF": False,
+    "python <<EOF\nimport os\nx = '$HOME'\nn = $N\n{}EOF": True,
+    "python <<EOF\nimport os\n$CODE\n{}EOF": False,
+    "python <<EOF\nimport os\nn = $(cat <<'X'\n1\nX\n)\n{}EOF": False,
     "cat <<'EOF' > a.py\nimport os\n{}EOF": False,
     "cat > job.py <<EOF\nimport os\n{}EOF": False,
+    "cat > job.py <<'EOF'\nimport os\n{}EOF\ntorchrun job.py": True,
+    "tee ./job.py <<'EOF' > log\nimport os\n{}EOF\npython job.py": True,
+    "cat >> job.py <<'EOF'\nimport os\n{}EOF\ntorchrun job.py": False,
+    "torchrun job.py\ncat > job.py <<'EOF'\nimport os\n{}EOF": False,
     "python train.py <<'EOF'\nimport os\n{}EOF": False,
     "python -m train <<'EOF'\nimport os\n{}EOF": False,
     "ssh host python <<'EOF'\nimport os\n{}EOF": False,
@@ -130,6 +137,24 @@ def test_python_in_a_script(script: str, seen: bool) -> None:
     code = LOADER.replace('"', '\\"') if 'c "' in script else LOADER
     assert (SETTING in findings("# é\n" + script.replace("{}", code) + "\n")) is seen
     assert "unparsable-file" not in {rule for rule, _ in findings(script.replace("{}", code))}
+
+
+def test_an_unknown_name_of_the_same_length_stands_for_what_the_shell_fills_in() -> None:
+    filled = stand_ins.filled(b'x = f($A, "a/$B", ${C:-1}, `date`)  # $D\n')
+    assert filled is not None
+    assert filled.data == b"x = f(_A, ______, _______, ______)  # _D\n"
+    assert filled.written == {"_A": "$A", "______": "…", "_______": "${C:-1}", "_D": "$D"}
+    assert stand_ins.filled(b"x = 1\n$MORE\n") is None
+    assert stand_ins.filled(b"x = ${A\n") is None
+
+
+def test_a_fix_writes_nothing_that_the_shell_would_fill_in() -> None:
+    place = Span("run.sh", 0, 1)
+    for text in ("f(_A)", "f($A)", "`f`"):
+        finding = Finding("x", "W1", place, (("call", "f(_A, _B)"),), fix=Fix("t", (Edit(place, text),), Applicability.SAFE))
+        shown = stand_ins.as_written(finding, {"_A": "$A"})
+        assert shown.fix is None
+        assert shown.args == (("call", "f($A, _B)"),)
 
 
 def test_a_fix_that_would_end_the_string_is_not_offered() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from snippets import ROOT, tree
+from snippets import ROOT, context, tree
 from snippets import source as python
 
+from ldlm_lint.checkers.by_program.trainer_settings import find
 from ldlm_lint.checkers.trainer_sections import of_call
-from ldlm_lint.checkers.trainer_settings import findings
 from ldlm_lint.configs.frameworks import findings as findings_of_file
 from ldlm_lint.configs.read import read
 from ldlm_lint.python.walks import nodes_of
@@ -30,8 +30,7 @@ OF_FILES = {"gradient-accumulation-fixed", "find-unused-with-reentrant-checkpoin
 
 
 def rules(code: str) -> set[str]:
-    module = tree(code)
-    return {one.rule for one in findings(module, python(code), {})}
+    return {one.rule for one in find(context({"module.py": code}).view)}
 
 
 def call(settings: dict[str, str]) -> str:

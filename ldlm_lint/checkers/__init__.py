@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 # A room ``gradient_scaling`` is a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("data", "distributed", "optimizer", "batch_size", "memory", "loss", "host_time", "autograd"),
+    *("data", "distributed", "batch_size", "memory", "loss", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "amp", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
-    *("no_sync", "rank_divergence", "data_parallel", "segments"),
+    *("no_sync", "rank_divergence", "segments"),
 )
 # Rooms whose rules stand in other modules than the one of their name.
 _RULES = {

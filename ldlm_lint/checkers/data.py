@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,58 +10,29 @@ from astroid import nodes
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.data_defaults import (
-    WORKERS_OF_TRAINER,
-    hyperparameter_of,
-    is_made_anew,
     is_zero,
     parameter_of,
     zero_by_default,
 )
 from ldlm_lint.checkers.data_fixes import (
     amount_fix,
-    guarded_fix,
-    persistent_fix,
-    pin_fix,
-    prefetch_fix,
-    switched_on,
-    useless_options_fix,
-    workers_fix,
-    written_at,
 )
-from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, worker_options
-from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
 from ldlm_lint.checkers.data_workers import (
     SETTING,
-    flag_of,
-    is_guarded,
-    is_in_memory,
     is_zero_here,
-    may_exceed,
-    source_of,
     too_many,
-    zero_reason,
 )
-from ldlm_lint.model import Claim, Confidence, Rule, Severity
+from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.names import is_named, last_name, qualified
+from ldlm_lint.python.defaults import flag_of
+from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import position_of
-from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
-    CONFLICTING_OPTIONS,
     DATALOADER_TOO_MANY_WORKERS,
-    IN_MAIN_PROCESS,
-    MOST_WITH_DEEPER_QUEUE,
-    OPTIONS_WITHOUT_WORKERS,
-    PERSISTENT_WORKERS,
-    PREFETCH,
     RULES,
-    WITHOUT_PIN_MEMORY,
-    WORKERS_MAY_BE_ZERO,
 )
-from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.wording import listed, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -90,10 +60,7 @@ class DataChecker(LdlmChecker):
         """Look at every call of torch's DataLoader, and at command-line flags that set a number of workers."""
         if is_named(node.func, LOADERS):
             arguments = Arguments(node, _POSITIONAL)
-            self._check_conflicts(node, arguments)
-            reported = self._check_worker_options(node, arguments)
-            if reported is not OPTIONS_WITHOUT_WORKERS:
-                self._check_workers(node, arguments, zero_is_known=reported is not None)
+            self._check_workers(node, arguments)
         elif (flag := flag_of(node)) is not None:
             if flag[1] is not None:
                 self._check_setting(flag[0], flag[1])
@@ -117,10 +84,7 @@ class DataChecker(LdlmChecker):
             if keyword.arg is None or not SETTING.match(keyword.arg):
                 continue
             makes = Claim("call-makes-loader", f"{position_of(node)}|{keyword.arg}")
-            if not is_zero(keyword.value):
-                self._check_amount(keyword.value, (makes,))
-            elif not is_for_evaluation(node, Arguments(node, ("dataset",))["dataset"].node):
-                self._report_main_process(node, keyword.arg, "", (makes, Claim("call-feeds-training", position_of(node))))
+            self._check_amount(keyword.value, (makes,))
 
     def _check_setting(self, name: str, value: nodes.NodeNG) -> None:
         if SETTING.match(name):
@@ -147,165 +111,21 @@ class DataChecker(LdlmChecker):
             fix=lambda source: amount_fix(source, amount, limit),
         )
 
-    def _check_conflicts(self, node: nodes.Call, arguments: Arguments) -> None:
-        for conflict in conflicts(arguments):
-            self.report(
-                CONFLICTING_OPTIONS,
-                node,
-                args={"left": conflict.left, "right": listed(conflict.right)},
-                claims=_OUTSIDE_TESTS,
-                fix=functools.partial(conflict_fix, call=node, conflict=conflict),
-            )
-
-    def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> Rule | None:
-        """The rule that a call breaks which raises without workers, and has none or may have none."""
-        workers = arguments["num_workers"]
-        options = worker_options(arguments)
-        if not options:
-            return None
-        args = {"options": listed(options), "error": error_of(options)}
-        if _has_none(workers):
-            self.report(
-                OPTIONS_WITHOUT_WORKERS,
-                node,
-                args=args,
-                claims=_OUTSIDE_TESTS,
-                fix=lambda source: useless_options_fix(source, node, options, workers),
-            )
-            return OPTIONS_WITHOUT_WORKERS
-        reason = zero_reason(workers.node) if workers.node is not None and not is_guarded(node, workers.node) else ""
-        if reason:
-            self.report(
-                WORKERS_MAY_BE_ZERO,
-                node,
-                args=args | {"why": reason},
-                related=[(workers.node, "the number of workers")] if workers.node is not None and workers.node.lineno != node.lineno else (),
-                claims=_OUTSIDE_TESTS,
-                fix=lambda source: guarded_fix(source, node, options, workers),
-            )
-            return WORKERS_MAY_BE_ZERO
-        return None
-
-    def _report_main_process(self, node: nodes.Call, name: str, why: str, claims: tuple[Claim, ...], confidence: Confidence | None = None) -> None:
-        count = self.option("num-workers")
-        workers = Arguments(node, _POSITIONAL)[name]
-        self.report(
-            IN_MAIN_PROCESS,
-            node,
-            args={"why": why},
-            confidence=confidence,
-            claims=(*claims, Claim("dataset-works-per-item", position_of(node)), *_collation(Arguments(node, _POSITIONAL))),
-            fix=lambda source: workers_fix(source, node, workers, count, name),
-        )
-
-    def _check_workers(self, node: nodes.Call, arguments: Arguments, *, zero_is_known: bool) -> None:
+    def _check_workers(self, node: nodes.Call, arguments: Arguments) -> None:
         workers = arguments["num_workers"]
         if is_zero_here(node, workers.node):
             # The branch for whoever wants none: there is nothing to tell them.
             return
-        setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
-        works = not is_in_memory(arguments["dataset"].node) and not is_for_evaluation(node, arguments["dataset"].node)
-        works = works and not self._is_said_to_want_none(workers.node)
-        feeds = Claim("loader-feeds-training", position_of(node))
-        if _has_none(workers):
-            if works:
-                self._report_main_process(node, "num_workers", "", (feeds,))
-        elif setting:
-            if works and not zero_is_known:
-                in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
-                self._report_main_process(node, "num_workers", f" unless {quoted(setting)} is given", (in_force, feeds), Confidence.LOW)
-        elif parameter is not None and is_zero(parameter[2]):
-            subject = f"{parameter[0]}|{parameter[1]}"
-            if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):
-                self._report_main_process(node, "num_workers", " by default", (Claim("wrapper-leaves-workers-at-zero", subject),))
-            self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
-        elif (setting_of := hyperparameter_of(workers.node)) is not None and is_zero(setting_of[2]):
-            self._check_options(node, arguments, (Claim("setting-may-have-workers", f"{setting_of[0]}|{setting_of[1]}"),))
-        elif isinstance(workers.node, nodes.Attribute) and workers.node.attrname == WORKERS_OF_TRAINER:
-            self._check_options(node, arguments, (Claim("setting-may-have-workers", f"|{WORKERS_OF_TRAINER}"),))
-        elif _has_workers(workers):
+        if _has_none(workers) or zero_by_default(workers.node):
+            return
+        parameter = parameter_of(workers.node)
+        if parameter is not None and is_zero(parameter[2]):
+            return
+        if _has_workers(workers):
             if parameter is not None and parameter[2] is not None:
                 self._check_amount(parameter[2], (Claim("default-decides-workers", f"{parameter[0]}|{parameter[1]}"),), loader=node)
             elif workers.node is not None:
                 self._check_amount(workers.node, loader=node)
-            self._check_options(node, arguments)
-
-    def _is_said_to_want_none(self, workers: nodes.NodeNG | None) -> bool:
-        """Whether a remark says why there are no workers, beside the 0 that is written for it or above."""
-        if not isinstance(workers, nodes.Const):
-            return False
-        span = self.span(workers)
-        return wants_no_workers(remark_at(self.source, span.start, span.end))
-
-    def _check_options(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...] = ()) -> None:
-        """What a loader with workers leaves out."""
-        workers = arguments["num_workers"]
-        confidence = Confidence.HIGH if workers.state is State.KNOWN else Confidence.MEDIUM
-        group = f"{self.source.path}:{position_of(node)}:workers"
-        unpinned = arguments["pin_memory"].absent and arguments["pin_memory_device"].absent
-        # A driver of Ray hands its batches to other processes, and has no GPU itself.
-        if unpinned and not is_for_evaluation(node, arguments["dataset"].node) and b"import ray" not in self.source.data:
-            self.report(
-                WITHOUT_PIN_MEMORY,
-                node,
-                confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda"), *_collation(arguments)),
-                fix=lambda source: pin_fix(source, node, group),
-            )
-        if not _never_ends(arguments):
-            self._check_queue(node, arguments, confidence, group, claims)
-
-    def _check_switched_off(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...]) -> None:
-        """Workers that the author has told not to stay: information, once for each value that says so."""
-        given = arguments["persistent_workers"]
-        if given.node is None or not given.is_only(False) or is_made_anew(node) or is_for_one_test(node):
-            return
-        value = written_at(given.node)
-        self.report(
-            PERSISTENT_WORKERS,
-            value,
-            args={"where": "by what calls it", "how": "off"},
-            confidence=Confidence.MEDIUM,
-            related=[(node.func, "this DataLoader takes the value")] if value.lineno != node.lineno else (),
-            claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
-            fix=lambda source: switched_on(source, node, value, arguments["num_workers"]),
-            level=Severity.INFO,
-        )
-
-    def _check_queue(
-        self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str, claims: tuple[Claim, ...]
-    ) -> None:
-        """What costs time at the start of each iteration, or for want of a deeper queue."""
-        workers = arguments["num_workers"]
-        if arguments["persistent_workers"].absent and not is_made_anew(node) and not is_for_one_test(node):
-            self.report(
-                PERSISTENT_WORKERS,
-                node,
-                args={"where": "by what calls it", "how": "not set"},
-                confidence=confidence,
-                claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
-                fix=lambda source: persistent_fix(source, node, workers, group),
-            )
-        self._check_switched_off(node, arguments, claims)
-        most = min(MOST_WITH_DEEPER_QUEUE, self.option("workers-limit") - 1)
-        wanted = arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node)
-        if wanted and not may_exceed(workers, most):
-            factor = self.option("prefetch-factor")
-            few = Claim("loader-has-few-workers", f"{most}|{position_of(node)}|{'|'.join(source_of(workers.node))}")
-            self.report(
-                PREFETCH,
-                node,
-                args={"factor": factor},
-                confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node)), few),
-                fix=lambda source: prefetch_fix(source, node, workers, group, factor),
-            )
-
-
-def _collation(arguments: Arguments) -> tuple[Claim, ...]:
-    """What is asked of the function that puts batches together, where it has a name."""
-    name = last_name(arguments["collate_fn"].node)
-    return (Claim("collates-on-host", name),) if name.isidentifier() else ()
 
 
 def _has_none(workers: Argument) -> bool:
@@ -318,15 +138,3 @@ def _has_workers(workers: Argument) -> bool:
     if workers.node is None or workers.absent:
         return False
     return workers.state is State.UNKNOWN or any(value not in (0, None, False) for value in workers.values)
-
-
-def _never_ends(arguments: Arguments) -> bool:
-    """An infinite sampler makes one iteration of the whole run."""
-    for name in ("sampler", "batch_sampler"):
-        node = arguments[name].node
-        if isinstance(node, nodes.Name):
-            bound = [one.parent.value for one in visible(node, node.name) if isinstance(one.parent, nodes.Assign)]
-            node = bound[-1] if bound else node
-        if isinstance(node, nodes.Call) and any(_ENDLESS.search(name.rpartition(".")[2]) for name in qualified(node.func)):
-            return True
-    return False

@@ -11,7 +11,7 @@ from astroid import nodes
 from ldlm_lint.numerals import is_printable, whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument
-from ldlm_lint.python.defaults import default_of, flag_of, parameter_default
+from ldlm_lint.python.defaults import default_of
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of, scope_name
@@ -61,80 +61,6 @@ class Amount(NamedTuple):
         if self.whole_node:
             return {"workers": quoted(self.text), "advice": SHARE_CORES}
         return {"workers": self.text, "advice": fewer_workers(limit)}
-
-
-def zero_reason(node: nodes.NodeNG, depth: int = 0) -> str:
-    """Why an expression can be 0, where its own text shows it; empty where it does not."""
-    if depth > _DEPTH:
-        return ""
-    if isinstance(node, nodes.Const):
-        return "the code sets it to 0" if _is_zero(node) else ""
-    if isinstance(node, nodes.Name):
-        return _zero_of_name(node, depth)
-    if isinstance(node, nodes.Attribute):
-        return _zero_of_flag(node)
-    if isinstance(node, nodes.IfExp):
-        return _first(node.body, node.orelse, depth=depth)
-    if isinstance(node, nodes.BoolOp) and node.op == "or":
-        return zero_reason(node.values[-1], depth + 1)
-    if isinstance(node, nodes.BinOp):
-        return _zero_of_operation(node, depth)
-    return _zero_of_call(node, depth) if isinstance(node, nodes.Call) else ""
-
-
-def _is_zero(node: nodes.NodeNG | None) -> bool:
-    return isinstance(node, nodes.Const) and type(node.value) in (int, str) and str(node.value) == "0"
-
-
-def _first(*parts: nodes.NodeNG, depth: int) -> str:
-    return next((reason for part in parts if (reason := zero_reason(part, depth + 1))), "")
-
-
-def _zero_of_name(node: nodes.Name, depth: int) -> str:
-    """A parameter's default, the one binding, or one of several that stands under a condition."""
-    bound = bindings(node)
-    if len(bound) == 1 and isinstance(bound[0].parent, nodes.Arguments):
-        return "its default is 0" if _is_zero(parameter_default(bound[0].parent.parent, node.name)) else ""
-    values = [one.parent for one in bound if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
-    if len(values) != len(bound) or any(one.value is None for one in values):
-        return ""
-    if len(values) > 1 and not any(isinstance(one.parent, nodes.If) for one in values):
-        return ""
-    return _first(*(one.value for one in values), depth=depth)
-
-
-def _zero_of_flag(node: nodes.Attribute) -> str:
-    for call in nodes_of(node.root(), nodes.Call):
-        flag = flag_of(call)
-        if flag is not None and flag[0] == node.attrname and _is_zero(flag[1]):
-            return f"the default of `--{node.attrname}` is 0"
-    return ""
-
-
-def _zero_of_operation(node: nodes.BinOp, depth: int) -> str:
-    if node.op == "*":
-        return _first(node.left, node.right, depth=depth)
-    if node.op != "//":
-        return ""
-    # ``(n + ranks - 1) // ranks`` rounds up; a division by a small constant is 0 on one CPU only.
-    rounds_up = isinstance(node.left, (nodes.BinOp, nodes.UnaryOp)) and getattr(node.left, "op", "") in ("+", "-")
-    if rounds_up or constant(node.right) is not None:
-        return zero_reason(node.left, depth + 1)
-    return "the floor division gives 0 where its divisor is larger"
-
-
-def _zero_of_call(node: nodes.Call, depth: int) -> str:
-    name = last_name(node.func)
-    if name in _LOOK_UPS:
-        return "its default is 0" if _is_zero(_looked_up_default(node)) else ""
-    if name in _CASTS and len(node.args) == 1:
-        return zero_reason(node.args[0], depth + 1)
-    if name == "min" and len(node.args) > 1:
-        return _first(*node.args, depth=depth)
-    if name == "max" and len(node.args) > 1:
-        reasons = [zero_reason(one, depth + 1) for one in node.args]
-        return reasons[0] if all(reasons) else ""
-    return ""
 
 
 def _looked_up_default(node: nodes.Call) -> nodes.NodeNG | None:

@@ -44,12 +44,12 @@ def findings_of(module: nodes.Module, source: Source, option: Callable[[str], ob
     settings = settings_of(module, source)
     if not settings:
         return
-    for finding in decide(settings, options_of(option), _Editor(module, source), _scene(source)):
-        if finding.rule != DEPRECATED_NCCL_VARIABLE.symbol or not _is_for_some_versions(module, source, finding.span):
+    for finding in decide(settings, options_of(option), Editor(module, source), scene_of(source)):
+        if finding.rule != DEPRECATED_NCCL_VARIABLE.symbol or not is_for_some_versions(module, source, finding.span):
             yield finding
 
 
-def _is_for_some_versions(module: nodes.Module, source: Source, place: Span) -> bool:
+def is_for_some_versions(module: nodes.Module, source: Source, place: Span) -> bool:
     """Whether a variable is set for some versions of torch only, of which those before 2.2 know no other name."""
     if b"version" not in source.data:
         return False
@@ -71,10 +71,10 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     """The variables of interest that a module sets for itself or for processes that it starts."""
     if not any(word in source.data for word in _WORDS):
         return []
-    return [_setting(source, write) for write in writes_of(module)]
+    return [setting_of(source, write) for write in writes_of(module)]
 
 
-class _Editor(NamedTuple):
+class Editor(NamedTuple):
     """Takes assignments out of Python that nothing reads; every other variable is rewritten in its place."""
 
     module: nodes.Module
@@ -109,13 +109,15 @@ def lines_of(source: Source, span: Span) -> Span | None:
     return lines if not before.strip() and (not after or after.startswith(b"#")) else None
 
 
-def _scene(source: Source) -> Scene:
+def scene_of(source: Source) -> Scene:
+    """What a file tells of the processes that get its variables."""
     text = without_comments(source.data).decode(errors="replace")
     removed = frozenset(name for match in _REMOVED.findall(text) for name in match if name)
     return Scene(is_diagnostic(source.path, ()), several=bool(_SEVERAL.search(text)), unset=removed, text=text)
 
 
-def _setting(source: Source, pair: Write) -> Setting:
+def setting_of(source: Source, pair: Write) -> Setting:
+    """A write as the decisions about variables see it."""
     text = constant(pair.value)
     span = span_of(source, pair.statement)
     if pair.part is not None:

@@ -21,12 +21,10 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules import environment_allocator, environment_watchdog
 from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
 from ldlm_lint.rules.environment_decisions import decide
+from ldlm_lint.rules.environment_order import is_read_by_group
 from ldlm_lint.rules.settings import Setting, Value
 from ldlm_lint.source import Source
 
-_PREFIX = "TORCH_NCCL_"
-# The names these had before torch 2.2; NCCL's own variables are read later, with the first communicator.
-_OLD_NAMES = {"NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING"}
 _MAKES_GROUP = {"torch.distributed.init_process_group", "torch.distributed.new_group"}
 # What decides together whether a heartbeat counts is not brought into force one by one.
 _NEVER_MOVED = {environment_watchdog.MONITORING, *environment_watchdog.BLOCKING_WAIT}
@@ -53,7 +51,7 @@ def settings_after(call: nodes.Call) -> Iterator[Write]:
     for site in _sites(call):
         for later in _following(site.statement(), lambda one: _reads_again(one) or _calls(one, lambda name: name == helper)):
             for write in _written_in(later):
-                if write.name.startswith(_PREFIX) or write.name in _OLD_NAMES:
+                if is_read_by_group(write.name):
                     yield write
 
 

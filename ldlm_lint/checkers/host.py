@@ -16,17 +16,16 @@ from astroid import nodes
 
 from ldlm_lint.autofix.imports import names_given
 from ldlm_lint.checkers import checkers_of
-from ldlm_lint.failures import guarded, internal_error
+from ldlm_lint.failures import internal_error
 from ldlm_lint.model import Claim, FileResult, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import GRADIENTS, GUARDS, ModuleFlow, summarize
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
-from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
+from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.scopes import scopes_of
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import holds_arguments
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 _ASK_OF_FLOW = frozenset({
     *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
     *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
-    *("runs-in-each-training-step", "runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
+    *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
 # What questions ask of a flow that takes long to find; others ask it seldom.
 _ASK_OF_PARTS = {
@@ -87,7 +86,6 @@ def lint(
     if parsed.module is not None:
         with names_given(source, BoundNames(parsed.module)):
             walk(parsed.module, host, at_risk)
-        _look_at_settings(parsed.module, host)
     unfilled = parsed.error_line > 0 and _TEMPLATE.search(source.path) is not None
     if parsed.error_line and not unfilled:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
@@ -137,18 +135,6 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
             open_nodes.append(node)
     while open_nodes:
         _leave(open_nodes.pop(), sent)
-
-
-def _look_at_settings(module: nodes.Module, host: Host) -> None:
-    """Report what the settings of a framework cost: these rules are those of configuration files and commands, too."""
-    source, at_risk = host.ldlm_source, host.ldlm_at_risk
-    if not holds_arguments(source.data):
-        return
-    from ldlm_lint.checkers.trainer_settings import findings
-
-    for finding in guarded(findings(module, source, host.ldlm_options), source.span(0, 0), "settings"):
-        if at_risk is None or finding.rule in at_risk or finding.rule == INTERNAL_ERROR.symbol:
-            host.ldlm_report(finding if host.ldlm_fixes else finding._replace(fix=None))
 
 
 def _leave(node: nodes.NodeNG, sent: Mapping[type, tuple[tuple[_Callback, ...], tuple[_Callback, ...]]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
@@ -87,7 +88,7 @@ class MemoryChecker(LdlmChecker):
                 confidence=Confidence.MEDIUM,
                 related=[(stack.node, "the blocks are created here"), *((other, "this model has blocks too") for other, _ in family[1:])],
                 claims=(
-                    *_claims(model, stack),
+                    *_claims(model, stack, [one.name for one, _ in family]),
                     Claim("activations-are-kept", " ".join(one.name for one, _ in family)),
                     Claim("blocks-are-run", " ".join(one.name for one, _ in family)),
                 ),
@@ -122,10 +123,10 @@ class MemoryChecker(LdlmChecker):
         )
 
 
-def _claims(model: nodes.ClassDef, stack: Stack) -> tuple[Claim, ...]:
+def _claims(model: nodes.ClassDef, stack: Stack, names: Sequence[str]) -> tuple[Claim, ...]:
     bases = (name for base in model.bases for name in qualified(base) if UNKNOWN not in name)
     origins = " ".join(sorted({*bases, *stack.bases.split(), *filter(None, [stack.external])}))
-    claims: tuple[Claim, ...] = (Claim("model-trains", model.name), Claim("no-activation-checkpointing", origins))
+    claims: tuple[Claim, ...] = (Claim("model-trains", model.name), Claim("no-activation-checkpointing", f"{' '.join(names)}|{origins}"))
     if stack.bases:
         claims = (*claims, Claim("class-is-module", stack.bases))
     if stack.foreign:

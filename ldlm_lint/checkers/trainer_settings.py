@@ -6,44 +6,21 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_models import trained_models
-from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_dictionary, of_stores
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.slots import subject_of
-from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
-from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
-# A class is derived from another one of its file at most so often.
-_BASES = 6
 # What these say of a group or of DDP holds wherever the arguments are used; the others cost a training something.
 _OF_ANY_RUN = frozenset({one.symbol for one in (EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT)})
 # No launch gives another value to an argument that the code passes.
 _IN_FORCE = "trainer-setting-is-in-force"
 _UNSET = "trainer-setting-is-unset"
-
-
-def findings(module: nodes.Module, source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the settings of the Trainers cost that a Python file gives."""
-    if only_predicts(source.data):
-        return
-    for node in nodes_of(module, (nodes.Call, nodes.ClassDef)):
-        if isinstance(node, nodes.ClassDef):
-            section = of_class(source, node) if is_derived(node) else None
-        else:
-            section = of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else of_dictionary(source, node)
-        if section is not None:
-            yield from about(section, node, options)
-    for node, section in of_stores(source, module):
-        yield from about(section, node, options)
 
 
 def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -53,19 +30,6 @@ def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[
     found = list(trainer.decide(section, options))
     for finding in (*found, *_meeting_switch(node, section, found)):
         yield _claiming(finding, section)
-
-
-def is_derived(node: nodes.ClassDef, depth: int = 0) -> bool:
-    """Whether a class is derived from TrainingArguments, itself or through other classes of its file."""
-    if depth > _BASES:
-        return False
-    for base in node.bases:
-        if qualified(base) <= TRAINING_ARGUMENTS:
-            return True
-        local = bindings(base) if isinstance(base, nodes.Name) else []
-        if len(local) == 1 and isinstance(local[0], nodes.ClassDef) and local[0] is not node and is_derived(local[0], depth + 1):
-            return True
-    return False
 
 
 def _meeting_switch(node: nodes.NodeNG, section: Section, found: list[Finding]) -> Iterator[Finding]:
@@ -92,4 +56,4 @@ def _trains(section: Section) -> bool:
     return section.flag("do_train") is not False and not (section.on("do_predict") and not section.on("do_train"))
 
 
-__all__ = ["about", "findings", "is_derived"]
+__all__ = ["about"]

@@ -141,11 +141,19 @@ class Expressions(Names):
     def _operation(self, node: ast.BinOp) -> int:
         left, right = self.value(node.left), self.value(node.right)
         place = place_of(node)
-        if node.op.__class__ is ast.Mod and self.nodes[left][0] in ("const", "fstr"):
-            parts = self.nodes[right][2] if self.nodes[right][0] == "seq" else (right,)
-            for part in parts:
-                self.note("format", part, place)
+        if node.op.__class__ is ast.Mod and self._is_text(left):
+            is_tuple = isinstance(node.right, ast.Tuple)
+            parts = zip(self.nodes[right][2], node.right.elts, strict=True) if is_tuple else ((right, node.right),)  # type: ignore[attr-defined]
+            for part, written in parts:
+                self.note("format", part, place_of(written))
         return self.add(place, "op", node.op.__class__.__name__, left, right)
+
+    def _is_text(self, number: int) -> bool:
+        """Whether an expression is a text that is put together from written ones: ``"%s" * 2 + "%g"``."""
+        row = self.nodes[number]
+        if row[0] == "op":
+            return row[1] in ("Add", "Mult") and self._is_text(row[2])
+        return row[0] == "fstr" or (row[0] == "const" and row[1].__class__ is str)
 
     def _boolean(self, node: ast.BoolOp) -> int:
         values = []
@@ -162,8 +170,9 @@ class Expressions(Names):
                 self.test(number, one)
                 # What stands behind an operand is evaluated by its outcome alone.
                 self.guard = self.begin_guard("if", number, holds, one)
-        self.guard = outer
+        guard, self.guard = self.guard, outer
         number = self.add(place_of(node), "bool", node.op.__class__.__name__, tuple(values))
+        self.last[number] = (values[-1], guard, node.values[-1])
         if len(self.walruses) > bound:
             self.taken[number] = dict(self.names)
             self.may_have_bound(bound)
@@ -173,6 +182,12 @@ class Expressions(Names):
         """Keep that the truth of a value is asked for."""
         if self.nodes[number][0] not in _PLAIN:
             self.note("test", number, place_of(node))
+        if number in self.last:
+            # The last operand is what decides where it is evaluated at all.
+            operand, guard, inner = self.last.pop(number)
+            outer, self.guard = self.guard, guard
+            self.test(operand, inner)
+            self.guard = outer
 
     def begin_guard(self, kind: str, test: int, holds: bool | None, node: Any) -> int:
         """The number of a new guard inside of the present one."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from ldlm_lint.code.table import Scope, Table
 
 Environment = dict[str, int]
@@ -40,6 +42,8 @@ class Names:
         """Names that expressions have bound in this scope: the name, what it held before, and what it holds."""
         self.taken: dict[int, Environment] = {}
         """What names hold where all operands of an ``and`` or ``or`` were evaluated, if that differs from what they may hold behind it."""
+        self.last: dict[int, tuple[int, int, ast.expr]] = {}
+        """The last operand of an ``and`` or ``or`` that nobody has tested so far: what it is, the guard that it stands under, its node."""
         self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment, list[tuple[str, int | None, int]]]] = []
 
     def add(self, place: int, *node: object) -> int:

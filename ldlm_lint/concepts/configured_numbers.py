@@ -50,15 +50,27 @@ class ConfiguredNumbers:
         return self._said[name]
 
     def _all_said(self, name: str) -> frozenset[float]:
-        found: set[float] = set()
+        found = self._values(name)
+        return frozenset() if None in found else frozenset(one for one in found if one is not None)
+
+    def are_given(self, name: str) -> bool:
+        """Whether some configuration gives a key anything."""
+        return bool(self._values(name))
+
+    def may_exceed(self, name: str, most: float) -> bool:
+        """Whether one of the configurations gives a key more than a number."""
+        return any(one is not None and one > most for one in self._values(name))
+
+    def _values(self, name: str) -> set[float | None]:
+        """What the configurations give for a key; None stands for what is no number."""
+        found: set[float | None] = set()
         word = name.encode()
         for path in self.project.of_kind(*_DOCUMENTS):
             document = self.project.document(path) if word in self.project.data(path) else None
             for entry in document.named(name) if document is not None else ():
-                if not isinstance(entry.value, (int, float)) or isinstance(entry.value, bool):
-                    return frozenset()
-                found.add(entry.value)
-        return frozenset(found)
+                value = entry.value
+                found.add(value if isinstance(value, (int, float)) and not isinstance(value, bool) else None)
+        return found
 
     def _setting(self, module: Module, number: int) -> str:
         """The key that an expression reads: ``told["workers"]``, ``told.workers``, ``told.get("workers")``."""

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import ON_DEVICE, WHERE_TENSOR, Value
+from ldlm_lint.program.atoms import MASK, ON_DEVICE, WHERE_TENSOR, Value
 
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 """The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
 _TRAINERS = ("transformers", "trl")
+OF_LIGHTNING = ("training_step", "on_train_batch_start", "on_train_batch_end", "on_after_backward", "on_before_zero_grad", "on_before_optimizer_step")
+"""Methods of a LightningModule that its Trainer calls in each step."""
 _OF_MODULES = ("forward", "loss")
 
 
@@ -24,9 +26,10 @@ class FrameworkHooks:
         """The methods of a class that a framework calls in each step, with the home of what it gives them."""
         outside = self.program.outside_of(owner)
         if any(name.endswith("LightningModule") for name in outside):
-            yield "training_step", ON_DEVICE
+            yield from ((name, ON_DEVICE) for name in OF_LIGHTNING)
         if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
             yield from ((name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
+            yield from ((name, ON_DEVICE) for name in self._losses_of(owner))
         of_mm = {name for name in outside if name.partition(".")[0] in OF_MM}
         if of_mm and not any(".core" in name or "dataset" in name for name in outside):
             yield from ((name, WHERE_TENSOR) for name in ("forward_train", "train_step"))
@@ -37,6 +40,13 @@ class FrameworkHooks:
                 yield "assign", WHERE_TENSOR
             elif self.program.is_module(owner):
                 yield from ((name, WHERE_TENSOR) for name in _OF_MODULES)
+
+    def _losses_of(self, owner: int) -> Iterator[str]:
+        """The losses that a trainer of trl computes in its steps and a class derived from it computes instead: ``cpo_loss``."""
+        module = self.program.module_of(owner)
+        for name in module.scopes[owner & MASK].bindings:
+            if name.endswith("_loss") and name != "compute_loss":
+                yield name
 
     @cached_property
     def _from_configurations(self) -> frozenset[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard, Node
+from ldlm_lint.concepts.alike import is_alike
 from ldlm_lint.concepts.left_out import LeftOut
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import FALSY, MASK, TRUE, Value
+from ldlm_lint.program.atoms import FALSY, MASK, NOTHING, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.details import DETAILS
@@ -228,23 +229,25 @@ class Frequency:
             return False
         if guard.holds is not None and self.asks_for_details(module, guard.test) is guard.holds:
             return self.steps_under(module, number, function)
-        is_rare = self.is_periodic(module, guard.test) and self._is_rare_side(module, guard)
+        is_rare = self.is_periodic(module, guard.test) and guard.holds is self._rare_outcome(module, guard.test)
         if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
         return self.can_hold(module, guard)
 
-    def _is_rare_side(self, module: Module, guard: Guard) -> bool:
-        """Whether the outcome that a guard asks for is the one of a few steps."""
-        row = module.nodes[guard.test]
-        holds = guard.holds
-        if row[0] == "not":
-            inner = module.nodes[row[1]]
-            return holds is True if inner[0] in ("op",) else not holds if inner[0] == "cmp" else holds is False
-        if row[0] == "op":
-            return holds is False
-        if row[0] == "cmp" and row[1] == ("NotEq",):
-            return holds is False
-        return holds is True
+    def _rare_outcome(self, module: Module, number: int, steps: int = 0) -> bool:
+        """The outcome of a periodic test that is the one of a few steps."""
+        row = module.nodes[number]
+        if steps > _DEPTH:
+            return True
+        if row[0] in ("not", "copy"):
+            inner = self._rare_outcome(module, row[1], steps + 1)
+            return inner if row[0] == "copy" else not inner
+        if row[0] == "call":
+            for function in sorted(self.program.targets_of.get(module.base | number, ())):
+                home = self.program.module_of(function)
+                periodic = (one for one, _ in home.scopes[function & MASK].returns if one and self.is_periodic(home, one))
+                return next((self._rare_outcome(home, one, steps + 1) for one in periodic), True)
+        return not (row[0] == "op" or (row[0] == "cmp" and row[1] == ("NotEq",)))
 
     def can_hold(self, module: Module, guard: Guard) -> bool:
         """Whether a known value of the test lets it come out as the guard asks."""
@@ -279,11 +282,28 @@ class Frequency:
         return wanted in value if equal else value != frozenset([wanted])
 
     def _value(self, module: Module, number: int) -> Value:
+        """What a test may be; nothing where one of the ways that lead to it is not known."""
+        if any(not self._of_way(module, one) for one in _ways(module, number)):
+            return NOTHING
+        given = self.left_out.given_by_all(module, number)
+        return self._of_way(module, number) if given is None else given
+
+    def _of_way(self, module: Module, number: int) -> Value:
         value = self.program.values.get(~(module.base | number))
         return self.program.get(module.base | number) if value is None else value
 
     def steps_under(self, module: Module, guard: int, function: int) -> bool:
-        """Whether an optimizer steps under a guard, or what is called there: it ends an accumulation, and is no interval of logging."""
+        """Whether an optimizer steps under a guard or one that asks for the same: it ends an accumulation, and is no interval of logging."""
+        asked = module.table.guards[guard]
+        guards = {module.table.sites[call].guard for call in module.scopes[function & MASK].calls} - {-1, guard}
+        alike = (one for one in guards if self._asks_the_same(module, module.table.guards[one], asked))
+        return any(self._steps_right_under(module, one, function) for one in (guard, *sorted(alike)))
+
+    @staticmethod
+    def _asks_the_same(module: Module, one: Guard, other: Guard) -> bool:
+        return one.kind == other.kind and one.holds == other.holds and is_alike(module, one.test, other.test)
+
+    def _steps_right_under(self, module: Module, guard: int, function: int) -> bool:
         inside: set[str] = set()
         outside: set[str] = set()
         for call in module.scopes[function & MASK].calls:
@@ -293,6 +313,16 @@ class Frequency:
                 (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
         # What steps at an interval beside another one that steps in each round, with gradients of its own, is a schedule.
         return bool(inside) and not (inside == {"step"} and outside >= {"step", "zero_grad"})
+
+
+def _ways(module: Module, number: int) -> list[int]:
+    """The ways that meet in an expression, with those that meet in these; empty for one that is made in one way."""
+    row = module.nodes[number]
+    while row[0] == "copy":
+        row = module.nodes[row[1]]
+    if row[0] == "choice":
+        return [row[2], row[3]]
+    return list(row[1]) if row[0] == "phi" else []
 
 
 def _is_under(module: Module, guard: int, outer: int) -> bool:

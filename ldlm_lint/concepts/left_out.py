@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.atoms import MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 
@@ -33,6 +33,28 @@ class LeftOut:
         if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
             return row[1] == ("Is",) if self._is_left_out(module, row[2]) else None
         return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
+
+    def given_by_all(self, module: Module, number: int) -> Value | None:
+        """What the calls that count give for a parameter with a default; the default only where one of them leaves it out."""
+        row = module.plain(number)
+        if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
+            return None
+        function = module.base | row[1]
+        known = sorted(self.program.values.get(("edges", function), ()))
+        edges = [edge for edge in known if self._counts(function, edge >> 2) and not self.program.stands_in_handler(edge >> 2)]
+        if function in self.program.hooks:
+            return None
+        values: list[Value] = []
+        for edge in edges:
+            if edge & 3 == UNKNOWN:
+                return None
+            node = self.program.argument_node(edge >> 2, function, edge & 3, row[2])
+            if node is None and not self._hands_on(edge >> 2):
+                node = module.base | module.scopes[row[1]].defaults[row[2]]
+            if node is None or self.program.module_of(node).nodes[node & MASK][0] == "star":
+                return None
+            values.append(self.program.closed(node))
+        return frozenset().union(*values) if values and all(values) else None
 
     def _is_left_out(self, module: Module, number: int) -> bool:
         """Whether an expression is a parameter that all known callers leave at its default, None."""

@@ -23,17 +23,19 @@ _Asked = Callable[[int, int], bool]
 class LoaderArms:
     """Follows the value of a pass back to the arms that may have made it."""
 
-    def __init__(self, arms: Arms, may_hold: _Asked, goes_on: _Asked) -> None:
+    def __init__(self, arms: Arms, may_hold: _Asked, goes_on: _Asked, through: int = 0) -> None:
         self.arms = arms
         self.program = arms.program
         self._may_hold = may_hold
         """Whether an expression (key) may be or hold the loader that a call (key) makes, whatever arms are taken."""
         self._goes_on = goes_on
         """Whether going through it surely goes through that loader, or through what a generator gives."""
+        self._through = through
+        """A call (key) that the loader has to come from; 0 for any."""
 
     def may_come(self, key: int, loader: int) -> bool:
         """Whether an expression may be the loader that a call makes, by an arm that the calls on the way can take."""
-        if not self._is_in_arm(loader):
+        if not self._through and not self._is_in_arm(loader):
             return True
         return self._comes(key, loader, (), set())
 
@@ -49,11 +51,12 @@ class LoaderArms:
             return False
         seen.add((key, entries))
         if len(seen) > _MOST:
-            return True
+            return not self._through
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if key == loader:
-            return self.arms.may_take(module, module.table.sites[key & MASK].guard, entries)
+            comes = not self._through or any(entry.call == self._through for entry in entries)
+            return comes and self.arms.may_take(module, module.table.sites[key & MASK].guard, entries)
         if self._makes_another(key):
             return False
         if row[0] == "phi":
@@ -78,7 +81,7 @@ class LoaderArms:
             # A local name on a way on which nothing is bound to it.
             return False
         else:
-            return self._may_hold(key, loader)
+            return not self._through and self._may_hold(key, loader)
         return any(self._comes(module.base | one, loader, entries, seen) for one in behind)
 
     def _held(self, module: Module, row: tuple[object, ...]) -> list[int]:
@@ -103,7 +106,7 @@ class LoaderArms:
             row = module.nodes[key & MASK]
             given = [module.base | one for one in (*row[2], *(value for _, value in row[3]))]
             given = [one for one in given if self._may_hold(one, loader)]
-            return any(self._comes(one, loader, entries, seen) for one in given) if given else self._may_hold(key, loader)
+            return any(self._comes(one, loader, entries, seen) for one in given) if given else not self._through and self._may_hold(key, loader)
         return any(self._comes_out(target, key, loader, entries, seen) for target in targets)
 
     def _makes_another(self, key: int) -> bool:
@@ -149,7 +152,7 @@ class LoaderArms:
             node = self.program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
             if node is None or self._comes(node, loader, outer, seen):
                 return True
-        return not edges
+        return not edges and not self._through
 
 
 def _guards_above(module: Module, guard: int) -> list[int]:

@@ -10,11 +10,16 @@ from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE
 from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, Queries, State
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
 _LOOK_UPS = frozenset({"get", "getenv", "getattr"})
 _DIGITS = 6
-_BRANCHES = {"phi": 1, "bool": 2}
+_CASTS = frozenset({"int", "round", "floor"})
+WORKERS_OF_TRAINER = "dataloader_num_workers"
+"""The field of transformers' TrainingArguments, 0 where nothing sets it."""
+ROUNDED_DOWN = "//"
+"""Stands for a default where a floor division gives 0 because its divisor is larger."""
 
 
 class Loader(NamedTuple):
@@ -29,12 +34,15 @@ class Way(NamedTuple):
     """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
 
     ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
-    the number to a parameter, 0 for none.
+    the number to a parameter, ``left`` one that leaves a parameter at its default; 0 for none. ``setting`` is the name of a parameter
+    of which nobody shows who gives it: a configuration may.
     """
 
     number: int | None
     default: str = ""
     giver: int = 0
+    left: int = 0
+    setting: str = ""
 
 
 class LoaderOptions:
@@ -81,7 +89,7 @@ class LoaderOptions:
 
     def _argument(self, call: int, name: str, outer: tuple[int, ...]) -> Argument:
         if not outer:
-            return self.ask.argument(call, name, self._position(call, name))
+            return self.ask.argument(call, name, self.position(call, name))
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         for keyword, value in row[3]:
@@ -96,7 +104,8 @@ class LoaderOptions:
                 return self._translated(module, value, outer)
         return self._from_keywords(module, row, name, outer)
 
-    def _position(self, call: int, name: str) -> int | None:
+    def position(self, call: int, name: str) -> int | None:
+        """The place of an option among the positional arguments of a call, as far as its loader takes torch's."""
         module = self.program.module_of(call)
         names = self.ask.names_of(self.program.ask(module.base | module.nodes[call & MASK][1]))
         same = all(one.startswith(("torch.", "torchdata.", "webdataset.")) for one in names)
@@ -186,28 +195,36 @@ class LoaderOptions:
         return [way for source in argument.sources for way in self._ways(source, "", set())]
 
     def _ways(self, key: int, default: str, seen: set[int]) -> list[Way]:
-        if key in seen:
-            return []
-        seen.add(key)
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
-        if kind in _BRANCHES and (kind == "phi" or row[1] == "Or"):
-            return [way for one in row[_BRANCHES[kind]] for way in self._ways(module.base | one, default, seen)]
+        if key in seen and kind != "const":
+            return []
+        seen.add(key)
+        if kind == "phi":
+            return [way for one in row[1] for way in self._ways(module.base | one, default, seen)]
+        if kind == "bool" and row[1] == "Or":
+            # What is 0 gives way to what stands behind it.
+            ways = [self._ways(module.base | one, default, seen) for one in row[2]]
+            return [way for some in ways[:-1] for way in some if way.number != 0] + ways[-1]
         if kind == "choice":
             return [way for one in row[2:4] for way in self._ways(module.base | one, default, seen)]
         if kind == "copy":
             return self._ways(module.base | row[1], default, seen)
         if kind == "param":
             return self._ways_of_parameter(module, row, default, seen)
+        if kind == "attr" and (written := self._written(module, row)):
+            return [way for one in written for way in self._ways(one, default, seen)]
+        if kind == "op":
+            return self._ways_of_operation(module, row, default, seen) or self._ways_of_value(key, default)
         if kind == "call":
-            return self._ways_of_look_up(module, row, seen) or self._ways_of_value(key, default)
+            return self._ways_of_look_up(module, row, seen) or self._ways_of_extreme(module, row, seen) or self._ways_of_value(key, default)
         return self._ways_of_value(key, default)
 
     def _ways_of_look_up(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
         """``int(…)`` of a number, and the default of ``cfg.get(name, default)``, ``os.environ.get(…)`` and ``getattr(cfg, name, default)``."""
         name, args = module.last_name(row[1]), row[2]
-        if name == "int" and len(args) == 1:
+        if name in _CASTS and len(args) == 1:
             return self._ways(module.base | args[0], "", seen)
         wanted = 3 if name == "getattr" else 2
         if name not in _LOOK_UPS or len(args) != wanted:
@@ -216,6 +233,37 @@ class LoaderOptions:
         if asked[0] != "const" or given[0] != "const" or not str(given[1]).isdecimal():
             return []
         return [Way(int(str(given[1])), str(asked[1]))] if len(str(given[1])) < _DIGITS else []
+
+    def _written(self, module: Module, row: Node) -> list[int]:
+        """What an attribute of ``self`` is set to by its class, where nobody else sets it."""
+        owner, program = self.program.class_of_self(module, row[1]), self.program
+        if owner is None or row[2] in program.other_writes:
+            return []
+        return [value for one in program.order(owner) for value in program.own_writes.get((one, row[2]), ())]
+
+    def _ways_of_operation(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
+        """A product of 0, and a division that rounds down; nothing where the value itself has to tell."""
+        left, right = (self._ways(module.base | one, default, seen) for one in row[2:4])
+        if row[1] == "Mult" and any(way.number == 0 for way in (*left, *right)):
+            return [Way(None), *(way for way in (*left, *right) if way.number == 0)]
+        if row[1] != "FloorDiv" or any(way.number is not None for way in right):
+            # A division by a small constant is 0 on one CPU only.
+            return []
+        rounds_up = module.plain(row[2])[:2] in (("op", "Add"), ("op", "Sub")) or module.plain(row[2])[0] == "un"
+        zeros = [way for way in left if way.number == 0]
+        return [Way(None), *(zeros if rounds_up else [*zeros, Way(0, ROUNDED_DOWN)])]
+
+    def _ways_of_extreme(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
+        """The smallest of some numbers may be any of them, the largest is 0 only where all may be."""
+        name, args = module.last_name(row[1]), row[2]
+        if name not in ("min", "max") or len(args) < 2:
+            return []
+        each = [self._ways(module.base | one, "", seen) for one in args]
+        zeros = [next((way for way in ways if way.number == 0), None) for ways in each]
+        found = [way for way in zeros if way is not None]
+        if name == "max" and len(found) < len(each):
+            found = []
+        return [Way(None), *found[:1]] if found else []
 
     def _ways_of_parameter(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
         program = self.program
@@ -228,7 +276,7 @@ class LoaderOptions:
         edges = sorted(program.ask(("edges", function)))
         ways = []
         if not edges and written is not None:
-            ways += self._ways(module.base | written, default or "parameter", seen)
+            ways += [way._replace(setting=way.setting or name) for way in self._ways(module.base | written, default or "parameter", seen)]
         elif not edges:
             ways.append(Way(None))
         for edge in edges:
@@ -238,7 +286,7 @@ class LoaderOptions:
                 continue
             given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
             if given.state is State.ABSENT and written is not None:
-                ways += self._ways(module.base | written, default or "parameter", seen)
+                ways += [way._replace(left=way.left or edge >> 2) for way in self._ways(module.base | written, default or "parameter", seen)]
             elif given.sources:
                 ways += [way for one in given.sources for way in self._ways(one, default, seen)]
             else:
@@ -271,13 +319,31 @@ class LoaderOptions:
         """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
+        if row[0] == "attr" and row[2] == WORKERS_OF_TRAINER:
+            return self._ways_of_fields(row[2])
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
+        constructor = self._constructor_of_hyperparameters(module, row)
+        if constructor:
+            return self._ways_of_parameter(module, ("param", constructor & MASK, row[2]), "", set())
         return [self._way_of_flag(call) for call in self.ask.flags_by_name(key)] or self._ways_of_fields(row[2])
+
+    def _constructor_of_hyperparameters(self, module: Module, row: Node) -> int:
+        """The ``__init__`` whose argument ``self.hparams.name`` of Lightning is, 0 for none."""
+        held = module.nodes[row[1]]
+        owner = self.program.class_of_self(module, held[1]) if held[0] == "attr" and held[2] == "hparams" else None
+        init = self._constructor(owner) if owner is not None else 0
+        home = self.program.module_of(init) if init else module
+        return init if init and home is module and row[2] in home.scopes[init & MASK].params else 0
 
     def _ways_of_fields(self, name: str) -> list[Way]:
         """The defaults of the settings of this name in the program's records: a parser fills these."""
         program = self.program
         owners = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
         sources = [source for owner in owners for source in program.field_sources(owner, name)]
+        if name == WORKERS_OF_TRAINER:
+            given = [self.ask.argument(call, name) for call, _ in self.ask.calls_of(TRAINING_ARGUMENTS)]
+            sources += [source for argument in given for source in argument.sources]
+            if not sources:
+                return [Way(0, name)]
         return [way._replace(default=name) for source in sources for way in self._ways_of_value(source, name)]

@@ -62,7 +62,7 @@ class Measuring:
             if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
                 continue
             # A clock that is read behind the other one was read in the round before.
-            if call < later and (earlier < call or earlier > later):
+            if call < later and (earlier < call or earlier >= later):
                 return not self._waits_between(module, call, later)
             if self._wait_starts(module, call, earlier):
                 return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from ldlm_lint.checkers.autocasts import AUTOCASTS, CHOOSES_PRECISION, NAMES_BFLOAT16, OLD_AUTOCASTS, Precision
 from ldlm_lint.code.table import Guard
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSE, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -16,10 +18,24 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origin, origin_of
 from ldlm_lint.program.queries import Queries, State
 
+OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
+AUTOCASTS = OLD_AUTOCASTS | {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
+OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"})
+SCALERS = OLD_SCALERS | {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler"}
+_NAMES_BFLOAT16 = lazily(r"^(use_|is_|with_)?(bf16|bfloat16)$", re.I)
+_CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
 _FULL = frozenset({"torch.float32", "torch.float"})
 _CALLERS = 16
 """Calls through which something is asked for that are looked at."""
 _BFLOAT16 = frozenset({"torch.bfloat16"})
+
+
+class Precision(enum.Enum):
+    """What an autocast computes in."""
+
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+    OTHER = "other"
 
 
 class Autocasts:
@@ -114,7 +130,7 @@ def _speaks_of_precision(module: Module, guard: int) -> bool:
         row = module.table.guards[guard]
         if _asks_for_bfloat16(module, row):
             return False
-        if row.kind in ("if", "rest", "case") and any(CHOOSES_PRECISION.search(word) for word in words_below(module, row.test)):
+        if row.kind in ("if", "rest", "case") and any(_CHOOSES_PRECISION.search(word) for word in words_below(module, row.test)):
             return True
         guard = row.parent
     return False
@@ -123,4 +139,4 @@ def _speaks_of_precision(module: Module, guard: int) -> bool:
 def _asks_for_bfloat16(module: Module, guard: Guard) -> bool:
     """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
     plain = module.nodes[guard.test][0] in ("free", "param", "attr") if guard.test else False
-    return plain and guard.holds is True and NAMES_BFLOAT16.search(module.last_name(guard.test)) is not None
+    return plain and guard.holds is True and _NAMES_BFLOAT16.search(module.last_name(guard.test)) is not None

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
-from ldlm_lint.concepts.framework_hooks import OF_MM, FrameworkHooks
+from ldlm_lint.concepts.framework_hooks import OF_LIGHTNING, OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.outside_steps import OutsideSteps
 from ldlm_lint.concepts.properties import Properties
+from ldlm_lint.concepts.unseen_losses import UnseenLosses
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import (
@@ -60,6 +63,7 @@ class Training:
         self._find_hooks()
         self._find_evaluations()
         self._reach_all()
+        self._find_unseen_losses()
         self._ask_unseen_callers()
         self.frequency.left_out.reached, self.frequency.left_out.steps = self.reached, self.steps
 
@@ -72,6 +76,12 @@ class Training:
                 function = module.nodes[module.nodes[call & MASK][1]]
                 if function[0] == "attr" and module.last_name(function[1]) != "()super" and not self._passes_on(call):
                     yield call
+        yield from self._stepped_outside
+
+    @cached_property
+    def _stepped_outside(self) -> tuple[int, ...]:
+        """The backward passes that an object of another package runs, and steps by."""
+        return tuple(OutsideSteps(self.program).calls())
 
     def _passes_on(self, call: int) -> bool:
         """Whether a backward pass stands in a method of that name: whoever calls the method runs backward."""
@@ -81,10 +91,12 @@ class Training:
 
     def _find_steps(self, backwards: Iterable[int]) -> None:
         """Go up from backward passes to the loops that repeat them; gradients that nothing is updated by train nothing."""
-        stepping, updates = self._stepping_loops(), Updates(self.program)
+        updates = Updates(self.program)
+        stepping = self._stepping_loops(updates)
         for call in backwards:
             steps, gates, functions = self._above(call, stepping)
-            if not (functions & updates.functions or updates.reads_gradients(functions)):
+            steps_itself = call in self._stepped_outside
+            if not (steps_itself or functions & updates.functions or updates.reads_gradients(functions)):
                 self.differentiates |= functions
             else:
                 self.leads |= functions
@@ -141,12 +153,14 @@ class Training:
             module = self.program.module_of(function)
             self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
-    def _stepping_loops(self) -> set[tuple[int, int]]:
-        """The loops in which something called ``step`` is called."""
+    def _stepping_loops(self, updates: Updates) -> set[tuple[int, int]]:
+        """The loops in which something called ``step`` is called that is no schedule."""
         found = set()
         for call in self.program.calls.get("step", ()):
             module = self.program.module_of(call)
             loop = module.table.sites[call & MASK].loop
+            if loop < 0 or updates.steps_schedule(call):
+                continue
             receiver = module.nodes[module.nodes[call & MASK][1]]
             while loop >= 0:
                 # A loop over optimizers is a part of one step.
@@ -216,19 +230,39 @@ class Training:
         seen = set(todo)
         while todo:
             key = todo.pop()
+            self._seed_record(key)
             for source in self._sources(key):
                 if source not in seen and program.module_of(source).nodes[source & MASK][0] not in ("const", "none"):
                     seen.add(source)
                     todo.append(source)
         for key in seen:
             if program.module_of(key).nodes[key & MASK][0] not in _WRITTEN:
-                program.put(~key, ON_DEVICE)
-                program.put(key, ON_DEVICE)
+                for one in self._same_entries(key):
+                    program.put(~one, ON_DEVICE)
+                    program.put(one, ON_DEVICE)
+
+    def _same_entries(self, key: int) -> list[int]:
+        """An expression, and every other reading of the same entry of the same mapping: ``losses["shape"]`` here and there."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] != "item" or module.nodes[row[2]][0] != "const":
+            return [key]
+        return [module.base | number for number, other in enumerate(module.nodes) if other == row]
+
+    def _seed_record(self, key: int) -> None:
+        """What a loss is taken from holds others that are computed with it: ``results["loss"].backward()``."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] == "item" and module.plain(row[1])[0] in ("call", "dcomp", "param"):
+            for one in (module.base | row[1], ~(module.base | row[1])):
+                self.program.put(one, frozenset([IF_TENSOR]))
 
     def _loss(self, call: int) -> int | None:
         """The expression that is run backward: the receiver, or what an engine is given."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
+        if call in self._stepped_outside:
+            return module.base | row[2][0]
         receiver = module.nodes[row[1]][1]
         if not row[2]:
             return module.base | receiver if not self._is_own_object(module, receiver) else None
@@ -249,18 +283,23 @@ class Training:
             return self.given(module.base | row[1], row[2])
         found: list[int] = []
         if kind == "op":
-            found = [row[2], row[3]] if row[1] in ("Add", "Sub") else [row[2]]
+            found = [row[2], row[3]] if row[1] in ("Add", "Sub") else [row[3] if _is_factor(module, row[2]) else row[2]]
         elif kind == "phi":
             found = list(row[1])
         elif kind == "copy":
             found = [row[1]]
+        elif kind == "un":
+            found = [row[2]]
         elif kind == "call":
             found = self._sources_of_call(module, row)
         return [module.base | number for number in found]
 
     def _sources_of_call(self, module: Module, row: tuple[Any, ...]) -> list[int]:
         """Of a call whose result is on the device the arguments that have to be there, too."""
-        function = module.nodes[row[1]]
+        function = module.plain(row[1])
+        if function[0] == "free" and function[2] == "sum" and row[2]:
+            summed = module.plain(row[2][0])
+            return [summed[1]] if summed[0] == "comp" else list(summed[2]) if summed[0] == "seq" else []
         if function[0] == "attr" and function[2] == "scale" and row[2]:
             return [row[2][0]]
         if function[0] == "attr" and function[2] in _KEEPS and not row[2]:
@@ -299,7 +338,7 @@ class Training:
                         self.steps[module.base | row[1]].add(None)
                         first = module.scopes[row[1]].params[1:2]
                         # Behind the batch Lightning gives numbers: which batch, which optimizer.
-                        only = {one: home for one in first} if name == "training_step" else {"*": home}
+                        only = {one: home for one in first} if name in OF_LIGHTNING else {"*": home}
                         program.hooks[module.base | row[1]] = only
 
     def _find_evaluations(self) -> None:
@@ -416,6 +455,21 @@ class Training:
             loop = module.table.loops[loop].parent
         return False
 
+    def _find_unseen_losses(self) -> None:
+        """A loss that nobody in sight computes is computed in a step that is not in sight."""
+        for function in list(UnseenLosses(self.program, self.reached).functions()):
+            self.steps[function].add(None)
+            self._give_tensors(function)
+        self._reach_all()
+
+    def _give_tensors(self, function: int) -> None:
+        """Have what a function is given be on the device if it is a tensor."""
+        program = self.program
+        program.hooks[function] = {"*": frozenset([IF_TENSOR])}
+        for name in program.module_of(function).scopes[function & MASK].params:
+            if ("hook", function, name) in program.values:
+                program.requeue(("hook", function, name))
+
     def _ask_unseen_callers(self) -> None:
         """What is reached by nobody known gets arguments that are on the device if they are tensors."""
         program = self.program
@@ -424,10 +478,7 @@ class Training:
             # Who holds the loop of the steps, or is a step that nobody is seen to call, has batches as loaders give them.
             is_unseen = self._is_called_by_mm(function) or not program.values.get(("edges", function))
             if is_unseen and function not in program.hooks and function not in self.steps:
-                program.hooks[function] = {"*": frozenset([IF_TENSOR])}
-                for name in program.module_of(function).scopes[function & MASK].params:
-                    if ("hook", function, name) in program.values:
-                        program.requeue(("hook", function, name))
+                self._give_tensors(function)
         program.solve()
         self._reach_all()
 
@@ -441,3 +492,11 @@ class Training:
         module = self.program.module_of(call)
         value = self.program.ask(module.base | module.nodes[call & MASK][1])
         return any(fields[1].partition(".")[0] in OF_MM for fields in self.program.atoms.kinds(value, "x"))
+
+
+def _is_factor(module: Module, number: int) -> bool:
+    """Whether an operand is written as a number that a loss is weighed with: ``(1 - self.ratio) * loss``."""
+    row = module.nodes[number]
+    if row[0] == "op":
+        return _is_factor(module, row[2]) and _is_factor(module, row[3])
+    return row[0] in ("const", "attr")

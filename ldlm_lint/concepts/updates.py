@@ -26,6 +26,7 @@ class Updates:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._marked: dict[int, frozenset[int]] = {}
+        self._schedules: dict[int, bool] = {}
         self.functions = self._updating()
         """The functions that call something by whose name parameters change."""
 
@@ -42,7 +43,47 @@ class Updates:
         if function[0] != "attr" or name != "step":
             return True
         made = module.plain(function[1])
-        return len(row[2]) < 2 and not self._is_made_for(module, call & MASK, made) and not self._steps_inputs(module, made)
+        if len(row[2]) > 1 or self._is_made_for(module, call & MASK, made) or self._steps_inputs(module, made):
+            return False
+        return not self.steps_schedule(call)
+
+    def steps_schedule(self, call: int) -> bool:
+        """Whether a call of something's ``step`` steps a schedule alone, such as that of the learning rate: parameters stay as they are."""
+        program = self.program
+        module = program.module_of(call)
+        function = module.nodes[module.nodes[call & MASK][1]]
+        if function[0] != "attr":
+            return False
+        receiver = program.ask(module.base | function[1])
+        owners = [fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(receiver, kind)]
+        made = [fields[1] for fields in program.atoms.kinds(receiver, "o")]
+        if owners and not made:
+            return all(map(self._only_schedules, owners))
+        return bool(made) and not owners and all(map(_is_schedule, made))
+
+    def _only_schedules(self, owner: int) -> bool:
+        """Whether the class of the project is a schedule: its ``step`` neither reads gradients nor steps anything else."""
+        program = self.program
+        if owner not in self._schedules:
+            # One whose step leads to itself holds others of its kind.
+            self._schedules[owner] = True
+            outside = program.outside_of(owner)
+            steps = program.methods(owner, "step")
+            is_plain = not program.is_module(owner) and all(map(_is_schedule, outside - {"builtins.object"}))
+            self._schedules[owner] = is_plain and bool(steps) and not any(map(self._touches_parameters, steps))
+        return self._schedules[owner]
+
+    def _touches_parameters(self, function: int) -> bool:
+        module = self.program.module_of(function)
+        scope = module.scopes[function & MASK]
+        named = ((module.last_name(module.nodes[call][1]), module.base | call) for call in scope.calls)
+        if any(_changes(name) and self._updates(name, call) for name, call in named):
+            return True
+        places = module.table.places
+        return any(
+            row[0] == "attr" and row[2] == "grad" and number < len(places) and scope.place <= places[number] < scope.end
+            for number, row in enumerate(module.nodes)
+        )
 
     @staticmethod
     def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
@@ -115,7 +156,13 @@ def _is_given(module: Module, number: int) -> bool:
 def _changes(name: str) -> bool:
     """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
     words = name.strip("_").split("_")
-    return "step" in (words[0], words[-1]) or "optimi" in name
+    # ``create_optimizer`` gives what may change them later.
+    return "step" in (words[0], words[-1]) or ("optimi" in name and not name.lower().endswith(("optimizer", "optimizers", "optimiser", "optim")))
+
+
+def _is_schedule(name: str) -> bool:
+    """Whether a class or function of another package gives a schedule of the learning rate (torch, timm, transformers, diffusers)."""
+    return "schedule" in name.rpartition(".")[2].lower() or ".lr_scheduler." in name or name.endswith("ABC")
 
 
 __all__ = ["Updates"]

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Event, Node
+from ldlm_lint.concepts.entries import Entries
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import (
     BOOLEAN,
     DEVICE,
     FALSE,
     FIRST,
+    HOMES,
     HOST,
     HOST_TENSOR,
     IF_TENSOR,
@@ -30,7 +32,15 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS, WRITERS_METHODS
+from ldlm_lint.vocabulary.tensors import (
+    SIZE_KEYWORDS,
+    SIZES_OF_FUNCTIONS,
+    SIZES_OF_METHODS,
+    TENSOR_ATTRIBUTES,
+    WAITING_FUNCTIONS,
+    WAITING_METHODS,
+    WRITERS_METHODS,
+)
 
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
@@ -42,7 +52,9 @@ _GIVEN = frozenset([IF_TENSOR, TENSOR])
 _ORDERS = frozenset(["Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"])
 _SWITCHES = frozenset([TRUE, FALSE])
 _MOST_SOURCES = 100
+_MOST_STEPS = 20
 _THERE = frozenset([DEVICE, IF_TENSOR])
+_ATTRIBUTES = WAITING_METHODS | WRITERS_METHODS | SIZES_OF_FUNCTIONS.keys() | SIZES_OF_METHODS.keys()
 
 
 class Wait(NamedTuple):
@@ -62,6 +74,7 @@ class Waits:
     def __init__(self, training: Training) -> None:
         self.training = training
         self.program = training.program
+        self._entries = Entries(training.program)
         self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
@@ -70,6 +83,7 @@ class Waits:
         for _ in self._found():
             pass
         self.program.solve()
+        self._entries = Entries(self.program)
         return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what))
 
     def _found(self) -> Iterator[Wait]:
@@ -113,7 +127,7 @@ class Waits:
     def _may_wait(module: Module, call: int) -> bool:
         row = module.plain(module.nodes[call][1])
         if row[0] == "attr":
-            return row[2] in WAITING_METHODS or row[2] in WRITERS_METHODS or _is_math(module, row[1])
+            return row[2] in _ATTRIBUTES or _is_math(module, row[1])
         return row[0] == "free" and (row[2] in _BUILTINS or _is_from_math(module, row))
 
     def _get(self, module: Module, number: int) -> Value:
@@ -130,12 +144,15 @@ class Waits:
             return self._of_builtin(module, row, "float")
         outside = [fields[1] for fields in self.program.atoms.kinds(self._get(module, row[1]), "x")]
         if any(one.startswith("torch.") for one in outside):
-            return self._of_function(module, row, name)
+            return self._of_sizes(module, row, SIZES_OF_FUNCTIONS.get(name)) or self._of_function(module, row, name)
         if outside:
             return ""
         receiver = self._get(module, function[1])
         if name in WRITERS_METHODS:
             return self._of_writer(module, call, row, name)
+        if name in SIZES_OF_METHODS:
+            is_tensor = bool(receiver & HOMES) and not self.program.targets_of.get(module.base | call)
+            return self._of_sizes(module, row, SIZES_OF_METHODS[name]) if is_tensor else ""
         if name == "repeat_interleave":
             return name if DEVICE in receiver and self._repeats_by_tensor(module, row, 0) else ""
         if name in _METHODS:
@@ -192,6 +209,12 @@ class Waits:
             return f"torch.{name}"
         return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(module, row, 1) else ""
 
+    def _of_sizes(self, module: Module, row: Node, places: slice | None) -> str:
+        """A size that is given as a tensor on the device becomes a number of Python first."""
+        given = [] if places is None else [*row[2][places], *(value for keyword, value in row[3] if keyword in SIZE_KEYWORDS)]
+        parts = [inner for one in given for inner in (module.nodes[one][2] if module.nodes[one][0] == "seq" else (one,))]
+        return "size" if any(self._bounds_on_device(module, one) for one in parts) else ""
+
     def _repeats_by_tensor(self, module: Module, row: tuple[Any, ...], place: int) -> bool:
         """Whether ``repeat_interleave`` gets its counts as a tensor, and is not told how long the result becomes."""
         keywords = dict(row[3])
@@ -227,7 +250,13 @@ class Waits:
         args = row[2] if isinstance(row[2], tuple) else ()
         if name in ("min", "max") and len(args) < 2:
             return ""
-        return name if any(self.is_only_on_device(self._get(module, one)) for one in args) else ""
+        return name if any(self._is_read_from_device(module, one) for one in args) else ""
+
+    def _is_read_from_device(self, module: Module, number: int) -> bool:
+        """Whether a value is on the device, or one of the entries is that a loop takes in turn."""
+        if self._may_only_be_on_device(module, number):
+            return True
+        return any(map(self.is_only_on_device, self._entries.of(module, number)))
 
     def _of_event(self, module: Module, event: Event) -> str:
         kind, node = event[0], event[1]
@@ -250,9 +279,17 @@ class Waits:
             if row[0] == "call" and self._may_return_plain(module.base | node):
                 return ""
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()
-            return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"
+            if operands and row[1][0] in ("Eq", "NotEq") and any(_is_state(module, one) for one in operands):
+                return ""
+            return "" if operands and not any(self._may_be_pure(module, one) for one in operands) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+
+    def _may_be_pure(self, module: Module, number: int) -> bool:
+        """Whether an operand is a tensor, or one of the ways that meet in it makes one on the device, where others make a number."""
+        row = module.nodes[number]
+        ways = [self._get(module, one) for one in row[1]] if row[0] == "phi" else []
+        return self._is_pure(self._get(module, number)) or any(DEVICE in one and self._is_pure(one) for one in ways)
 
     def _may_return_plain(self, call: int) -> bool:
         """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""
@@ -271,6 +308,9 @@ class Waits:
         if key[0] == "slice":
             return "slice" if any(one and self._bounds_on_device(module, one) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
+            if self._is_on_host(base) and BOOLEAN in (given := self._get(module, one)) and self.is_only_on_device(given):
+                # What lies on the host takes the mask there first.
+                return "mask"
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
                 filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
@@ -280,12 +320,52 @@ class Waits:
                 return "slice"
         return ""
 
+    @staticmethod
+    def _is_on_host(value: Value) -> bool:
+        """Whether a value that is indexed is a tensor on the host and nothing else; None takes no index."""
+        return HOST_TENSOR in value and value <= frozenset([HOST_TENSOR, BOOLEAN, NONE])
+
     def _bounds_on_device(self, module: Module, number: int) -> bool:
         """Whether a bound is a tensor on the device; of what was moved as a whole, and is taken apart, sizes stay numbers."""
         row = module.plain(number)
         while row[0] == "item":
             row = module.plain(row[1])
-        return not _is_of_record(module, row) and self.is_only_on_device(self._get(module, number))
+        if _is_of_record(module, row) and not self._is_row_of_tensor(module, number):
+            return False
+        return self.is_only_on_device(self._get(module, number))
+
+    def _is_row_of_tensor(self, module: Module, number: int) -> bool:
+        """Whether what is taken apart is a tensor that a function of torch made: ``for height, width in torch.stack(sizes)``."""
+        for _ in range(_MOST_STEPS):
+            row = module.nodes[number]
+            if row[0] in ("part", "elem", "copy", "item"):
+                number = row[1]
+            elif row[0] == "phi":
+                number = row[1][0]
+            elif row[0] == "call" and module.last_name(row[1]) == "enumerate" and row[2]:
+                number = row[2][0]
+            else:
+                break
+        return self._is_made_by_torch(module.base | number)
+
+    def _is_made_by_torch(self, key: int) -> bool:
+        """Whether an expression is what a function of torch gave, whoever handed it in."""
+        seen: set[int] = set()
+        todo = [key]
+        while todo and len(seen) < _MOST_SOURCES:
+            key = todo.pop()
+            home = self.program.module_of(key)
+            row = home.nodes[key & MASK]
+            if key in seen:
+                continue
+            seen.add(key)
+            if row[0] == "call" and any(one[1].startswith("torch.") for one in self.program.atoms.kinds(self._get(home, row[1]), "x")):
+                return True
+            if row[0] in ("copy", "phi"):
+                todo += [home.base | one for one in (row[1] if row[0] == "phi" else (row[1],))]
+            elif row[0] == "param":
+                todo += self.training.given(home.base | row[1], row[2])
+        return False
 
     def _is_mask(self, module: Module, number: int, base: Value) -> bool:
         """Whether an index is a tensor of booleans on the device."""
@@ -329,6 +409,23 @@ class Waits:
     def is_only_on_device(value: Value) -> bool:
         """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
+
+    def _may_only_be_on_device(self, module: Module, number: int) -> bool:
+        """The same for one of the ways that meet in an expression; what a sum begins with is a number."""
+        value = frozenset(one for one in self._get(module, number) if not self._is_number(one))
+        row = module.nodes[number]
+        return self.is_only_on_device(value) or (row[0] == "phi" and any(self.is_only_on_device(self._get(module, one)) for one in row[1]))
+
+    def _is_number(self, atom: int) -> bool:
+        """Whether an atom is a constant number."""
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        return fields[0] == "k" and fields[1].__class__ in (int, float)
+
+
+def _is_state(module: Module, number: int) -> bool:
+    """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has put there."""
+    row = module.plain(number)
+    return row[0] == "attr" and row[2] not in TENSOR_ATTRIBUTES
 
 
 def _is_math(module: Module, number: int) -> bool:

@@ -106,6 +106,9 @@ class Calls(Containers):
                 inner = self.get(("content", fields[1], None))
                 layers = frozenset(two for two in inner if two >= FIRST and self.atoms.of[two][0] in ("i", "self", "d"))
                 value |= self.callvalue(layers, call, BOUND if how is None else how, args, depth + 1)
+                if args and not value:
+                    # Layers of torch alone.
+                    value |= self.tensor_of(args)
         for (function, bound), receiver in found.items():
             binding = abs(bound) if how is None else how
             if call is not None:
@@ -267,7 +270,7 @@ class Calls(Containers):
                     self.get(("to", call))
                 if owner is not None:
                     for of, call in own:
-                        if owner in self.order(of) or of in self.below(owner):
+                        if owner in self.order(of) or self._is_left_to(owner, of, name):
                             self.get(("to", call))
                 if function in self.above_training and len(self.calls.get(name, ())) <= CALLERS and name not in EVERYBODYS:
                     for call in other:
@@ -275,6 +278,10 @@ class Calls(Containers):
 
         self.without_reader(look)
         return NOTHING
+
+    def _is_left_to(self, owner: int, base: int, name: str) -> bool:
+        """Whether a class takes the place of a method that its base class calls, and does not set as an attribute."""
+        return base in self.order(owner) and not any((one, name) in self.own_writes for one in self.order(base))
 
     def calls_on_objects(self, function: int) -> list[int]:
         """The calls of a method's name on objects of which nothing is known yet; none where there are too many to look at."""

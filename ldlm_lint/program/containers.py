@@ -25,6 +25,7 @@ from ldlm_lint.program.modules import Module
 
 GIVEN = 64
 """Places that give a keyword above which what is handed on by ``**`` says nothing of it."""
+_FROM_PAIRS = frozenset({"dict", "OrderedDict"})
 _KEYED = frozenset({"map", "dcomp", "kwarg"})
 
 
@@ -249,7 +250,9 @@ class Containers(Batches):
                 found |= self.elements(self.get(base | nodes[one][1]))
                 continue
             given = self.get(base | one)
-            if key.__class__ is str:
+            if module.last_name(row[1]) in _FROM_PAIRS and module.plain(one)[0] in ("comp", "seq"):
+                found |= self.part(self.elements(given), 1)
+            elif key.__class__ is str:
                 found |= self.item(given, key)
             elif self.is_container(given):
                 found |= self.elements(given)

@@ -11,12 +11,15 @@ from ldlm_lint.program.atoms import (
     DEVICE,
     FIRST,
     HOMES,
+    HOST_TENSOR,
+    IF_TENSOR,
     MASK,
     NOTHING,
     OF_PYTHON,
     ON_DEVICE,
     ON_HOST,
     SHIFT,
+    WHERE_TENSOR,
     Value,
 )
 from ldlm_lint.program.calls import UNKNOWN
@@ -33,6 +36,8 @@ from ldlm_lint.vocabulary.tensors import (
 )
 
 _ALL_CHOICES = 24
+_COMPARED_PLAINLY = frozenset({str, bool, type(None)})
+_THERE = frozenset([DEVICE, IF_TENSOR])
 
 
 class Expressions(Parameters):
@@ -96,7 +101,15 @@ class Expressions(Parameters):
                 found |= OF_PYTHON
             if name not in TENSOR_ATTRIBUTES:
                 found |= self.later(key, value)
+        if name in TENSOR_ATTRIBUTES:
+            found |= self._attribute_of_tensor(value, name)
         return found
+
+    def _attribute_of_tensor(self, value: Value, name: str) -> Value:
+        """What only tensors have is where the tensor is; a gradient is where the model is that is trained."""
+        homes = self.tensor_part(value)
+        is_own = any(one >= FIRST and self.atoms.of[one][0] in ("i", "self", "m") for one in value)
+        return homes | (ON_DEVICE if name == "grad" and not is_own and HOST_TENSOR not in homes else NOTHING)
 
     def _item(self, module: Module, row: Node, key: int) -> Value:
         registry = module.last_name(row[1])
@@ -172,18 +185,22 @@ class Expressions(Parameters):
         homes = self.tensor_part(left | right)
         if homes:
             value = ON_DEVICE if DEVICE in homes else homes - ON_HOST or homes
-            if self.may_be_plain(left) and self.may_be_plain(right):
-                value |= OF_PYTHON
+            if self._may_turn_out_plain(left) and self._may_turn_out_plain(right):
+                value |= self.later(key, left | right) or OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
         return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
+
+    def _may_turn_out_plain(self, value: Value) -> bool:
+        """Whether an operand may be of Python, as far as is known: what nothing is known of may, and what a caller gives."""
+        return not value or self.may_be_plain(value) or (self.is_symbolic and not self.atoms.opaque.isdisjoint(value))
 
     def _comparison(self, module: Module, row: Node, key: int) -> Value:
         if any(name in ("Is", "IsNot", "In", "NotIn") for name in row[1]):
             return OF_PYTHON
         operands = [self.get(module.base | one) for one in (row[2], *row[3])]
-        if any(module.nodes[one][0] == "const" and module.nodes[one][1].__class__ in (str, bool) for one in (row[2], *row[3])):
-            # With a text no tensor is compared.
+        if any(module.nodes[one][0] == "const" and module.nodes[one][1].__class__ in _COMPARED_PLAINLY for one in (row[2], *row[3])):
+            # With a text no tensor is compared, and with None it is by Python.
             return OF_PYTHON
         homes = frozenset().union(*map(self.tensor_part, operands))
         if not homes:
@@ -226,6 +243,8 @@ class Expressions(Parameters):
         value = self._given_by_functions(functions, function[0] == "attr", given)
         if not functions and self.is_used_as_module(module, row[1]):
             value |= self.tensor_of(given.every)
+        if not functions:
+            value |= self._given_by_unknown(module, row, given, key)
         if function[0] == "attr":
             receiver = self.get(base | function[1])
             if function[2] in MODULE_METHODS and not self.tensor_part(value) and self.is_used_as_module(module, function[1]):
@@ -235,6 +254,20 @@ class Expressions(Parameters):
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
             return value
         return value | self.later(key, functions)
+
+    def _given_by_unknown(self, module: Module, row: Node, given: Given, key: int) -> Value:
+        """What is computed from tensors on the device is there, if it is a tensor, whoever computes it: ``agent(states)``."""
+        every = [*given.every, *(self.get(module.base | one) for name, one in row[3] if name is None)]
+        inside = [self.get(("content", self.atoms.of[one][1], None)) for value in every for one in value if one >= FIRST and self.atoms.of[one][0] == "d"]
+        together = frozenset().union(*every, *inside)
+        there = together & _THERE
+        function = module.nodes[row[1]]
+        if DEVICE in there and function[0] == "attr" and self.atoms.kinds(self.get(module.base | function[1]), "super"):
+            # The method of a framework's class that one of the project takes the place of.
+            there = ON_DEVICE
+        elif there:
+            there = WHERE_TENSOR
+        return there | self.later(key, together)
 
     def _is_of_project(self, functions: Value) -> bool:
         return any(one >= FIRST and self.atoms.of[one][0] not in ("x", "o") for one in functions)
@@ -251,6 +284,10 @@ class Expressions(Parameters):
         for fields in self.atoms.kinds(functions, "o"):
             if fields[1].startswith("torch.") or any(self.tensor_part(one) for one in given.every):
                 value |= self.tensor_of(given.every)
+            else:
+                # ``self.blocks(tokens=(text, image))``
+                inner = [self.elements(one) for one in given.every if self.is_container(one)]
+                value |= self.tensor_of(inner) if any(one & HOMES for one in inner) else NOTHING
         if functions and not own:
             for one in given.every:
                 for fields in self.atoms.kinds(one, "f") + self.atoms.kinds(one, "b"):

@@ -8,6 +8,7 @@ from ldlm_lint.program.atoms import (
     FIRST,
     HOMES,
     HOST,
+    IF_TENSOR,
     LOADER,
     MASK,
     NOTHING,
@@ -74,6 +75,9 @@ class Methods(Outside):
             return frozenset([self.atoms.atom("view", "items", base)])
         if name in ("get", "pop", "setdefault"):
             return self._entry_or_default(homes, given)
+        if name in tensors.NOT_OF_ARRAYS and IF_TENSOR in homes:
+            # It is one, then.
+            homes |= SOME_TENSOR
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
 
     def _entry_or_default(self, homes: Value, given: Given) -> Value:
@@ -103,9 +107,13 @@ class Methods(Outside):
             return NOTHING
         if name == "cuda":
             return ON_DEVICE
-        if name == "to" and given.args and HOST not in value and A_DEVICE in given.args[0]:
+        if name == "to" and given.args and HOST not in value and self._is_device(given.args[0]):
             return self.moved(SOME_TENSOR, given)
         return NOTHING
+
+    def _is_device(self, value: Value) -> bool:
+        """Whether a value names a device."""
+        return A_DEVICE in value or any(text.partition(":")[0] in tensors.DEVICES for text in self.atoms.texts(value))
 
     def _of_type(self, homes: Value, given: Given) -> Value:
         if not given.args:

@@ -22,6 +22,8 @@ class Shown(NamedTuple):
     """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
     registers: bool = False
     """Whether importing it puts something into a registry."""
+    computes_loss: bool = False
+    """Whether it has a class that is called a loss: who trains with it may stand elsewhere."""
     keeps_files: bool = False
     """Whether it reads or writes what torch has saved."""
 

@@ -70,7 +70,7 @@ class Parameters(Globals):
         value = NOTHING
         taken = self._taken.setdefault(key, set())
         for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN or self._stands_in_handler(edge >> 2):
+            if edge in taken or edge & 3 == UNKNOWN or self.stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2
             node = self.argument_node(call, function, edge & 3, name)
@@ -88,7 +88,7 @@ class Parameters(Globals):
                 value |= self.take(~key, node)
         return value
 
-    def _stands_in_handler(self, call: int) -> bool:
+    def stands_in_handler(self, call: int) -> bool:
         """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
         module = self.module_of(call)
         guard = module.table.sites[call & MASK].guard

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.mappings import Mappings
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
@@ -138,12 +138,31 @@ class Queries:
             if keyword == name:
                 return Argument(State.GIVEN, (module.base | value,), (call,))
         if position is not None:
-            for index, value in enumerate(row[2]):
+            written = [one for one in row[2] if not self._is_never_given(module, one)]
+            for index, value in enumerate(written):
                 if module.nodes[value][0] == "star":
                     return Argument(State.OPEN)
                 if index == position:
                     return Argument(State.GIVEN, (module.base | value,), (call,))
         return self._unpacked(call, name)
+
+    def _is_never_given(self, module: Module, number: int) -> bool:
+        """Whether an argument is the ``*args`` of its function, and each known call fills only the parameters before it."""
+        row = module.nodes[number]
+        row = module.plain(row[1]) if row[0] == "star" else row
+        if row[0] != "vararg":
+            return False
+        program, function = self.program, module.base | row[1]
+        program.ask(("callers", function))
+        edges = program.ask(("edges", function))
+        return bool(edges) and all(edge & 3 != UNKNOWN and self._fits(edge, module.scopes[row[1]].positional) for edge in edges)
+
+    def _fits(self, edge: int, places: int) -> bool:
+        """Whether a call gives at most some positional arguments; a bound method has one of them already."""
+        given = self.program.module_of(edge >> 2)
+        row = given.nodes[(edge >> 2) & MASK]
+        is_plain = all(given.nodes[one][0] != "star" for one in row[2])
+        return is_plain and len(row[2]) + (edge & 3 == BOUND) <= places
 
     def _unpacked(self, call: int, name: str) -> Argument:
         """What ``**`` gives, or a ``partial``."""
@@ -211,7 +230,7 @@ class Queries:
         row = module.nodes[key & MASK]
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
-        flags = [call for call in self.program.calls.get("add_argument", ()) if destination(self.flag(call).name) == row[2]]
+        flags = [call for call in self.program.calls.get("add_argument", ()) if _ends_with(module, row, destination(self.flag(call).name))]
         return [call for call in flags if self.program.module_of(call) is module] or flags
 
     def is_complete(self, key: int) -> bool:
@@ -256,8 +275,9 @@ class Queries:
             return [module.base | one for one in row[2]]
         if kind == "param":
             return self._given_for(module, row)
-        if kind == "free":
-            return self.bound_to(module, row)
+        bound = self.bound_to(module, row) if kind == "free" else ()
+        if bound:
+            return bound
         return () if self.program.ask(key) else None
 
     @staticmethod
@@ -294,3 +314,15 @@ class Queries:
 def destination(flag: str) -> str:
     """The attribute that an option is stored as by default."""
     return flag.lstrip("-").replace("-", "_")
+
+
+def _ends_with(module: Module, row: Node, dotted: str) -> bool:
+    """Whether an attribute is read by a dotted name: ``args.data.workers`` by ``data.workers``."""
+    last, *rest = reversed(dotted.split("."))
+    if row[2] != last:
+        return False
+    for part in rest:
+        row = module.nodes[row[1]]
+        if row[0] != "attr" or row[2] != part:
+            return False
+    return True

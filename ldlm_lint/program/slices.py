@@ -12,6 +12,7 @@ from ldlm_lint.code import Table
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.together import closure
 from ldlm_lint.program.uses import Uses
+from ldlm_lint.vocabulary.losses import CLASS_WORDS
 
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
@@ -41,7 +42,8 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
             importers[target].add(index)
     joins = {module.index for module in own if module.shown.joins}
     above = closure(trains | joins, lambda index: importers.get(index, ()))
-    slice_ = closure(above, lambda index: links.get(index, ()))
+    losses = {module.index for module in own if module.shown.computes_loss}
+    slice_ = closure(above | losses, lambda index: links.get(index, ()))
     computed = [modules.all[index] for index in slice_ if modules.all[index].shown.imports_by_name]
     inside = _named_in(modules, computed) if len(own) > LINKED_WHOLE else _below(modules, computed)
     slice_ |= closure(inside, lambda index: links.get(index, ()))
@@ -59,6 +61,7 @@ def shown_by(table: Table) -> Shown:
         joins=not _JOINS.isdisjoint(table.named),
         searched=_searched(table),
         registers=_registers(table),
+        computes_loss=any(scope.kind == "class" and any(word in scope.name for word in CLASS_WORDS) for scope in table.scopes),
         keeps_files=_keeps_files(table),
     )
 

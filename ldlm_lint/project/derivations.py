@@ -17,6 +17,7 @@ class Derivations:
         self._files = files
         self._data = data
         self._known: dict[str, Mapping[str, frozenset[str]]] = {}
+        self._holding: dict[frozenset[str], frozenset[str]] = {}
 
     def bases(self, path: str, name: str) -> frozenset[str]:
         """The words in the names of the bases of a class of a file; of several with that name those of the first one."""
@@ -29,6 +30,19 @@ class Derivations:
     def derived(self, base: str) -> frozenset[tuple[str, str]]:
         """The classes of all files, each with its file, that name a class as one of their bases."""
         return self._derived.get(base, frozenset())
+
+    def holding(self, roots: frozenset[str]) -> frozenset[str]:
+        """The files that hold a class which is derived from one of these, directly or through classes of the project."""
+        if roots not in self._holding:
+            seen, waiting, paths = set(roots), list(roots), set()
+            while waiting:
+                for path, name in self.derived(waiting.pop()):
+                    paths.add(path)
+                    if name not in seen:
+                        seen.add(name)
+                        waiting.append(name)
+            self._holding[roots] = frozenset(paths)
+        return self._holding[roots]
 
     def _in(self, path: str) -> Mapping[str, frozenset[str]]:
         if path not in self._known:

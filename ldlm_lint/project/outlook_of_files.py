@@ -11,7 +11,6 @@ from collections.abc import Callable
 from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
-from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
@@ -47,14 +46,6 @@ def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
 
-def _optimizes_on_cuda(context: Context, path: str) -> bool:
-    """As the question, whatever engines there are: finding out which of them run a file reads all launches."""
-    project = context.project
-    if not _feeds(context, path) or b"torch_xla" in project.data(path):
-        return False
-    return any(project.any_skim(project.reach(one), "cuda") for one in project.trainers_of(path))
-
-
 def _makes_sampler(context: Context, path: str) -> bool:
     return context.project.any_shows((path,), _SAMPLER)
 
@@ -76,8 +67,6 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "loop-neglects-a-sampler": _knows_sampler,
     "model-trains": _is_made_in_training,
     "no-activation-checkpointing": may_lack_checkpointing,
-    "optimizer-trains-on-cuda": _optimizes_on_cuda,
-    "runs-in-each-training-step": may_train_on_device,
     "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "sampler-epoch-is-never-set": _makes_sampler,

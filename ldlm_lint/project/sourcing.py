@@ -18,6 +18,7 @@ from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own
 from ldlm_lint.rules.settings import Value
 from ldlm_lint.shell import provenance
 from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.reaching import Change
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Script, Word
 from ldlm_lint.source import Kind
@@ -105,6 +106,16 @@ class Sourcing:
         """Whether a script around this one expands a variable that is set here."""
         scripts = (self.project.script(one) for one in self.around(path))
         return any(one.name == name for script in scripts if script is not None for one in script.expansions)
+
+    def takes_back(self, path: str, home: str, name: str) -> bool:
+        """Whether a script unsets what a file that it sources has set, before it launches anything."""
+        script, data = self.project.script(path), self.project.data(path)
+        behind = [one.span.end for one in self.sourced_by(path) if home in self.sourced_at_all(one.path)]
+        if script is None or name not in script.unset or not behind:
+            return False
+        launched = [one.span.start for one in script.launches if one.span.start >= max(behind)]
+        steps = script.variables.steps_at(name, min(launched, default=len(data)))
+        return bool(steps) and all(one.change is Change.UNSET and one.start >= max(behind) for one in steps)
 
     def unknown(self, path: str) -> Iterator[Word]:
         """The files that a script sources, as they are written, which are no scripts of the project."""

@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 # What may run or look up code by a name that nobody can read.
 _COMPUTED = lazily(
     rb"import_module\((?![ \t\n]*[\"'][\w.]+[\"'][ \t\n]*[,)])|__import__\((?![ \t\n]*[\"'])|sys\.modules"
-    rb"|exec\((?<![\w.]exec\()|eval\((?<![\w.]eval\()|globals\(\)|locals\(\)"
+    rb"|exec\((?<![\w.]exec\()"
 )
-_COMPUTED_WORDS = (b"import_module(", b"__import__(", b"sys.modules", b"exec(", b"eval(", b"globals()", b"locals()")
+_COMPUTED_WORDS = (b"import_module(", b"__import__(", b"sys.modules", b"exec(")
+# What reads a name that nobody can read among those that the file itself holds.
+_OWN_NAMES = lazily(rb"eval\((?<![\w.]eval\()|globals\(\)|locals\(\)")
+_OWN_NAMES_WORDS = (b"eval(", b"globals()", b"locals()")
 # A module whose names are looked up: the name of the module decides which of them are reached.
 _LOOKED_UP = (
     (lazily(rb"(\w+)\.__dict__"), b".__dict__"),
@@ -141,6 +144,8 @@ class Unreached:
 
     def _find_looked_up(self, path: str) -> frozenset[str]:
         project, data = self._project, self._project.data(path)
+        if holds_any(data, _OWN_NAMES_WORDS) and _OWN_NAMES.search(data):
+            return frozenset({path}.union(*map(self._with_imported, self._modules_held(path))))
         names = {name.decode(errors="replace") for pattern, word in _LOOKED_UP if word in data for name in pattern.findall(data)}
         found: set[str] = set()
         for imported in project.skim(path).bound if names else ():
@@ -150,8 +155,18 @@ class Unreached:
                 continue
             module = project.resolve(path, imported)
             if module is not None and not module[1]:
-                found |= {module[0], *project.imported_by(module[0])}
+                found |= self._with_imported(module[0])
         return frozenset(found)
+
+    def _with_imported(self, module: str) -> set[str]:
+        return {module, *self._project.imported_by(module)}
+
+    def _modules_held(self, path: str) -> Iterator[str]:
+        """The modules that a file binds to a name, or takes all names of; what it takes one by one is mentioned there."""
+        for imported in self._project.skim(path).bound:
+            module = self._project.resolve(path, imported.removesuffix(".*"))
+            if module is not None and not module[1]:
+                yield module[0]
 
     def _is_reached(self, name: str) -> bool:
         """Whether anything that runs mentions a name, directly or by way of what it mentions."""

@@ -76,7 +76,7 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
         Reference("torch.amp.grad_scaler", "https://github.com/pytorch/pytorch/blob/v2.4.0/torch/amp/grad_scaler.py"),
     ),
     reads=("py",),
-    triggers=(b"GradScaler",),
+    triggers=(),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the last "
     "bits; a step that the scaler skipped because of an infinity is taken; and the scaler's state in a checkpoint becomes "

@@ -32,7 +32,7 @@ DATA_PARALLEL = Rule(
         ),
     ),
     reads=("py",),
-    triggers=(b"DataParallel",),
+    triggers=(),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: DistributedDataParallel needs a process group, one process per GPU and a sampler that shards the data.",
 )

@@ -37,3 +37,11 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
 )
 
 RULES = (ENVIRONMENT_SET_TOO_LATE,)
+_PREFIX = "TORCH_NCCL_"
+# The names these had before torch 2.2; NCCL's own variables are read later, with the first communicator.
+_OLD_NAMES = frozenset({"NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING"})
+
+
+def is_read_by_group(name: str) -> bool:
+    """Whether the constructor of a process group reads a variable."""
+    return name.startswith(_PREFIX) or name in _OLD_NAMES

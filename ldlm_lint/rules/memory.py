@@ -10,7 +10,7 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="`%(model)s` keeps the activations of %(blocks)s until the backward pass, and nothing in the project can "
-    "switch recomputation on: if memory limits the batch or sequence length, checkpoint each layer (about one extra "
+    "switch recomputation on for it: if memory limits the batch or sequence length, checkpoint each layer (about one extra "
     "forward pass)",
     summary="A transformer-like model that trains, in a project that has no activation checkpointing for it at all.",
     rationale="The activations of every block are kept until its backward. Checkpointing each block keeps only its input and computes "

@@ -52,7 +52,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"Adam", b"SGD", b"adamw_torch", b"ADAMW_TORCH"),
+    triggers=(),
     setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
     may_copy_to_host,
-    may_give_arguments,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
@@ -21,10 +20,9 @@ from ldlm_lint.shapes.calls import (
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
-from ldlm_lint.shapes.host_time import may_wait
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
-from ldlm_lint.shapes.optimizers import may_fuse, may_leave_fusing
+from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 
@@ -32,10 +30,8 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
-    "host-sync-in-training-loop": may_wait,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
-    "gradient-accumulation-fixed": may_give_arguments,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,
@@ -44,7 +40,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "fused-conflict": may_fuse,
     "fused-fallback-ineffective": may_fuse,
     "fused-lost-on-resume": may_fuse,
-    "optimizer-not-fused": may_leave_fusing,
     "loss-graph-accumulation": may_keep_graph,
     "mse-on-unit-vectors": may_compare_units,
     "parameters-frozen-after-wrap": may_freeze_wrapped,
@@ -54,10 +49,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "unsynchronized-copy-to-host": may_copy_to_host,
     "whole-model-checkpoint": may_checkpoint,
 }
-
-
-COSTLY = frozenset({"host-sync-in-training-loop"})
-"""The rules whose condition costs as much as a light tree of a small file."""
 
 
 def possible(symbols: Iterable[str], module: ast.Module, data: bytes) -> frozenset[str]:

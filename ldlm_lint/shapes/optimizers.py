@@ -8,14 +8,7 @@ from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline
 
 _FUSED = lazily(rb"fused(?<!\wfused)(?!\w)")
-_OF_TRAINER = (b"adamw_torch", b"ADAMW_TORCH")
-_FUSABLE = frozenset({"Adam", "AdamW", "SGD"})
 _CLASSES = frozenset(name.rpartition(".")[2] for name in WITHOUT_FUSED | FUSED_SINCE.keys())
-
-
-def may_leave_fusing(outline: Outline) -> bool:
-    """Whether an optimizer may be made that has a fused implementation, or a Trainer be told to make one."""
-    return any(one in outline.data for one in _OF_TRAINER) or _may_make(outline, _FUSABLE)
 
 
 def may_fuse(outline: Outline) -> bool:

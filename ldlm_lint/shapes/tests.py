@@ -21,7 +21,6 @@ _OUTSIDE_TESTS = frozenset(
         "missing-activation-checkpointing",
         "mse-on-unit-vectors",
         "non-atomic-checkpoint",
-        "optimizer-not-fused",
         "rank-local-skip",
         "requires-grad-toggled-per-step",
         "scheduler-before-optimizer",

@@ -1,7 +1,7 @@
-"""Python inside a script: a here-document that python reads (``python - <<'EOF'``) and ``python -c '…'``.
+"""Python inside a script: ``python - <<'EOF'``, ``python -c '…'``, and ``cat > train.py <<'EOF'`` where a launch runs that file.
 
 Such code is linted like a file, at its real lines, and is a program of the project: what rests on other files is asked as of a
-file that lies beside the script. A here-document that is written to a file or that the shell fills in is data.
+file that lies beside the script. What the shell fills in is unknown (`stand_ins`); a file that the script does not start is data.
 """
 
 from __future__ import annotations
@@ -16,28 +16,41 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
 from ldlm_lint.shell import launchers, tree
-from ldlm_lint.shell.embedded_paths import as_of_script, inner_path
+from ldlm_lint.shell.embedded_paths import as_of_script, inner_path, start_of
 from ldlm_lint.shell.inner_shells import padding
 from ldlm_lint.shell.launch_code import Code, codes
 from ldlm_lint.shell.scanner import scan
+from ldlm_lint.shell.stand_ins import Filled, as_written, changes, filled
+from ldlm_lint.shell.written_programs import is_started
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _PYTHON = lazily(r"(?:\S*/)?python[\d.]*")
 _OPTION = lazily(r"-[bBdEiIOqsSuvx]+")
-# A backslash in front of another character stays as it is.
-_EXPANDED = lazily(rb"[$`]|\\[$`\\\n]")
-_MAY_HOLD = lazily(rb"python[\w.]*\b[^\n]*(?:<<|[ \t]-c\b)")
+_MAY_HOLD = lazily(rb"python[\w.]*\b[^\n]*(?:<<|[ \t]-c\b)|\b(?:cat|tee)\b[^\n]*<<")
 _ABOUT_TRAINING = lazily(rb"torch|transformers|accelerate|lightning|deepspeed|environ")
 _WRAPPERS = frozenset({"nohup", "time", "exec", "command", "env", "srun", "uv", "run", "poetry", "timeout"})
 
 
 class Inner(NamedTuple):
-    """A Python program ``[start, end)`` of a script's file; ``quote`` is what stands around it, ``source`` the program at its real places."""
+    """A Python program ``[start, end)`` of a script's file; ``quote`` is what stands around it, ``source`` the program at its real places.
+
+    ``written`` tells what the script has where the program has a stand-in, see `stand_ins`.
+    """
 
     start: int
     end: int
     quote: str
     source: Source
+    written: Mapping[str, str]
+
+
+class _Stretch(NamedTuple):
+    """Python code ``[start, end)`` of a script's text; the shell ``fills`` it in, or leaves it as it is."""
+
+    start: int
+    end: int
+    quote: str = ""
+    fills: bool = False
 
 
 def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -53,13 +66,16 @@ def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
 
 def programs(code: Code) -> Iterator[Inner]:
     """The Python programs in a script."""
-    for start, end, quote in _stretches(code):
-        data = code.text.data[start:end]
-        first, last = start + code.source.bom, end + code.source.bom
+    for one in _stretches(code):
+        data = code.text.data[one.start : one.end]
+        first, last = one.start + code.source.bom, one.end + code.source.bom
         # With other line ends than the parser has seen the places would be wrong.
-        if data == code.source.data[first:last]:
+        if data != code.source.data[first:last]:
+            continue
+        python = filled(data) if one.fills and changes(data) else Filled(data, {})
+        if python is not None:
             path = inner_path(code.source.path, first)
-            yield Inner(first, last, quote, Source(path, _before(code.source.data[:first]) + data, Kind.PYTHON))
+            yield Inner(first, last, one.quote, Source(path, _before(code.source.data[:first]) + python.data, Kind.PYTHON), python.written)
 
 
 def programs_in(path: str, data: bytes) -> dict[str, bytes]:
@@ -84,6 +100,19 @@ def _before(data: bytes) -> bytes:
     return blank[:-line] + b"0" + b" " * (line - 2) + b";" if line > 1 else blank
 
 
+def of_program(finding: Finding, script: bytes, program: bytes) -> Iterator[Finding]:
+    """A finding of the linked program about a ``program`` inside a ``script``, at its place there; none that goes beyond the code."""
+    path = finding.span.path
+    start, end = start_of(path), len(program)
+    quote = script[start - 1 : start].decode(errors="replace")
+    written = {}
+    if program[start:] != script[start:end]:
+        python = filled(script[start:end])
+        written = {} if python is None else dict(python.written)
+    inner = Inner(start, end, quote if quote in "'\"" else "", Source(path, program, Kind.PYTHON), written)
+    yield from map(as_of_script, _kept(finding, inner))
+
+
 def _kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
     if finding.rule == UNPARSABLE_FILE.symbol:
         return
@@ -91,16 +120,19 @@ def _kept(finding: Finding, inner: Inner) -> Iterator[Finding]:
         yield as_of_script(finding)
         return
     spans = [finding.span, *(edit.span for edit in finding.fix.edits)] if finding.fix else [finding.span]
+    spans = [span for span in spans if span.path == finding.span.path]
     if any(span.start < inner.start or span.end > inner.end for span in spans):
         return
     if finding.fix and inner.quote and any(inner.quote in edit.text for edit in finding.fix.edits):
         finding = finding._replace(fix=None)
+    if inner.written:
+        finding = as_written(finding, inner.written)
     yield finding if finding.claims else as_of_script(finding)
 
 
-def _stretches(code: Code) -> Iterator[tuple[int, int, str]]:
-    """The Python code of a script: where it is, and the quote around it."""
-    if b"python" not in code.text.data:
+def _stretches(code: Code) -> Iterator[_Stretch]:
+    """The Python code of a script."""
+    if not _MAY_HOLD.search(code.text.data):
         return
     for command in code.nodes["command"]:
         kind = _reads(code, command)
@@ -108,17 +140,19 @@ def _stretches(code: Code) -> Iterator[tuple[int, int, str]]:
             continue
         if kind.type == "heredoc_body":
             if not _is_indented(code, kind):
-                yield kind.start_byte, kind.end_byte, ""
+                yield _Stretch(kind.start_byte, kind.end_byte, fills=not _is_quoted(code, kind))
         elif kind.type == "raw_string":
-            yield kind.start_byte + 1, kind.end_byte - 1, "'"
-        elif not _EXPANDED.search(code.text.data, kind.start_byte, kind.end_byte) and b'\\"' not in code.text.data[kind.start_byte : kind.end_byte]:
-            yield kind.start_byte + 1, kind.end_byte - 1, '"'
+            yield _Stretch(kind.start_byte + 1, kind.end_byte - 1, "'")
+        elif b'\\"' not in code.text.data[kind.start_byte : kind.end_byte]:
+            yield _Stretch(kind.start_byte + 1, kind.end_byte - 1, '"', fills=True)
 
 
 def _reads(code: Code, command: Node) -> Node | None:
-    """The literal or the here-document that a command runs as Python."""
+    """The literal or the here-document that a command runs as Python, or writes into a file that is run as such."""
     written = tree.words(command)
     texts = [code.text.of_node(word) for word in written]
+    if texts[:1] in (["cat"], ["tee"]):
+        return _heredoc(code, command) if is_started(code, command) else None
     index = next((place for place, text in enumerate(texts) if _PYTHON.fullmatch(text)), None)
     if index is None or not (_is_wrapped(texts[:index]) or launchers.launcher_of(texts) == "python"):
         return None
@@ -143,19 +177,21 @@ def _is_wrapped(texts: Sequence[str]) -> bool:
 
 
 def _heredoc(code: Code, command: Node) -> Node | None:
-    """The here-document of a command, if the shell changes nothing in it."""
+    """The here-document of a command."""
     parent = command.parent
     if parent is None or parent.type != "redirected_statement":
         return None
     redirects = [child for child in parent.children if child.type == "heredoc_redirect"]
     if len(redirects) != 1:
         return None
-    parts = {child.type: child for child in redirects[0].children}
-    start, body = parts.get("heredoc_start"), parts.get("heredoc_body")
-    if start is None or body is None or body.has_error:
-        return None
-    quoted = code.text.of_node(start)[:1] in "'\"\\"
-    return body if quoted or not _EXPANDED.search(code.text.data, body.start_byte, body.end_byte) else None
+    body = next((child for child in redirects[0].children if child.type == "heredoc_body"), None)
+    return None if body is None or body.has_error else body
+
+
+def _is_quoted(code: Code, body: Node) -> bool:
+    """Whether the word that ends a here-document is quoted, so that the shell changes nothing in it."""
+    siblings = body.parent.children if body.parent is not None else []
+    return any(one.type == "heredoc_start" and code.text.of_node(one)[:1] in "'\"\\" for one in siblings)
 
 
 def _is_indented(code: Code, body: Node) -> bool:

@@ -7,7 +7,7 @@ import re
 from ldlm_lint.model import Edit, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
 
-_INNER = lazily(r"(.+)@\d+\.py")
+_INNER = lazily(r"(.+)@(\d+)\.py")
 
 
 def inner_path(script: str, start: int) -> str:
@@ -19,6 +19,12 @@ def script_of(path: str) -> str | None:
     """The script of a program inside it; None for a file."""
     match = _INNER.fullmatch(path)
     return match[1] if match else None
+
+
+def start_of(path: str) -> int:
+    """The offset at which a program inside a script begins."""
+    match = _INNER.fullmatch(path)
+    return int(match[2]) if match else 0
 
 
 def as_of_script(finding: Finding) -> Finding:
@@ -50,4 +56,4 @@ def _fix(fix: Fix, path: str, script: str) -> Fix:
     return fix._replace(edits=edits)
 
 
-__all__ = ["as_of_script", "inner_path", "script_of"]
+__all__ = ["as_of_script", "inner_path", "script_of", "start_of"]

@@ -31,11 +31,12 @@ _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
 _ONE_GPU = lazily(r"(?:\w+=\S*\s+)*CUDA_VISIBLE_DEVICES=[\"']?\d+[\"']?\s")
 _EVERY_GPU = ("gpu", "auto", "-1")
-# What a job is given by its header, and the directive that says so.
+# What a job is given by its header, and the directive that says so: SLURM_GPUS_ON_NODE is a number of GPUs, not of nodes.
 _DIRECTIVES = {
-    "NODE": rb"(?:-N|--nodes)",
-    "TASKS": rb"(?:-n|--ntasks(?:-per-node)?)",
     "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
+    "TASKS": rb"(?:-n|--ntasks(?:-per-node)?)",
+    "NPROCS": rb"(?:-n|--ntasks(?:-per-node)?)",
+    "NODE": rb"(?:-N|--nodes)",
 }
 _DEPTH = 5
 _REASON = "{} are placeholders for the numbers of the project, and the division must leave no remainder"
@@ -143,8 +144,8 @@ def _is_in_header(script: Code, name: str) -> bool:
     """Whether the scheduler's directives of the script state what a variable of the scheduler holds."""
     if not name.startswith(("SLURM", "PBS", "LSB")):
         return False
-    wanted = [option for part, option in _DIRECTIVES.items() if part in name]
-    return any(re.search(rb"^#SBATCH[ \t]+" + option + rb"[= \t]?[ \t]*\S*\d", script.text.data, re.M) for option in wanted)
+    option = next((option for part, option in _DIRECTIVES.items() if part in name), None)
+    return option is not None and re.search(rb"^#SBATCH[ \t]+" + option + rb"[= \t]?[ \t]*\S*\d", script.text.data, re.M) is not None
 
 
 def _batch_is_computed(script: Code, argument: Argument) -> bool:

@@ -55,6 +55,22 @@ WAITING_METHODS = frozenset(
 WRITERS_METHODS = frozenset({"add_scalar"})
 """Methods of TensorBoard's writer that read the number that they are given second, `scalar_value`, at once."""
 WAITING_FUNCTIONS = frozenset("nonzero unique equal allclose masked_select is_nonzero unique_consecutive argwhere".split())
+ALL_SIZES = slice(0, None)
+SIZES_OF_FUNCTIONS: dict[str, slice] = {
+    **dict.fromkeys("zeros ones empty rand randn randperm eye arange range".split(), ALL_SIZES),
+    **dict.fromkeys("linspace logspace".split(), slice(2, 3)),
+    **dict.fromkeys("full".split(), slice(0, 1)),
+    "randint": slice(0, 3),
+}
+"""Functions of `torch` that make a tensor of a size, and which of their arguments are numbers that Python has to have."""
+SIZES_OF_METHODS: dict[str, slice] = {
+    **dict.fromkeys("view reshape expand repeat tile new_zeros new_ones new_empty unflatten".split(), ALL_SIZES),
+    **dict.fromkeys("new_full chunk topk".split(), slice(0, 1)),
+    "narrow": slice(1, 3),
+}
+"""Methods of a tensor whose result has a size that they are given."""
+SIZE_KEYWORDS = frozenset("steps size k".split())
+"""The keywords of these."""
 PLAIN_METHODS = frozenset(
     "view reshape permute transpose float half double long int bool bfloat16 detach clone contiguous squeeze unsqueeze expand repeat "
     "sum mean max min abs pow exp log sqrt norm flatten item tolist numpy cpu cuda size dim numel backward masked_fill type_as "
@@ -62,6 +78,13 @@ PLAIN_METHODS = frozenset(
     "copy_ zero_ fill_ data_ptr view_as repeat_interleave index_select".split()
 )
 """Methods that tensors have and hardly anything else."""
+DEVICES = frozenset("cuda xpu npu mps hpu".split())
+"""How a text that names an accelerator begins."""
+NOT_OF_ARRAYS = frozenset(
+    "log exp sqrt abs pow norm softmax log_softmax sigmoid tanh relu float long double half bfloat16 int bool detach unsqueeze expand "
+    "permute masked_fill gather topk neg square rsqrt amax amin lt gt le ge eq ne".split()
+)
+"""Methods of a tensor that neither an array of NumPy nor anything of Python has."""
 LIBRARIES = frozenset(
     "torch einops xformers flash_attn torch_scatter kornia torchvision functorch torch_geometric apex torch_npu opt_einsum pytorch3d "
     "timm mmcv mmdet mmdet3d mmseg mmengine diffusers peft".split()

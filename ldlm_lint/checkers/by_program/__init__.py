@@ -6,6 +6,7 @@ the checkers that read one file at a time; where both speak of one place, the ch
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -16,6 +17,7 @@ from ldlm_lint.model import Finding
 
 _ROOMS = (
     "automatic_names",
+    "cache_emptied_in_training_loop",
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
@@ -30,6 +32,8 @@ _ROOMS = (
     "ddp_gradient_copy",
     "deprecated_amp_api",
     "device_synchronized_in_training_loop",
+    "environment_set_too_late",
+    "environment_variables",
     "evaluation_with_gradients",
     "excessive_collective_timeout",
     "find_unused_with_reentrant_checkpoint",
@@ -39,6 +43,9 @@ _ROOMS = (
     "framework_checkpoints",
     "mm_checkpoints",
     "optimizer_not_fused",
+    "python_launches",
+    "requires_grad_toggled_per_step",
+    "scheduler_before_optimizer",
     "trainer_settings",
     "unbounded_checkpoints",
     "unsynchronized_copy_to_host",
@@ -57,6 +64,12 @@ def queries() -> tuple[Query, ...]:
     """The questions of all rules."""
     rooms = [importlib.import_module(f"{__name__}.{name}") for name in _ROOMS]
     return tuple(Query(_symbols(room), room.WORDS, room.find) for room in rooms)
+
+
+@functools.cache
+def of_program() -> frozenset[str]:
+    """The rules of all questions."""
+    return frozenset(symbol for query in queries() for symbol in query.symbols)
 
 
 def _symbols(room: ModuleType) -> tuple[str, ...]:

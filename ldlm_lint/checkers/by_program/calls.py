@@ -149,16 +149,3 @@ def dotted_scope(view: View, call: int) -> str:
         names.append(module.scopes[at].name)
         at = module.scopes[at].parent
     return ".".join(reversed(names))
-
-
-def is_frozen_beside(view: View, call: int, model: int) -> bool:
-    """Whether the function around a call also switches the gradients of a model off, or calls it a teacher's."""
-    module = view.program.module_of(call)
-    scope = module.scopes[module.table.sites[call & MASK].scope]
-    for one in scope.calls:
-        function = module.nodes[module.nodes[one][1]]
-        if function[0] == "attr" and function[2] == "requires_grad_" and module.base | function[1] in (model, call):
-            args = module.nodes[one][2]
-            if args and module.nodes[args[0]] == ("const", False):
-                return True
-    return False

@@ -1,28 +1,38 @@
-"""data-parallel as a function, and where the class comes under another name, from a choice or from another file."""
+"""data-parallel: models that a training step runs on many GPUs from one process, by a wrapper or by the function."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import is_as_written
+from ldlm_lint.checkers.by_program.calls import functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
-from ldlm_lint.model import Claim, Finding
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.concepts.untrained import Untrained
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Severity
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.data_parallel import DATA_PARALLEL, FUNCTION, WRAPPER
 
 RULE = DATA_PARALLEL
 WORDS = (b"DataParallel", b"data_parallel")
+_REASON = "DistributedDataParallel needs a process group, one process per GPU and a sampler that splits the data"
+# Files of whose models no step is known are told by their names.
+_MEASURES = lazily(
+    r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)"
+)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All calls of the function in a training step, and all wrappers by other names whose models run in one."""
+    """All calls of the function in a training step, and all wrappers whose models run in one."""
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(IN_ONE_CALL)):
         if view.replicas.runs_in_step(call):
-            yield _finding(view, call, FUNCTION)
+            yield from _found(view, call, FUNCTION)
+    untrained = Untrained(view.training)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(ONE_PROCESS)):
-        if not is_as_written(view, call) and _wraps(view, call) and view.replicas.is_stepped(call):
-            yield _finding(view, call, WRAPPER)
+        if _wraps(view, call) and _may_train(view, untrained, call):
+            yield from _found(view, call, WRAPPER)
 
 
 def _wraps(view: View, call: int) -> bool:
@@ -30,5 +40,58 @@ def _wraps(view: View, call: int) -> bool:
     return bool(row[2] or row[3])
 
 
-def _finding(view: View, call: int, name: str) -> Finding:
-    return view.finding(RULE, view.call_span(call), {"name": name}, claims=(Claim("only-data-parallel"),))
+def _may_train(view: View, untrained: Untrained, call: int) -> bool:
+    """Whether a step runs a wrapped model; one of which nobody knows where it runs is trained unless the code around it evaluates."""
+    if untrained.records_nothing(call):
+        return False
+    if view.replicas.is_stepped(call):
+        return True
+    if view.program.function_of(call) in view.training.evaluates or untrained.is_only_evaluated(call):
+        return False
+    is_known = any(one >= FIRST for one in view.program.ask(call)) and _has_steps(view, call)
+    if is_known or any(map(names_evaluation, functions_around(view, call))):
+        return False
+    project, path = view.context.project, view.path(view.program.module_of(call))
+    return project.skim(path).trains or not _MEASURES.search(path.removeprefix(project.root))
+
+
+def _has_steps(view: View, call: int) -> bool:
+    """Whether the program of a call has training steps: they may stand behind a syntax error, or in a framework."""
+    near = view.program.together.programs_of(view.program.module_of(call))
+    return any(view.program.module_of(function).index in near for function in view.training.steps)
+
+
+def _found(view: View, call: int, name: str) -> Iterator[Finding]:
+    """The finding of a program that offers no way with one process per GPU; where options choose between both, it is information."""
+    module = view.program.module_of(call)
+    path = view.path(module)
+    trains = [one for one in view.context.project.trainers_of(path) if view.context.runs_training(one)]
+    others = [(one, _per_process(view, {path, one})) for one in trains]
+    finding = view.finding(RULE, view.call_span(call), {"name": name}, fix=_fix(view, call) if name == WRAPPER else None)
+    if any(not found for _, found in others):
+        yield finding
+        return
+    for one, found in others:
+        if view.replicas.is_default(call, found) and not _is_launched(view, one):
+            related = Related(line_span(view, found[0]), "with this, each GPU has a process of its own")
+            yield finding._replace(related=(related,), level=Severity.INFO)
+            return
+
+
+def _per_process(view: View, paths: set[str]) -> list[int]:
+    """The calls in some files that give each GPU a process of its own."""
+    modules = (view.module(path) for path in paths)
+    return view.replicas.in_modules({module.index for module in modules if module is not None})
+
+
+def _is_launched(view: View, path: str) -> bool:
+    """Whether a script starts a program in several processes, or with options that nobody can read."""
+    return any(one.launcher != "python" or not one.complete for one in view.context.launches.running(path))
+
+
+def _fix(view: View, call: int) -> Fix | None:
+    node = call_as_written(view, call)
+    if node is None:
+        return None
+    edit = Edit(span_of(view, view.program.module_of(call), node.func), "torch.nn.parallel.DistributedDataParallel")
+    return Fix("wrap the model in DistributedDataParallel, with one process per GPU", (edit,), Applicability.DISPLAY, _REASON)

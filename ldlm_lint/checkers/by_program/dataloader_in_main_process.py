@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
-from ldlm_lint.checkers.by_program.loader_fixes import workers_fix
+from ldlm_lint.checkers.by_program.loader_fixes import raised_fix, workers_fix
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import span_of_node
 from ldlm_lint.checkers.data_purposes import wants_no_workers
-from ldlm_lint.concepts.loader_options import Way
-from ldlm_lint.model import Claim, Confidence, Finding
+from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.loader_options import WORKERS_OF_TRAINER, Way
+from ldlm_lint.model import Claim, Confidence, Finding, Related
 from ldlm_lint.program.atoms import FALSY, MASK
 from ldlm_lint.program.queries import State, destination
 from ldlm_lint.rules.data import IN_MAIN_PROCESS, NUM_WORKERS
 from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.wording import quoted
+from ldlm_lint.wording import located, quoted
 
 RULE = IN_MAIN_PROCESS
 WORDS: tuple[bytes, ...] = (b"Loader",)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All loaders that are trained on and have no workers on any way that the program shows."""
+    """All loaders that are trained on and have no workers: on any way that the program shows, or on the way from one call."""
     for one in view.loaders.all:
-        if _has_none(one) and not _asks_for_workers(view, one) and not _wants_none(view, one) and not view.loaders.is_tested(one):
+        if not any(way.number == 0 for way in one.ways) and one.workers.state is not State.ABSENT:
+            continue
+        if _asks_for_workers(view, one) or _wants_none(view, one) or _has_thought_of_none(view, one):
+            continue
+        if any(way.setting and view.configured_numbers.are_given(way.setting) for way in one.ways):
+            # A rule about configurations tells of their numbers.
+            continue
+        if _has_none(one):
             yield from _finding(view, one)
+        elif one.workers.state is State.GIVEN and works_per_item(view, one):
+            yield from _findings_of_calls(view, one)
 
 
 def _has_none(one: LoaderCall) -> bool:
     if one.workers.state is State.ABSENT:
         return True
+    if any(way.default == WORKERS_OF_TRAINER for way in one.ways):
+        # Whoever starts the program gives it as an option of the Trainer's.
+        return False
     return one.workers.state is State.GIVEN and bool(one.ways) and all(way.number == 0 for way in one.ways)
+
+
+def _has_thought_of_none(view: View, one: LoaderCall) -> bool:
+    """Whether a function whose parameter is 0 by default tests it."""
+    return any(way.default == "parameter" for way in one.ways) and view.loaders.is_tested(one)
 
 
 def _asks_for_workers(view: View, one: LoaderCall) -> bool:
@@ -54,19 +74,49 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.trains(one)
     if found is None or not works_per_item(view, one):
         return
-    default = next((way.default for way in one.ways if way.default), "")
+    default = next((way for way in one.ways if way.default), None)
+    if default is not None and default.left:
+        yield _left_finding(view, one, default.left)
+        return
     _, related = view.loaders.where(one, found, "this trains on its batches")
-    place = _place(one)
-    count = view.facts(one.module).get(NUM_WORKERS.name, NUM_WORKERS.default)
-    yield view.finding(
-        RULE,
-        view.call_span(place),
-        {"why": _why(default)},
-        related,
-        claims=(*_in_force(one.ways), *view.loaders.collation(one)),
-        fix=workers_fix(view, one, int(str(count))) if place == one.call else None,
-        confidence=Confidence.LOW if default else Confidence.MEDIUM,
-    )
+    why = _why(default.default) if default is not None else ""
+    yield _at(view, one, _place(one), why, related, confidence=Confidence.LOW if default is not None else Confidence.MEDIUM)
+
+
+def _findings_of_calls(view: View, one: LoaderCall) -> Iterator[Finding]:
+    """Some calls give workers: those that give none, or leave a default of 0, are told if a training goes through what they get."""
+    is_told = False
+    for way in one.ways:
+        if way.number != 0 or not (way.left or way.giver):
+            continue
+        found = view.loaders.trains_through(one, way.left or way.giver)
+        if found is None:
+            continue
+        if way.left and way.default == "parameter" and not is_told:
+            is_told = True
+            yield _left_finding(view, one, way.left)
+        elif way.giver and not way.default:
+            yield _at(view, one, way.giver, "", view.loaders.where(one, found, "this trains on its batches")[1])
+
+
+def _left_finding(view: View, one: LoaderCall, left: int) -> Finding:
+    """The loader of a function whose number of workers is 0 by default, which a call leaves so."""
+    module = view.program.module_of(left)
+    place = module.table.sites[left & MASK].place
+    related = (Related(view.context.line_span(view.path(module), line_of(place)), "this call leaves the number of workers at its default"),)
+    name = one.module.scopes[one.module.table.sites[one.call & MASK].scope].name
+    parameter = one.module.plain(one.workers.sources[0] & MASK)[-1]
+    where = located(view.path(module), line_of(place), view.path(one.module))
+    return _at(view, one, one.call, f" where `{name}()` is called without `{parameter}` ({where})", related)
+
+
+def _at(
+    view: View, one: LoaderCall, place: int, why: str, related: tuple[Related, ...], confidence: Confidence = Confidence.MEDIUM
+) -> Finding:
+    count = int(str(view.facts(one.module).get(NUM_WORKERS.name, NUM_WORKERS.default)))
+    claims = (*_in_force(one.ways), *view.loaders.collation(one))
+    fix = workers_fix(view, one, count) if place == one.call else raised_fix(view, place, count)
+    return view.finding(RULE, view.call_span(place), {"why": why}, related, claims=claims, fix=fix, confidence=confidence)
 
 
 def _place(one: LoaderCall) -> int:
@@ -88,11 +138,9 @@ def _in_force(ways: tuple[Way, ...]) -> Iterator[Claim]:
 
 
 def _wants_none(view: View, one: LoaderCall) -> bool:
-    """Whether a remark says why there are no workers, beside the 0 that is written for it or above the call."""
-    nodes = one.module.nodes
-    for name, value in nodes[one.call & MASK][3]:
-        if name == "num_workers" and nodes[value] == ("const", 0):
-            # Constants have no places of their own.
-            span = view.call_span(one.call)
-            return wants_no_workers(remark_at(view.source(one.module), span.start, span.end))
-    return False
+    """Whether a remark says why there are no workers, beside the 0 that is written for it or above."""
+    workers, source = view.loaders.written(one, "num_workers"), view.source(one.module)
+    if not isinstance(workers, ast.Constant):
+        return False
+    span = span_of_node(source, workers)
+    return wants_no_workers(remark_at(source, span.start, span.end))

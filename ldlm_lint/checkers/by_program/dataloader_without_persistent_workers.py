@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import is_changed_between_passes
-from ldlm_lint.checkers.by_program.loader_fixes import persistent_fix
+from ldlm_lint.checkers.by_program.loader_fixes import persistent_fix, switched_on
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import span_of_node, value_as_written
+from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.handed import callers_of, handed_in
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Finding, Related, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -21,15 +24,18 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
 _OF_RUN = lazily(r"^(?:num|n|max|total)_?epochs$")
 _STEPS = 6
+_AGAIN = "this iterates the DataLoader again and again"
 _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 
 
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that a loop goes through again and again, and that start them anew each time."""
     for one in view.loaders.all:
-        how = _how_off(view, one) if one.has_workers or _are_configured(view, one) else ""
+        how = _how_off(view, one) if view.loaders.may_have_workers(one) or _are_configured(view, one) else ""
         if how and not _has_one_pass(view, one):
             yield from _finding(view, one, how)
+        elif not how and view.loaders.may_have_workers(one) and not _has_one_pass(view, one):
+            yield from _switched_off(view, one)
 
 
 def _are_configured(view: View, one: LoaderCall) -> bool:
@@ -67,15 +73,32 @@ def _unpacks(view: View, call: int) -> bool:
 
 
 def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
-    note = "this iterates the DataLoader again and again"
-    found = view.loaders.settled(one, view.loaders.repeated(one), note, "loader-is-reiterated")
+    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN)
     if found is None or is_changed_between_passes(view, one):
         return
     args = {"where": found.where, "how": how}
     fix = persistent_fix(view, one) if how == "not set" else None
     yield view.finding(
-        RULE, view.call_span(one.call), args, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+        RULE, view.call_span(one.call), args, found.related, fix=fix, confidence=one.confidence
     )
+
+
+def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
+    """Workers that the author has told not to stay: information, at the value that says so."""
+    given = view.loaders.option(one, "persistent_workers")
+    if given.state is not State.GIVEN or len(given.sources) != 1 or view.ask.meaning(*given.sources).only is not False:
+        return
+    value = value_as_written(view, given.sources[0], given.given_by[0], "persistent_workers") if given.given_by else None
+    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN) if value is not None else None
+    if value is None or found is None or is_changed_between_passes(view, one):
+        return
+    home, node = value
+    span = span_of_node(view.source(home), node)
+    elsewhere = home is not one.module or node.lineno != line_of(one.place)
+    taker = (Related(line_span(view, one.call), "this DataLoader takes the value"),) if elsewhere else ()
+    args = {"where": found.where, "how": "off"}
+    fix = switched_on(view, one, node)
+    yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix)._replace(level=Severity.INFO)
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
-from ldlm_lint.checkers.by_program.loader_worker_options import worker_options_of
+from ldlm_lint.checkers.by_program.loader_worker_options import error_of, guard_fix, worker_options_of
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.data_options import error_of
-from ldlm_lint.concepts.loader_options import Way
+from ldlm_lint.concepts.loader_options import ROUNDED_DOWN, Way
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import WORKERS_MAY_BE_ZERO
@@ -36,10 +35,13 @@ def _is_always_zero(one: LoaderCall) -> bool:
 def _finding(view: View, one: LoaderCall, zero: Way, options: list[str]) -> Finding:
     args = {"options": listed(options), "error": error_of(options), "why": _why(zero)}
     related = (Related(view.call_span(zero.giver), "this decides it"),) if zero.giver else ()
-    return view.finding(RULE, view.call_span(one.call), args, related, claims=(Claim("stands-outside-tests"),))
+    claims, fix = (Claim("stands-outside-tests"),), guard_fix(view, one, options)
+    return view.finding(RULE, view.call_span(one.call), args, related, claims=claims, fix=fix)
 
 
 def _why(zero: Way) -> str:
     if not zero.default:
         return "the code sets it to 0"
+    if zero.default == ROUNDED_DOWN:
+        return "the floor division gives 0 where its divisor is larger"
     return "its default is 0" if zero.default == "parameter" else f"the default of {quoted(zero.default)} is 0"

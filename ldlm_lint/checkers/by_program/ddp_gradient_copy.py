@@ -1,4 +1,4 @@
-"""ddp-gradient-copy where DDP's class or its options come from elsewhere."""
+"""ddp-gradient-copy: every wrap of a model that trains and surely gets no views, wherever DDP's class and its options come from."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
-from ldlm_lint.checkers.by_program.ddp_calls import WRAPPERS, may_have, wraps
+from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
-from ldlm_lint.checkers.ddp import VIEW_REASON
+from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.python.model_names import names_evaluation
@@ -18,18 +18,36 @@ from ldlm_lint.rules.ddp import GRADIENT_COPY
 
 RULE = GRADIENT_COPY
 WORDS = (b"DistributedDataParallel", b"DDP")
+VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes with the next one"
 _VIEWS = "gradient_as_bucket_view"
+# What follows differs between torch versions: 2.13 has `init_sync` where 2.0 has `process_group`.
+_POSITIONAL = tables.positional(DDP)
+_FEW = 3
+_LIGHT = frozenset(
+    {
+        *("Linear", "ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Flatten", "Identity", "Sequential", "LayerNorm"),
+        *("BatchNorm1d", "BatchNorm2d", "AvgPool2d", "MaxPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"),
+    }
+)
 
 
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
     ways = Ways(view)
-    for call in dict.fromkeys(wraps(view, WRAPPERS)):
-        if may_have(view, call, _VIEWS) or calls.handler_around(view, call) or _only_evaluates(view, call):
+    untrained = Untrained(view.training)
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
+        if may_have(view, call, _VIEWS) or _gives_more(view, call) or calls.handler_around(view, call) or _trains_nothing(view, untrained, call):
             continue
-        if not _is_second_choice(view, ways, call):
+        if not _is_second_choice(view, ways, call) and not _is_small(view, call):
             claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
             yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call))
+
+
+def _gives_more(view: View, call: int) -> bool:
+    """Whether a call gives more by position than all versions of torch agree on."""
+    module = view.program.module_of(call)
+    given = module.nodes[call & MASK][2]
+    return len(given) > len(_POSITIONAL) or any(module.nodes[one][0] == "star" for one in given)
 
 
 def _is_second_choice(view: View, ways: Ways, call: int) -> bool:
@@ -41,19 +59,42 @@ def _is_second_choice(view: View, ways: Ways, call: int) -> bool:
     return bool(found) and all(ways.is_fallback(way.key) for way in found)
 
 
-def _only_evaluates(view: View, call: int) -> bool:
+def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     """Whether the function around a wrapper evaluates, or the model that it wraps is frozen there, as a teacher is."""
-    if any(names_evaluation(name) for name in calls.functions_around(view, call)):
+    if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(call):
         return True
     model = view.ask.argument(call, "module", 0)
-    return any(calls.is_frozen_beside(view, call, one) for one in model.sources)
+    return untrained.is_only_evaluated(call) or any(untrained.is_frozen_beside(call, one) for one in model.sources)
+
+
+def _is_small(view: View, call: int) -> bool:
+    """A linear layer, or a class of the project that holds a few of them: a toy or a probe, whose gradients weigh nothing."""
+    model = view.ask.meaning(*view.ask.argument(call, "module", 0).sources)
+    known = bool(model.names or model.classes)
+    of_others = all(name.rpartition(".")[2] == "Linear" for name in model.names)
+    return known and of_others and all(_is_light(_layers(view, owner)) for owner in model.classes)
+
+
+def _is_light(layers: list[str]) -> bool:
+    return bool(layers) and layers.count("Linear") <= _FEW and _LIGHT.issuperset(layers)
+
+
+def _layers(view: View, owner: int) -> list[str]:
+    """The capitalised last names of what the methods of a class call, which are those of its layers."""
+    module = view.program.module_of(owner)
+    inside = {owner & MASK}
+    for number, scope in enumerate(module.scopes):
+        if scope.parent in inside:
+            inside.add(number)
+    names = [module.last_name(module.nodes[call][1]) for number in sorted(inside) for call in module.scopes[number].calls]
+    return [name for name in names if name[:1].isupper()]
 
 
 def _fix(view: View, call: int) -> Fix | None:
     """The keyword at the call, where it can be of no other class."""
     module = view.program.module_of(call)
     value = view.program.ask(module.base | module.nodes[call & MASK][1])
-    if any(one < FIRST or view.program.atoms.of[one] not in {("x", name) for name in WRAPPERS} for one in value):
+    if any(one < FIRST or view.program.atoms.of[one][0] == "c" or not view.ask.names_of(frozenset([one])) <= WRAPPERS for one in value):
         return None
     edit = add_keyword(view.source(module), view.call_span(call), _VIEWS, "True")
     needs = (tables.interface("DistributedDataParallel(gradient_as_bucket_view=)"),)

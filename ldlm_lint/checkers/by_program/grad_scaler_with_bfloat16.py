@@ -1,32 +1,38 @@
-"""grad-scaler-with-bfloat16 where the scaler, its switch or the precision come from elsewhere."""
+"""grad-scaler-with-bfloat16: scalers that scale whatever the precision is, beside autocasts in bfloat16, wherever these come from."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.amp import SCALER_REASON
-from ldlm_lint.checkers.autocasts import OLD_SCALERS, SCALERS, Precision
+from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.concepts.precision import is_chosen_by_precision
-from ldlm_lint.model import Applicability, Claim, Finding, Fix
-from ldlm_lint.program.atoms import TRUE
+from ldlm_lint.checkers.by_program.written import span_of, written_argument
+from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Precision, is_chosen_by_precision
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
+from ldlm_lint.program.atoms import MASK, TRUE
 from ldlm_lint.program.origins import origin_of
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.rules.amp import GRAD_SCALER_WITH_BFLOAT16
+from ldlm_lint.wording import located
 
 RULE = GRAD_SCALER_WITH_BFLOAT16
 WORDS = (b"GradScaler",)
+_REASON = "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 
 
 def find(view: View) -> Iterator[Finding]:
     """All scalers that scale whatever the precision is."""
     for call, name in view.ask.calls_of(SCALERS):
-        enabled = view.ask.argument(call, "enabled", 4 if name in OLD_SCALERS else 5)
+        position = 4 if name in OLD_SCALERS else 5
+        enabled = view.ask.argument(call, "enabled", position)
         scales = _always_scales(view, enabled) or _scales_with_autocasts(view, call, enabled)
         if scales and not is_chosen_by_precision(view.program, call):
-            claims = (Claim("autocasts-need-no-scaling"),)
-            yield view.finding(RULE, view.call_span(call), {"where": ""}, claims=claims, fix=_fix(view, call))
+            shown = _in_bfloat16(view, call)
+            if shown is not None:
+                yield _finding(view, call, shown, _fix(view, call, position))
 
 
 def _always_scales(view: View, enabled: Argument) -> bool:
@@ -46,8 +52,33 @@ def _scales_with_autocasts(view: View, call: int, enabled: Argument) -> bool:
     return any(precision is Precision.BFLOAT16 and switch in view.autocasts.switches_of(one) for one, precision in seen)
 
 
-def _fix(view: View, call: int) -> Fix | None:
-    if view.ask.argument(call, "enabled").state is not State.ABSENT:
-        return None
-    edit = add_keyword(view.source(view.program.module_of(call)), view.call_span(call), "enabled", "False")
-    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, SCALER_REASON) if edit else None
+def _in_bfloat16(view: View, call: int) -> int | None:
+    """An autocast (its call) in bfloat16 of the trainings that a scaler belongs to, none of whose autocasts computes in anything else."""
+    project, path = view.context.project, view.path(view.program.module_of(call))
+    found = None
+    for one in sorted(project.trainings_of(path), key=lambda one: (one != path, one)):
+        module = view.module(one)
+        for autocast, precision in view.autocasts.of(module.index) if module is not None else ():
+            if precision is Precision.OTHER:
+                return None
+            found = autocast if found is None and precision is Precision.BFLOAT16 else found
+    return found
+
+
+def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:
+    own, module = view.program.module_of(call), view.program.module_of(autocast)
+    line = line_of(module.table.sites[autocast & MASK].place)
+    where = f"the autocast at {located(view.path(module), line, view.path(own))}"
+    span = view.call_span(autocast) if module is own else line_span(view, autocast)
+    return view.finding(RULE, view.call_span(call), {"where": where}, [Related(span, "the forward pass computes in bfloat16")], fix=fix)
+
+
+def _fix(view: View, call: int, position: int) -> Fix | None:
+    """``enabled=False``, in the place of a switch that the call writes out, if any."""
+    module = view.program.module_of(call)
+    written = written_argument(view, call, "enabled", position)
+    if written is None:
+        edit = add_keyword(view.source(module), view.call_span(call), "enabled", "False")
+    else:
+        edit = Edit(span_of(view, module, written), "False") if isinstance(written, ast.Constant) else None
+    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.checkers.by_program.written import call_as_written
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
+from ldlm_lint.concepts.worker_counts import WorkerCounts
 from ldlm_lint.model import Claim, Confidence, Related
+from ldlm_lint.numerals import whole
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State, destination
@@ -18,7 +22,9 @@ from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.project.programs import Given
 
+_COMPARED = {("Gt", 0): True, ("NotEq", 0): True, ("GtE", 1): True, ("Eq", 0): False, ("LtE", 0): False, ("Lt", 1): False}
 
 
 class LoaderCall(NamedTuple):
@@ -45,11 +51,6 @@ class LoaderCall(NamedTuple):
         return f"{line_of(self.place)}:{column_of(self.place)}"
 
     @property
-    def has_workers(self) -> bool:
-        """Whether it gets workers on one of the ways that the program shows."""
-        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number for way in self.ways)
-
-    @property
     def confidence(self) -> Confidence:
         """How sure it is that there are workers."""
         known = self.workers.state is State.GIVEN and all(way.number for way in self.ways)
@@ -57,11 +58,10 @@ class LoaderCall(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A pass in words and as related places; ``claims`` ask for it where the program does not show it."""
+    """A pass in words and as related places."""
 
     where: str
     related: tuple[Related, ...]
-    claims: tuple[Claim, ...]
 
 
 class LoaderCalls:
@@ -96,14 +96,54 @@ class LoaderCalls:
         """The loader that is made at ``line:column`` of a file, if the program knows it."""
         return self._by_place.get((path, position))
 
+    @cached_property
+    def counts(self) -> WorkerCounts:
+        """How large numbers of workers may be."""
+        return WorkerCounts(self.view.ask, self._may_be_given)
+
+    def _may_be_given(self, key: int, name: str, most: int) -> bool:
+        """Whether a launch gives an option more than a number, or one that the shell computes."""
+        given = self._launched(self.view.program.module_of(key), {name})
+        return any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given)
+
+    def _launched(self, module: Module, names: Collection[str]) -> list[Given]:
+        """What the launches of the programs with a module give for some options."""
+        programs = self.view.context.launches.running(self.view.path(module))
+        return [one for program in programs for one in program.arguments if one.keys and (one.keys[-1] in names or one.name in names)]
+
+    def may_have_workers(self, one: LoaderCall) -> bool:
+        """Whether a loader is given workers, and not certainly none: 0 is left where only a default that nothing replaces says so."""
+        if one.workers.state not in (State.GIVEN, State.MAYBE) or self.is_branch_without(one):
+            return False
+        if any(way.number != 0 for way in one.ways):
+            return True
+        configured = self.view.configured_numbers
+        names = {destination(way.default) for way in one.ways if way.default}
+        return self._are_replaced(one.module, names) or any(configured.may_exceed(way.setting, 0) for way in one.ways if way.setting)
+
+    def _are_replaced(self, module: Module, names: Collection[str]) -> bool:
+        """Whether a launch gives one of some options something else than 0."""
+        return any(one.texts is None or one.texts - {"0"} for one in self._launched(module, names))
+
+    def is_branch_without(self, one: LoaderCall) -> bool:
+        """Whether it is made where a test says that there are no workers: ``if n > 0: … else: DataLoader(…, num_workers=n)``."""
+        sources = {source & MASK for source in one.workers.sources if self.view.program.module_of(source) is one.module}
+        guards = one.module.table.guards
+        number = one.module.table.sites[one.call & MASK].guard
+        while number >= 0:
+            guard = guards[number]
+            says = _says_workers(one.module, guard.test, sources) if guard.kind in ("if", "rest") else None
+            if says is not None and guard.holds is not None and says is not guard.holds:
+                return True
+            number = guard.parent
+        return False
+
     def has_none_by_default(self, path: str, position: str) -> bool:
         """Whether the loader made at ``line:column`` of a file has no workers by defaults that no launch replaces."""
         one = self._by_place.get((path, position))
         if one is None or one.workers.state is not State.GIVEN or not one.ways or any(way.number != 0 for way in one.ways):
             return False
-        names = {destination(way.default) for way in one.ways if way.default}
-        given = (argument for program in self.view.context.launches.running(path) for argument in program.arguments)
-        return not any(argument.keys and argument.keys[-1] in names for argument in given)
+        return not self.may_have_workers(one)
 
     def may_go_through(self, path: str, line: int, maker: tuple[str, str]) -> bool:
         """Whether the loop on a line may go through the loader made at ``line:column`` of a file, by the arms that lead there."""
@@ -127,6 +167,17 @@ class LoaderCalls:
         """What a loader gets for an option."""
         return self.options.option(one.loader, name)
 
+    def written(self, one: LoaderCall, name: str) -> ast.expr | None:
+        """What stands for an option in the call itself."""
+        call = call_as_written(self.view, one.call)
+        if call is None:
+            return None
+        found = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+        position = self.options.position(one.call, name) if found is None else None
+        if position is None or any(isinstance(given, ast.Starred) for given in call.args[: position + 1]):
+            return found
+        return call.args[position] if position < len(call.args) else None
+
     def is_absent(self, one: LoaderCall, *names: str) -> bool:
         """Whether a loader surely gets none of some options."""
         return all(self.option(one, name).state is State.ABSENT for name in names)
@@ -135,27 +186,28 @@ class LoaderCalls:
         """A pass that trains on a loader's batches; none where its names say that it is one for evaluation."""
         return self.concept.trains(one.call) if not self.is_for_evaluation(one) else None
 
+    def trains_through(self, one: LoaderCall, giver: int) -> Pass | None:
+        """A pass that trains on what one call of the loader's function gives; none where the call's names speak of evaluation."""
+        if self.is_for_evaluation(one) or says_evaluation(sorted(self.view.program.names_of(giver)), "", ()):
+            return None
+        return self.concept.trains_through(one.call, giver)
+
     def repeated(self, one: LoaderCall) -> Pass | None:
         """A pass that begins again and again."""
-        return self.concept.repeated(one.call)
+        found = self.concept.repeated(one.call)
+        # A Trainer may be told to validate at the end of the run alone.
+        is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
+        return None if is_once else found
 
-    def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
-        """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.
-
-        None where the program shows who goes through the loader, and no pass is such a one.
-        """
-        if found is not None:
-            where, related = self.where(one, found, note)
-            return Settled(where, related, ())
-        if self.concept.passes(one.call) or one.loader.owner:
-            return None
-        return Settled("", (), (Claim(asked, one.position),))
+    def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
+        """What a message says of a pass; None for none."""
+        return Settled(*self.where(one, found, note)) if found is not None else None
 
     def settled_training(self, one: LoaderCall) -> Settled | None:
         """What a message says of a pass that trains on a loader's batches."""
         if self.is_for_evaluation(one):
             return None
-        return self.settled(one, self.concept.trains(one.call), "this trains on its batches", "loader-feeds-training")
+        return self.settled(one, self.concept.trains(one.call), "this trains on its batches")
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
@@ -243,3 +295,26 @@ def _mentions(module: Module, test: int, sources: set[int]) -> bool:
     parts = [test, row[2], *row[3]] if row[0] == "cmp" else [test, row[1]] if row[0] == "not" else [test]
     rows = [module.nodes[one] for one in sources]
     return any(part in sources or module.nodes[part] in rows for part in parts)
+
+
+def _says_workers(module: Module, test: int, sources: set[int]) -> bool | None:
+    """True for a test that there are workers, False for one that there are none, None for any other."""
+    row = module.nodes[test]
+    if row[0] == "not":
+        inner = _says_workers(module, row[1], sources)
+        return None if inner is None else not inner
+    if _is_one_of(module, test, sources):
+        return True
+    if row[0] == "cmp" and len(row[1]) == 1 and _is_one_of(module, row[2], sources):
+        right = module.nodes[row[3][0]]
+        return _COMPARED.get((row[1][0], right[1])) if right[0] == "const" and right[1].__class__ is int else None
+    return None
+
+
+def _is_one_of(module: Module, number: int, sources: set[int]) -> bool:
+    return number in sources or module.nodes[number] in [module.nodes[one] for one in sources]
+
+
+def may_exceed(text: str, most: int) -> bool:
+    """Whether the text of an argument is a larger number, or may be one after the shell has put something in."""
+    return "$" in text or "`" in text or (text.isdecimal() and whole(text) > most)

@@ -47,12 +47,19 @@ def _is_changed(view: View, one: LoaderCall, owner: int) -> bool:
                 continue
             if _may_be(view, module.base | function[1], family) and view.loaders.concept.comes_again(call, one.call):
                 return True
-    return any(
-        _may_be(view, target, family)
-        for name, writes in program.other_writes.items()
-        if any((each, name) in program.own_writes for each in family)
-        for target, _ in writes
-    )
+    names = [name for name in program.other_writes if any((each, name) in program.own_writes for each in family)]
+    writes = (target for name in names for target, _ in program.other_writes[name] if _may_be(view, target, family))
+    return any(_is_written_again(view, one, target) for target in dict.fromkeys(writes))
+
+
+def _is_written_again(view: View, one: LoaderCall, target: int) -> bool:
+    """Whether an attribute of an object (key) is set again and again while there is one loader."""
+    module = view.program.module_of(target)
+    for number, scope in enumerate(module.scopes):
+        for base, _, _, place in scope.writes:
+            if base == target & MASK and view.loaders.concept.happens_again(module.base | number, view.loop_around(module, place), one.call):
+                return True
+    return False
 
 
 def _changing_methods(view: View, family: set[int]) -> Iterator[str]:

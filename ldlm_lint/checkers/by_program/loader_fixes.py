@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
-from ldlm_lint.checkers.data_fixes import PERSISTENT_REASON, PIN_REASON, PREFETCH_REASON, WORKERS_REASON
+from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated, is_positive
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of_node
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import State
 from ldlm_lint.vocabulary.loaders import GRAPHS
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
 
-_PLAIN = frozenset({"free", "param", "attr"})
+PERSISTENT_REASON = "workers keep their copies of the dataset and their random streams between epochs"
+PREFETCH_REASON = "more batches are buffered in host memory and /dev/shm"
+WORKERS_REASON = (
+    "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
+    "is repeated, and a dataset that cannot be pickled or forked raises"
+)
+PIN_REASON = "pinned memory cannot be swapped out, and a batch that is on the GPU already cannot be pinned"
+IS_WORKERS = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
+"""Names of settings that say how many workers a loader has."""
 
 
 def persistent_fix(view: View, one: LoaderCall) -> Fix | None:
@@ -42,42 +55,49 @@ def workers_fix(view: View, one: LoaderCall, count: int) -> Fix | None:
     if one.workers.state is State.ABSENT:
         fix = _added(view, one, "num_workers", str(count), WORKERS_REASON)
         return fix._replace(group="") if fix is not None else None
-    nodes = one.module.nodes
-    for name, value in nodes[one.call & MASK][3]:
-        if name == "num_workers" and nodes[value] == ("const", 0):
-            return _raised(view, one, value, count)
-    return None
+    return _raised(view, one.module, view.loaders.written(one, "num_workers"), "num_workers", count)
 
 
-def _raised(view: View, one: LoaderCall, value: int, count: int) -> Fix | None:
-    place = one.module.table.places[value]
-    if not place:
+def raised_fix(view: View, call: int, count: int) -> Fix | None:
+    """Raise the 0 workers that a call of the project's function gives."""
+    written = call_as_written(view, call)
+    given = [one for one in written.keywords if one.arg and IS_WORKERS.match(one.arg)] if written is not None else []
+    return _raised(view, view.program.module_of(call), given[0].value, given[0].arg or "", count) if len(given) == 1 else None
+
+
+def _raised(view: View, module: Module, value: ast.expr | None, name: str, count: int) -> Fix | None:
+    if not isinstance(value, ast.Constant) or value.value != 0:
         return None
-    edit = Edit(view.span(one.module, place), str(count))
-    return Fix(f"set num_workers={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON)
+    edit = Edit(span_of_node(view.source(module), value), str(count))
+    return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON)
+
+
+def switched_on(view: View, one: LoaderCall, value: ast.expr) -> Fix | None:
+    """Write True in the place of the call's own False; without workers the option raises, so their number must be written out."""
+    workers = view.loaders.written(one, "num_workers")
+    own = isinstance(value, ast.Constant) and view.loaders.written(one, "persistent_workers") is value
+    if not own or workers is None or not is_positive(view, one.module, workers):
+        return None
+    edit = Edit(span_of_node(view.source(one.module), value), "True")
+    return Fix("set persistent_workers=True", (edit,), Applicability.UNSAFE, PERSISTENT_REASON)
 
 
 def _keyword_fix(view: View, one: LoaderCall, name: str, values: tuple[str, str], reason: str) -> Fix | None:
+    """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
     plain, guarded = values
-    if one.workers.state is State.GIVEN and one.ways and all(way.number and not way.default for way in one.ways):
+    call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
+    if call is None:
+        return None
+    if workers is None:
+        # A number in a dictionary that only some runs pass is no number of the others, which would raise.
+        certain = one.workers.state is State.GIVEN and one.ways and all(way.number and not way.default for way in one.ways)
+        return _added(view, one, name, plain, reason) if certain else None
+    if is_positive(view, one.module, workers):
         return _added(view, one, name, plain, reason)
-    row = one.module.nodes[one.call & MASK]
-    written = dict((keyword, value) for keyword, value in row[3] if keyword)
-    if "num_workers" not in written or any(keyword is None for keyword, _ in row[3]):
+    if any(keyword.arg is None for keyword in call.keywords) or not can_be_repeated(view, one.module, call, workers):
+        # Beside a dictionary of options, which is where the author decides on them, a condition would be misplaced.
         return None
-    if one.module.plain(written["num_workers"])[0] not in _PLAIN:
-        return None
-    text = _text_of_keyword(view, one, "num_workers")
-    return _added(view, one, name, guarded.format(text), reason) if text else None
-
-
-def _text_of_keyword(view: View, one: LoaderCall, name: str) -> str:
-    """The text of a keyword's value, where it is a name or an attribute."""
-    import ast
-
-    call = ast.parse(f"({view.call_text(one.call)})", mode="eval").body
-    found = next((keyword.value for keyword in getattr(call, "keywords", ()) if keyword.arg == name), None)
-    return ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute)) else ""
+    return _added(view, one, name, guarded.format(as_operand(view, one.module, workers)), reason)
 
 
 def _added(view: View, one: LoaderCall, name: str, value: str, reason: str) -> Fix | None:

@@ -1,11 +1,21 @@
-"""The options of loaders that need workers, as far as the program shows what is given for them."""
+"""The options of loaders that need workers: which are given, what torch raises without workers, and what mends it."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Collection
+
+from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.data_options import WITHOUT_WORKERS, needs_workers
+from ldlm_lint.checkers.by_program.written import call_as_written, is_caught, span_of_node, without_keywords
+from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.program.queries import State
+from ldlm_lint.wording import enumerated
+
+WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
+"""What each option is where there are no workers; the first three are checked by the constructor, the last when it is iterated."""
 
 
 def worker_options_of(view: View, one: LoaderCall) -> list[str]:
@@ -19,4 +29,55 @@ def _needs(view: View, one: LoaderCall, name: str) -> bool:
         return False
     meaning = view.ask.meaning(*given.sources)
     known = meaning.is_complete and len(meaning.constants) == len(meaning.value)
-    return known and needs_workers(name, meaning.constants)
+    return known and _need_workers(name, meaning.constants)
+
+
+def _need_workers(name: str, values: tuple[object, ...]) -> bool:
+    """Whether each of the values that an option may have needs workers."""
+    if name == "persistent_workers":
+        return all(value is True for value in values)
+    if name == "multiprocessing_context":
+        return all(isinstance(value, str) for value in values)
+    least = 1 if name == "timeout" else 0
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) and value >= least for value in values)
+
+
+def error_of(options: Collection[str]) -> str:
+    """What torch raises for the options without workers, and when."""
+    return "AssertionError when it is iterated" if set(options) == {"timeout"} else "ValueError"
+
+
+def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
+    """Drop options that need workers; where a variable holds the 0, somebody may give it another value again."""
+    workers = view.loaders.written(one, "num_workers")
+    if workers is not None and not isinstance(workers, ast.Constant):
+        return guard_fix(view, one, options)
+    edits = without_keywords(view, one.call, options)
+    return _mended(view, one, f"drop {enumerated(list(options))}", edits) if edits else None
+
+
+def guard_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
+    """Set the options only where there are workers; None where one of them does not stand in the call as a constant."""
+    call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
+    if call is None or workers is None or not can_be_repeated(view, one.module, call, workers):
+        return None
+    source, count = view.source(one.module), as_operand(view, one.module, workers)
+    edits = []
+    for keyword in call.keywords:
+        if keyword.arg is not None and keyword.arg in options and isinstance(keyword.value, ast.Constant):
+            span = span_of_node(source, keyword.value)
+            plain = keyword.arg == "persistent_workers"
+            text = f"{count} > 0" if plain else f"{source.slice(span)} if {count} > 0 else {WITHOUT_WORKERS[keyword.arg]}"
+            edits.append(Edit(span, text))
+    if len(edits) != len(options):
+        return None
+    # Before, a factor of 2 was passed without workers, where None raises.
+    needs = (tables.interface("DataLoader(prefetch_factor=None)"),) if "prefetch_factor" in options else ()
+    return _mended(view, one, f"set {enumerated(list(options))} only with workers", tuple(edits), needs)
+
+
+def _mended(view: View, one: LoaderCall, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
+    """A fix of a call that raises: safe, unless the function around it expects that."""
+    caught = is_caught(view, one.call)
+    reason = "code around the call catches the error and will no longer run its handler" if caught else ""
+    return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason, needs=needs)

@@ -1,4 +1,4 @@
-"""optimizer-not-fused where the class or its options come from elsewhere: branches, tables, parameters, defaults, other files."""
+"""optimizer-not-fused: every call that may make one of torch's optimizers, wherever the class and its options come from."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
+from ldlm_lint.checkers.by_program.fused_fix import fused_fix
 from ldlm_lint.checkers.by_program.mm_optimizers import mm_optimizers
 from ldlm_lint.checkers.by_program.named_optimizers import Named, named_optimizers
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Way, Ways
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.model import Applicability, Claim, Finding, Fix, Interface, Related
+from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.requirements import TorchRange
-from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, pass_fused
 from ldlm_lint.wording import any_of
 
 RULE = OPTIMIZER_NOT_FUSED
@@ -25,7 +25,6 @@ WORDS = (b"optim", b"(")
 _NAMES = ("Adam", "AdamW", "SGD")
 FUSABLE = {f"torch.optim.{module}{name}": name for name in _NAMES for module in ("", f"{name.lower()}.")}
 IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
-_RIGHT_UNDER_SCALERS = (2, 1)
 
 
 class _Made(NamedTuple):
@@ -39,16 +38,21 @@ class _Made(NamedTuple):
 def find(view: View) -> Iterator[Finding]:
     """All calls that may make an optimizer of torch's and choose no implementation."""
     ways = Ways(view)
+    named = list(named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)))
+    told = {FUSABLE[one.name] for one in named}
     made = [_made(view, ways, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
     chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
     for one in made:
         module = view.program.module_of(one.call)
+        if told.issuperset(name for _, name in one.classes) and module.last_name(module.nodes[one.call & MASK][1]) == "()getattr":
+            # Where the name is written stands what it is given, too.
+            continue
         known = tuple(pair for pair in one.classes if _has_fused(view.torch_of(module), pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
-    for named in named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)):
-        if _has_fused(view.torch_of(view.program.module_of(named.key)), FUSABLE[named.name]):
-            yield _named_finding(view, named)
+    for text in named:
+        if _has_fused(view.torch_of(view.program.module_of(text.key)), FUSABLE[text.name]):
+            yield _named_finding(view, text)
     for settings in mm_optimizers(view, frozenset(_NAMES), frozenset(IMPLEMENTATIONS)):
         torch = view.torch_on(settings.path)
         if _has_fused(torch, settings.name):
@@ -135,7 +139,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
-    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=None if may_be_given else _fix(view, made, names))
+    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=fused_fix(view, call, names) if made.is_only and not may_be_given else None)
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:
@@ -160,18 +164,7 @@ def _with_case(name: str, cases: list[str], several: bool) -> str:
 
 def _is_elsewhere(view: View, way: Way, call: int) -> bool:
     own = view.program.module_of(call)
+    if way.home is own and own.nodes[way.key & MASK][0] == "impf":
+        # The import at the top of the file is no choice.
+        return False
     return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))
-
-
-def _fix(view: View, made: _Made, names: list[str]) -> Fix | None:
-    """``fused=`` at the call, where every class that it may be of takes it."""
-    if not made.is_only:
-        return None
-    module = view.program.module_of(made.call)
-    torch = calls.name_of_module(view, module, "torch")
-    edit = add_keyword(view.source(module), view.call_span(made.call), "fused", f"{torch}.cuda.is_available()") if torch else None
-    if edit is None:
-        return None
-    needs = [tables.fused(name) for name in names]
-    needs += [Interface(f"{one.name} with right steps under a GradScaler", max(one.since, _RIGHT_UNDER_SCALERS)) for one in needs]
-    return Fix(f"set fused={torch}.cuda.is_available()", (edit,), Applicability.UNSAFE, FUSED_REASON, needs=tuple(needs))

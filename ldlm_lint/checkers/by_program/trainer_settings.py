@@ -1,16 +1,17 @@
-"""The settings of Trainers whose class or values another file gives, or whose value is the default of a flag."""
+"""The settings of Trainers that Python gives: in calls, dictionaries, classes and stores, also through other files and flags."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import extent, span_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.prediction_scripts import only_predicts
-from ldlm_lint.checkers.trainer_sections import of_call, of_class
+from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_dictionary, of_stores
 from ldlm_lint.checkers.trainer_settings import about
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.frameworks.checkpoints import LIMIT
@@ -50,23 +51,48 @@ _SAVING = frozenset({"save_steps", "save_strategy", LIMIT})
 
 
 def find(view: View) -> Iterator[Finding]:
-    """What the arguments cost that calls anywhere in a training pass, and the defaults of classes that are derived elsewhere."""
+    """What the arguments cost that calls anywhere in a training pass, parsers get, and classes have as defaults."""
     written: dict[int, set[str]] = defaultdict(set)
     for owner, name in view.program.own_writes:
         written[owner].add(name)
     for call, _ in view.ask.calls_of(TRAINING_ARGUMENTS):
-        module = view.program.module_of(call)
-        node = _node(view, module, module.table.sites[call & MASK].place, nodes.Call)
-        source = view.source(module)
-        if isinstance(node, nodes.Call) and not only_predicts(source.data):
-            section = of_call(source, node, _Told(view, call, written))
-            yield from about(section, node, view.options_of(source.path))
+        yield from _about(view, call, functools.partial(of_call, told=_Told(view, call, written)))
+    for call in view.program.calls.get("parse_dict", ()):
+        yield from _about(view, call, of_dictionary)
+    for module in _setting_modules(view):
+        yield from _about_stores(view, module)
     for owner in _derived(view):
         module = view.program.module_of(owner)
-        node = _node(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
+        node = node_at(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
         source = view.source(module)
         if isinstance(node, nodes.ClassDef) and not only_predicts(source.data):
             yield from about(_of_class(view, source, node, owner), node, view.options_of(source.path))
+
+
+def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:
+    """What the settings cost that a call gives."""
+    module = view.program.module_of(call)
+    node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
+    source = view.source(module)
+    if isinstance(node, nodes.Call) and not only_predicts(source.data):
+        section = section_of(source, node)
+        if section is not None:
+            yield from about(section, node, view.options_of(source.path))
+
+
+def _setting_modules(view: View) -> list[Module]:
+    """The modules that set fields of arguments which something else made."""
+    fields = vocabulary("transformers").fields & view.program.other_writes.keys()
+    found = {view.program.module_of(target).index for name in fields for target, _ in view.program.other_writes[name]}
+    return [view.program.modules.all[index] for index in sorted(found)]
+
+
+def _about_stores(view: View, module: Module) -> Iterator[Finding]:
+    """What a module sets on arguments that a parser gave."""
+    source, tree = view.source(module), view.context.trees.of(view.path(module))
+    if tree is not None and not only_predicts(source.data):
+        for node, section in of_stores(source, tree):
+            yield from about(section, node, view.options_of(source.path))
 
 
 def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> Section:
@@ -108,7 +134,7 @@ def _derived(view: View) -> list[int]:
     return sorted(owner for owner in owners if view.program.outside_of(owner) & TRAINING_ARGUMENTS)
 
 
-def _node(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
+def node_at(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
     """The tree's node of a call or class; that of a class may begin at its decorators."""
     tree = view.context.trees.of(view.path(module))
     if tree is None:
@@ -144,7 +170,7 @@ class _Told:
                 setting = self._setting(source, call, name, argument, given)
                 if setting is not None:
                     settings[name] = setting
-                    settings.update(self._inside(setting, argument))
+                    settings.update((key, one) for key, one in self._inside(setting, argument) if key not in settings or settings[key].text is None)
         for name in self._fields():
             settings.setdefault(name, Setting(name, None, span_of(source, call), certain=False))
 

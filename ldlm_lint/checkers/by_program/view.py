@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
@@ -40,10 +41,14 @@ if TYPE_CHECKING:
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.shell.launch_code import Code
 
 
 _KEPT = 8
 """Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
+
+Block = ast.Try | ast.With
+"""Statements that may catch what is raised inside of them."""
 
 
 class _File:
@@ -56,9 +61,22 @@ class _File:
     def expressions(self) -> dict[int, list[ast.expr]]:
         """The expressions by the places where they begin, the longest first."""
         found: dict[int, list[ast.expr]] = {}
+        self.blocks: list[Block] = []
+        self.bound: dict[int, ast.expr] = {}
+        self.functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
                 found.setdefault(place_of(node), []).append(node)
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.functions[place_of(node)] = node
+            elif isinstance(node, Block):
+                self.blocks.append(node)
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                self.loops.append(node)
         return found
 
 
@@ -212,15 +230,41 @@ class View:
         """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
-        unpacked = [module.base | value for name, value in row[3] if name is None]
-        is_open = [one for one in unpacked if self.ask.mappings.keys_at(one, call).unresolved]
-        return bool(is_open) and all(map(self.read_settings.is_read, is_open)) and not any(module.nodes[one][0] == "star" for one in row[2])
+        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
+        opened_by = {one for keys in unpacked for one in keys.opened_by}
+        is_read = bool(opened_by) and all(one and self.read_settings.is_read(one) for one in opened_by)
+        return is_read and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether some configuration file of the project, or a script, speaks of one of some settings."""
         project = self.context.project
         words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
         return any(word.search(project.data(path)) for path in project.others for word in words)
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The texts that expressions are, to the last character."""
+        from ldlm_lint.concepts.texts import Texts
+
+        return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
+        """The files whose Python starts trainings, with each command as a script; the program is linked only where one may."""
+        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES
+
+        if not self.context.project.showing(LAUNCHES):
+            return ()
+        from ldlm_lint.checkers.by_program.launch_codes import codes_of
+
+        return tuple(codes_of(self))
+
+    def _is_plainly_formatted(self, module: Module, number: int) -> bool:
+        """Whether the fields of an f-string have no formats of their own."""
+        written = self.expressions(module).get(module.table.places[number], ())
+        strings = [one for one in written if isinstance(one, ast.JoinedStr)]
+        fields = [part for one in strings for part in one.values if isinstance(part, ast.FormattedValue)]
+        return bool(strings) and all(one.format_spec is None and one.conversion == -1 for one in fields)
 
     @cached_property
     def configured_numbers(self) -> ConfiguredNumbers:
@@ -275,6 +319,28 @@ class View:
     def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
         """The expressions of a module as they are written, by the places where they begin, the longest first."""
         return self._file(module).expressions
+
+    def blocks_around(self, module: Module, place: int) -> list[Block]:
+        """The ``try`` and ``with`` statements that a place stands inside of."""
+        file = self._file(module)
+        return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+
+    def bound_expression(self, module: Module, place: int) -> ast.expr | None:
+        """What a name, attribute or item is bound to by the assignment at a place."""
+        file = self._file(module)
+        return file.bound.get(place) if file.expressions else None
+
+    def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function whose ``def`` stands at a place."""
+        file = self._file(module)
+        return file.functions.get(place) if file.expressions else None
+
+    def loop_around(self, module: Module, place: int) -> int:
+        """The innermost statement of a loop that a place stands in, by its number; -1 for none."""
+        file = self._file(module)
+        around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
+        begin = max(around, default=0)
+        return next((number for number, loop in enumerate(module.table.loops) if begin and loop.place == begin), -1)
 
     def _file(self, module: Module) -> _File:
         path = self.path(module)
@@ -336,6 +402,10 @@ class View:
     def call_at(self, module: Module, place: int) -> int | None:
         """The call (row) that begins at a place, the outermost one."""
         return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def call_of(self, module: Module, place: int, end: int) -> int | None:
+        """The call (row) from a place to an end."""
+        return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
 
     def loops_at(self, module: Module, function: int, place: int) -> list[int]:
         """The loops of a function around a place, innermost first: known by the calls and events that stand there."""

@@ -25,7 +25,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("graph-is-not-static", "gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
+        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
         "wrapped-model-trains",
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
@@ -35,12 +35,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("no-activation-checkpointing",),
     ),
     "checkpoint_files": ("old-checkpoints-may-go", "save-is-not-optional"),
-    "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
-    "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
         *("call-feeds-training", "call-makes-loader", "default-decides-workers"),
@@ -52,7 +50,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         "program-checkpoints-reentrantly",
-        *("nothing-shards", "only-data-parallel", "transformers-is-old"),
+        *("nothing-shards", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (

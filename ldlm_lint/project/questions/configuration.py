@@ -195,7 +195,7 @@ def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Ve
 
 
 def _given(program: Program, name: str) -> Given | None:
-    return next((one for one in reversed(program.arguments) if one.keys and one.keys[-1] == name), None)
+    return next((one for one in reversed(program.arguments) if one.keys and name in (one.keys[-1], one.name)), None)
 
 
 def _gives_another(context: Context, program: Program, name: str, default: str) -> bool:

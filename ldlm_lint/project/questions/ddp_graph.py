@@ -1,4 +1,4 @@
-"""What the rules of DDP's graph, of `no_sync` and of DataParallel ask of the project."""
+"""What the rules of DDP's graph and of `no_sync` ask of the project."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
-from ldlm_lint.checkers.by_program.calls import line_span
-from ldlm_lint.model import Applicability, Finding, Fix, Related, Severity
-from ldlm_lint.patterns import lazily
+from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -38,18 +36,12 @@ from ldlm_lint.source import Kind, Source
 from ldlm_lint.wording import located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    pass
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _SHARDED = Trait(
     re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize"),
     (b"fully_shard", b"FullyShardedDataParallel", b"FSDP", b"fsdp_plugin", b"deepspeed.initialize"),
-)
-_DISTRIBUTED = lazily(
-    rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init"
-)
-_MEASURES = lazily(
-    r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)"
 )
 
 
@@ -210,41 +202,6 @@ def _nothing_shards(context: Context, finding: Finding, _subject: str) -> Verdic
     return Verdict(known and not project.any_shows(files, _SHARDED))
 
 
-def _only_data_parallel(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file trains, or one that imports it does, and neither offers a way with one process per GPU.
-
-    Where that is offered, and the options of the command line choose DataParallel unless they are given, it is information.
-    """
-    project, path = context.project, finding.span.path
-    if project.is_test(path) or (not project.skim(path).trains and _MEASURES.search(path.removeprefix(project.root))):
-        return Verdict(False)
-    trains = [one for one in project.trainers_of(path) if context.runs_training(one)]
-    module = context.view.module(path)
-    if module is None:
-        texts = (without_comments(project.data(one)) for one in trains)
-        return Verdict(not _DISTRIBUTED.search(without_comments(project.data(path))) and not all(map(_DISTRIBUTED.search, texts)))
-    others = [(one, _per_process(context.view, {path, one})) for one in trains]
-    if any(not found for _, found in others):
-        return Verdict(True)
-    call = context.view.call_at(module, context.view.place_at(module, finding.span.start))
-    for one, found in others:
-        if call is not None and context.view.replicas.is_default(module.base | call, found) and not _is_launched(context, one):
-            related = Related(line_span(context.view, found[0]), "with this, each GPU has a process of its own")
-            return Verdict(True, (related,), level=Severity.INFO)
-    return Verdict(False)
-
-
-def _per_process(view: View, paths: set[str]) -> list[int]:
-    """The calls in some files that give each GPU a process of its own."""
-    modules = (view.module(path) for path in paths)
-    return view.replicas.in_modules({module.index for module in modules if module is not None})
-
-
-def _is_launched(context: Context, path: str) -> bool:
-    """Whether a script starts a program in several processes, or with options that nobody can read."""
-    return any(one.launcher != "python" or not one.complete for one in context.launches.running(path))
-
-
 QUESTIONS: dict[str, Question] = {
     "no-sync-on-wrap": _no_sync_on_wrap,
     "engine-accumulates": _engine_accumulates,
@@ -256,5 +213,4 @@ QUESTIONS: dict[str, Question] = {
     "model-was-wrapped": _model_was_wrapped,
     "no-sync-is-of-ddp": _no_sync_is_of_ddp,
     "nothing-shards": _nothing_shards,
-    "only-data-parallel": _only_data_parallel,
 }

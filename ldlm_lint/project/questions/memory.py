@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from astroid import nodes
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.frozen_files import hands_out_frozen, is_taken_without_gradients
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.models import Part
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.python.block_stacks import is_module_class
+from ldlm_lint.python.checkpointing import knows_checkpointing
 
-_MODELS = lazily(rb"class(?<![^\n]class)[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b")
 _MODULES = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 _DEPTH = 3
 _ATTENDS = lazily(rb"attn|attention", re.I)
@@ -21,13 +25,15 @@ _BLOCK_NAME = lazily(
 )
 
 
-def _no_activation_checkpointing(context: Context, finding: Finding, origins: str) -> Verdict:
-    """Neither the model's file, nor those of its bases and blocks (``origins``), nor the trainings that use it know it.
+def _no_activation_checkpointing(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Neither the model, nor the files of its bases and blocks, nor the trainings that use it know it.
 
-    A file of another model that has a switch says nothing about this one.
+    ``subject`` holds the names of the classes and, behind a bar, the origins of their bases and blocks. Another model that
+    has a switch says nothing about this one.
     """
     path = finding.span.path
-    if not may_lack_checkpointing(context, path, origins) or hands_out_frozen(context.project, path):
+    names, _, origins = subject.rpartition("|")
+    if not may_lack_checkpointing(context, path, origins, tuple(names.split())) or hands_out_frozen(context.project, path):
         return Verdict(False)
     # A program that makes the model by a name in its configuration may switch checkpointing on for it.
     project, programs = context.project, list(context.named.trained_with(path, lambda _: True))
@@ -36,13 +42,16 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     return Verdict(not any(project.any_that(project.reach(one), "no-model-checkpoints", _speaks_for_all(project)) for one in programs))
 
 
-def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bool:
-    """Whether nothing that is known of a file, and of the files of some names in it, checkpoints activations."""
+def may_lack_checkpointing(context: Context, path: str, origins: str = "", names: tuple[str, ...] | None = None) -> bool:
+    """Whether nothing that is known of the classes of some names in a file, and of the files of their origins, checkpoints activations.
+
+    With an empty tuple it is about the file's code outside of classes, with None about whatever the file may hold.
+    """
     project = context.project
     trainers = project.trainers_of(path)
     resolved = (project.resolve(path, name) for name in origins.split())
-    speaking = trainers | {path, *(found[0] for found in resolved if found is not None)}
-    if project.any_skim(speaking, "checkpoints_activations"):
+    speaking = trainers | {found[0] for found in resolved if found is not None}
+    if project.any_skim(speaking - {path}, "checkpoints_activations") or (names is not None and _is_spoken_of(context, path, names)):
         return False
     if project.any_that(project.around(path), "no-model-checkpoints", _speaks_for_all(project)):
         return False
@@ -53,9 +62,32 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bo
     return not any(map(checkpoints_activations, engines))
 
 
+def _is_spoken_of(context: Context, path: str, names: tuple[str, ...]) -> bool:
+    """Whether a file checkpoints activations anywhere but in other models, which neither hold classes of these names nor are parts of them."""
+    if not context.project.skim(path).checkpoints_activations:
+        return False
+    others = list(_other_models(context, path, names)) if names else []
+    lines = context.project.data(path).splitlines(keepends=True)
+    for one in others:
+        first, last = one.fromlineno, one.tolineno
+        lines[first - 1 : last] = [b"\n"] * (last - first + 1)
+    return not others or knows_checkpointing(b"".join(lines))
+
+
+def _other_models(context: Context, path: str, names: tuple[str, ...]) -> Iterator[nodes.ClassDef]:
+    """The models of a file that have to do with none of these classes."""
+    models = context.models
+    module = models.trees.of(path)
+    wanted = {Part(path, name) for name in names}
+    made_of = {part.name for part in models.inside(wanted) if part.path == path}
+    for one in module.body if module is not None else ():
+        if isinstance(one, nodes.ClassDef) and one.name not in made_of and is_module_class(one) and wanted.isdisjoint(models.inside([Part(path, one.name)])):
+            yield one
+
+
 def _speaks_for_all(project: Project) -> Callable[[str], bool]:
     """Whether a file that holds no model of its own checkpoints activations."""
-    return lambda path: not _MODELS.search(project.data(path)) and project.skim(path).checkpoints_activations
+    return lambda path: project.skim(path).checkpoints_activations and path not in project.derivations.holding(_MODULES)
 
 
 def _activations_are_kept(context: Context, finding: Finding, names: str) -> Verdict:

@@ -8,7 +8,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.environment_aliases import winner_beside
-from ldlm_lint.rules.environment_watchdog import inert_beside
+from ldlm_lint.rules.environment_watchdog import HEARTBEAT, inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
 from ldlm_lint.shell.lint import settings
 from ldlm_lint.source import Kind
@@ -58,12 +58,13 @@ def _without(finding: Finding) -> Finding:
 
 def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -> Verdict:
     """A script in the same shell switches the monitor off, or blocking wait on, for the launches that get the heartbeat."""
-    around = context.sourcing.around(finding.span.path)
-    for path in sorted(around):
+    own = finding.span.path
+    for path in sorted(context.sourcing.around(own)):
         source = context.project.source(path)
-        if source is None:
+        if source is None or _is_taken_back(context, own, own, HEARTBEAT):
             continue
-        cause = inert_beside(settings(source, context.sourcing.codes(path)), names.split())
+        beside = [one for one in settings(source, context.sourcing.codes(path)) if not _is_taken_back(context, own, path, one.name)]
+        cause = inert_beside(beside, names.split())
         if cause is not None:
             setting, said = cause
             return Verdict(True, (Related(setting.span, "this takes the effect of the heartbeat timeout away"),), (("cause", said),))
@@ -73,18 +74,24 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
 def _winner_differs_beside(context: Context, finding: Finding, subject: str) -> Verdict:
     """A script in the same shell sets the name that torch reads instead, to another value."""
     sourcing, path = context.sourcing, finding.span.path
-    own = context.project.script(path)
-    if own is not None and subject.partition("|")[0] in own.unset:
-        # What a sourced file has set is taken back here.
+    if _is_taken_back(context, path, path, str(dict(finding.args)["name"])):
         return Verdict(False)
     together = {one for script in (path, *sourcing.sourcers(path)) for one in sourcing.sourced_at_all(script)}
     for other in sorted(together - {path}):
-        source = context.project.source(other)
-        found = winner_beside(settings(source, sourcing.codes(other), (subject.partition("|")[0],)), subject) if source is not None else None
+        name = subject.partition("|")[0]
+        source = None if _is_taken_back(context, path, other, name) else context.project.source(other)
+        found = winner_beside(settings(source, sourcing.codes(other), (name,)), subject) if source is not None else None
         if found is not None:
             setting, said = found
             return Verdict(True, (Related(setting.span, "torch reads this one"),), (("winner", said),))
     return Verdict(False)
+
+
+def _is_taken_back(context: Context, path: str, home: str, name: str) -> bool:
+    """Whether every script that runs two files in one shell unsets what one of them (``home``) has set, before it launches anything."""
+    sourcing = context.sourcing
+    shells = [one for one in (path, *sourcing.sourcers(path)) if home != one and home in sourcing.sourced_at_all(one)]
+    return bool(shells) and all(sourcing.takes_back(one, home, name) for one in shells)
 
 
 def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str) -> Verdict:

@@ -1,0 +1,119 @@
+"""The rules about variables, where the program says what one file does not: the mapping, the name or the value comes from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.environment import Editor, is_for_some_versions, options_of, scene_of, setting_of, settings_of
+from ldlm_lint.checkers.environment_writes import Write
+from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.environment_writes import EnvironmentWrite, EnvironmentWrites, module_of
+from ldlm_lint.model import Finding, Span
+from ldlm_lint.program.modules import Module
+from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules import (
+    environment,
+    environment_aliases,
+    environment_allocator,
+    environment_connections,
+    environment_debugging,
+    environment_error_handling,
+    environment_tuning,
+    environment_values,
+)
+from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
+from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.settings import Origin, Setting, Value
+from ldlm_lint.source import Source
+
+_ROOMS = (
+    *(environment, environment_aliases, environment_allocator, environment_connections),
+    *(environment_debugging, environment_error_handling, environment_tuning, environment_values),
+)
+RULES = tuple(rule for room in _ROOMS for rule in room.RULES)
+WORDS = (b"environ", b"putenv")
+_DEFAULTS = frozenset({"setdefault"})
+
+
+def find(view: View) -> Iterator[Finding]:
+    """The findings about what single files leave open, file by file."""
+    by_module: dict[int, list[EnvironmentWrite]] = {}
+    for write in EnvironmentWrites(view.ask, view.texts, is_relevant).all():
+        by_module.setdefault(module_of(view.ask, write)[0].index, []).append(write)
+    for index in sorted(by_module):
+        yield from _in_module(view, view.program.modules.all[index], by_module[index])
+
+
+def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> Iterator[Finding]:
+    """What is wrong in one file with the variables that its own text does not decide, beside those that it does."""
+    tree = view.context.trees.of(view.path(module))
+    if tree is None:
+        return
+    source = view.source(module)
+    known = settings_of(tree, source)
+    shown = [one for write in writes for one in _settings(view, tree, source, write)]
+    new = [one for one in shown if one.values is not None and not any(_is_told(one, other) for other in known)]
+    if not new:
+        return
+    spans = {one.span for one in new}
+    rest = [one for one in known if not (one.values is None and any(one.span.start < span.end and span.start < one.span.end for span in spans))]
+    facts: Mapping[str, object] = view.facts(module)
+    everything = sorted((*rest, *new), key=lambda one: one.span.start)
+    for finding in decide(everything, options_of(facts.get), Editor(tree, source), scene_of(source)):
+        is_old = finding.rule == DEPRECATED_NCCL_VARIABLE.symbol and is_for_some_versions(tree, source, finding.span)
+        if finding.span in spans and not is_old:
+            yield finding
+
+
+def _is_told(one: Setting, other: Setting) -> bool:
+    """Whether a file by itself says what a variable is set to at a place."""
+    return one.name == other.name and other.values is not None and one.span.start < other.span.end and other.span.start < one.span.end
+
+
+def _settings(view: View, tree: nodes.Module, source: Source, write: EnvironmentWrite) -> Iterator[Setting]:
+    """A write of the program as the decisions about variables see it; none where its statement is not found in the file."""
+    module, row = module_of(view.ask, write)
+    place = module.table.places[row]
+    node = _node_at(tree, place, end=module.table.sites[row].end if row in module.table.sites else 0)
+    if node is None:
+        return
+    is_default = isinstance(node, nodes.Call) and getattr(node.func, "attrname", "") in _DEFAULTS
+    origin = Origin.DEFAULT if is_default and not write.call else Origin.LITERAL
+    if write.call or (isinstance(node, nodes.Call) and len(node.args) != 2):
+        setting = setting_of(source, Write(node, None, write.name, node, origin))
+    else:
+        key, value = node.args if isinstance(node, nodes.Call) else (node.targets[0].slice, node.value)
+        setting = setting_of(source, Write(node, key, write.name, value, origin))
+    if setting.values is None and write.texts:
+        origin = origin if origin is Origin.DEFAULT else Origin.VARIABLE
+        setting = setting._replace(values=tuple(Value(text, None, origin) for text in write.texts))
+    yield setting
+
+
+def span_of_write(view: View, write: EnvironmentWrite) -> Span:
+    """The statement or call that says what a variable is set to."""
+    module, row = module_of(view.ask, write)
+    if row in module.table.sites:
+        return view.call_span(module.base | row)
+    tree = view.context.trees.of(view.path(module))
+    node = None if tree is None else _node_at(tree, module.table.places[row], end=0)
+    return view.span(module, module.table.places[row]) if node is None else span_of(view.source(module), node)
+
+
+def _node_at(tree: nodes.Module, place: int, end: int) -> nodes.NodeNG | None:
+    """The assignment to an item that begins at a place, or the call between two places."""
+    for node in nodes_of(tree, nodes.Call if end else nodes.Assign):
+        if isinstance(node, nodes.Call):
+            if (_place(node), (node.end_lineno or 0) << COLUMNS | (node.end_col_offset or 0)) == (place, end):
+                return node
+        elif len(node.targets) == 1 and isinstance(node.targets[0], nodes.Subscript) and _place(node.targets[0]) == place:
+            return node
+    return None
+
+
+def _place(node: nodes.NodeNG) -> int:
+    return (node.lineno or 0) << COLUMNS | (node.col_offset or 0)

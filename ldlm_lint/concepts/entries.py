@@ -1,0 +1,41 @@
+"""What a loop takes from a mapping, entry by entry: one of its entries on the device makes the loop wait, whatever the others are.
+
+    for name, value in losses.items():
+        total[name] += float(value)        # losses holds a number of steps beside the loss
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import FIRST, Value
+from ldlm_lint.program.mappings import Mappings
+from ldlm_lint.program.modules import Module
+
+
+class Entries:
+    """The entries of the mappings that loops go through."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._mappings = Mappings(program)
+
+    def of(self, module: Module, number: int) -> Iterator[Value]:
+        """What the single entries may be that an expression takes in turn; nothing where it takes none of a mapping's."""
+        for mapping in self._mappings_behind(module, number):
+            for keys in self._mappings.keys(mapping).entries.values():
+                yield frozenset().union(*map(self.program.get, keys))
+
+    def _mappings_behind(self, module: Module, number: int) -> Iterator[Value]:
+        """The mappings whose values a loop takes: ``for name, value in losses.items()``, ``for value in losses.values()``."""
+        row, wanted = module.plain(number), "values"
+        if row[0] == "part" and row[2] == 1:
+            row, wanted = module.plain(row[1]), "items"
+        if row[0] != "elem":
+            return
+        for one in sorted(self.program.get(module.base | row[1])):
+            fields = self.program.atoms.of[one] if one >= FIRST else ("",)
+            if fields[0] == "view" and fields[1] == wanted:
+                mapping = self.program.get(fields[2])
+                yield frozenset(two for two in mapping if two >= FIRST and self.program.atoms.of[two][0] == "d")

@@ -1,0 +1,146 @@
+"""Which text an expression is, to the last character: joined lists, formatted strings, what functions give, comprehensions over mappings.
+
+The values of a program keep short texts with gaps; what a variable of the environment is set to is read as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.text_parts import Context, Place, Places
+from ldlm_lint.program.atoms import MASK
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.queries import Queries
+
+_MOST_TEXTS = 8
+"""Texts that one expression may be above which it is unknown."""
+_MOST_READS = 2_000
+"""Expressions that are read for one answer."""
+_PERCENT = ("%s", "%d")
+
+
+class Texts:
+    """Answers for expressions; ``is_plain`` tells of an f-string (module and row) that none of its fields has a format of its own."""
+
+    def __init__(self, ask: Queries, is_plain: Callable[[Module, int], bool]) -> None:
+        self.places = Places(ask)
+        self._ask = ask
+        self._is_plain = is_plain
+        self._reads = 0
+
+    def of(self, key: int, context: Context | None = None) -> tuple[str, ...]:
+        """All the texts that an expression may be, a number as it is written into one; none where one of them is not known."""
+        self._reads = 0
+        return tuple(dict.fromkeys(self._of(Place(key, context)) or ()))
+
+    def _of(self, place: Place | None) -> list[str] | None:
+        self._reads += 1
+        place = None if place is None or self._reads > _MOST_READS else self.places.resolved(place)
+        if place is None:
+            return None
+        module = self.places.program.module_of(place.key)
+        row = module.nodes[place.key & MASK]
+        reader = {
+            "const": self._constant,
+            "fstr": self._formatted,
+            "op": self._operation,
+            "call": self._call,
+            "phi": self._one_of,
+            "choice": self._one_of,
+        }.get(row[0], self._known)
+        found = reader(module, row, place)
+        return found if found is not None and 0 < len(found) <= _MOST_TEXTS else None
+
+    def _constant(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        return [str(row[1])]
+
+    def _one_of(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        ways = [self._of(place.beside(one)) for one in (row[1] if row[0] == "phi" else row[2:])]
+        return None if any(way is None for way in ways) else [text for way in ways for text in way or ()]
+
+    def _known(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        """What the values of the program say, where they say all of it."""
+        if row[0] == "param":
+            return None
+        only = self._ask.meaning(place.key).only
+        whole = isinstance(only, str) and "*" not in only
+        return [str(only)] if whole or (isinstance(only, (int, float)) and only is not ...) else None
+
+    def _formatted(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        return self._joined("", [self._of(place.beside(one)) for one in row[1]]) if self._is_plain(module, place.key & MASK) else None
+
+    def _operation(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        if row[1] == "Add":
+            # A sum of numbers is no text that is put together.
+            known = self._known(module, row, place)
+            sides = [self.places.resolved(place.beside(one)) for one in row[2:4]]
+            numbers = [one for one in sides if one is not None and self._is_number(one)]
+            return known if known or numbers else self._joined("", [self._of(place.beside(one)) for one in row[2:4]])
+        if row[1] == "Mod" and module.nodes[row[2]][0] == "const" and isinstance(module.nodes[row[2]][1], str):
+            return self._percent(module, module.nodes[row[2]][1], row[3], place)
+        return self._known(module, row, place)
+
+    def _is_number(self, place: Place) -> bool:
+        row = self.places.row(place)
+        return row[0] == "const" and not isinstance(row[1], str)
+
+    def _percent(self, module: Module, text: str, given: int, place: Place) -> list[str] | None:
+        fields = module.nodes[given][2] if module.nodes[given][:2] == ("seq", "Tuple") else (given,)
+        pieces = _split(text, _PERCENT)
+        if len(pieces) != len(fields) + 1 or any("%" in piece for piece in pieces):
+            return None
+        return self._between(pieces, [self._of(place.beside(one)) for one in fields])
+
+    def _call(self, module: Module, row: Node, place: Place) -> list[str] | None:
+        function, args, keywords = module.nodes[row[1]], row[2], row[3]
+        if function[0] == "free" and function[2] == "str" and len(args) == 1 and not keywords:
+            return self._of(place.beside(args[0]))
+        if function[0] == "attr" and not keywords and function[2] in ("join", "format"):
+            base = self._of(place.beside(function[1]))
+            if base is not None and len(base) == 1:
+                return self._join(base[0], args, place) if function[2] == "join" else self._format(base[0], args, place)
+        return self._known(module, row, place)
+
+    def _join(self, between: str, args: tuple[int, ...], place: Place) -> list[str] | None:
+        elements = self.places.elements(place.beside(args[0]), place) if len(args) == 1 else None
+        return None if elements is None else self._joined(between, [self._of(one) for one in elements])
+
+    def _format(self, text: str, args: tuple[int, ...], place: Place) -> list[str] | None:
+        pieces = text.split("{}")
+        if len(pieces) != len(args) + 1 or any("{" in piece or "}" in piece for piece in pieces):
+            return None
+        return self._between(pieces, [self._of(place.beside(one)) for one in args])
+
+    def _between(self, pieces: list[str], fields: list[list[str] | None]) -> list[str] | None:
+        parts: list[list[str] | None] = [[pieces[0]]]
+        for field, piece in zip(fields, pieces[1:], strict=True):
+            parts += [field, [piece]]
+        return self._joined("", parts)
+
+    @staticmethod
+    def _joined(between: str, parts: list[list[str] | None]) -> list[str] | None:
+        """The ways to put one text of each part together; where two parts have several, one may decide the other."""
+        if any(not part for part in parts) or sum(len(part or ()) > 1 for part in parts) > 1:
+            return None
+        return [between.join(one) for one in itertools.product(*(part or () for part in parts))]
+
+
+def _split(text: str, marks: tuple[str, ...]) -> list[str]:
+    return list(_pieces(text, marks))
+
+
+def _pieces(text: str, marks: tuple[str, ...]) -> Iterator[str]:
+    start = 0
+    for at in range(len(text)):
+        if text[at : at + 2] in marks:
+            yield text[start:at]
+            start = at + 2
+    yield text[start:]
+
+
+__all__ = ["Texts"]

@@ -1,0 +1,15 @@
+"""What reads a number at once: functions of torch that make sizes of it, and of Python that hand it on."""
+
+from __future__ import annotations
+
+MAKES_SIZES = frozenset(
+    {
+        *("arange", "zeros", "ones", "empty", "rand", "randn", "range", "trange"),
+        *("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "narrow"),
+    }
+)
+HANDS_ON = frozenset({"int", "float", "round", "abs", "min", "max", "bool"})
+"""``int(x.item())``, ``max(1, x.item())``."""
+FINITE = frozenset({"isnan", "isinf", "isfinite"})
+TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
+"""Functions that take their arguments from the host, whoever waits for them."""

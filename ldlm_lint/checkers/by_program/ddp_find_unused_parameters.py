@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import line_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
 from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, WRAPPERS
 from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
 from ldlm_lint.checkers.by_program.view import View
@@ -46,7 +46,7 @@ def find(view: View) -> Iterator[Finding]:
         if strategy.sources and view.ask.meaning(*strategy.sources).only == _STRATEGY:
             yield _of_strategy(view, call, strategy.sources[0])
     for switch in mm_switches(view):
-        yield view.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"))
+        yield view.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"), confidence=RULE.confidence)
 
 
 def _may_be_static(view: View, call: int) -> bool:
@@ -81,14 +81,14 @@ def _finding(view: View, call: int, places: list[int]) -> Finding:
     span = span_of(view, module, keyword) if keyword is not None else view.call_span(call)
     literal = keyword.value if keyword is not None and isinstance(keyword.value, ast.Constant) else None
     fix = _fix(span_of(view, module, literal) if literal is not None else None, "False")
-    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix)
+    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _of_strategy(view: View, call: int, source: int) -> Finding:
     """Lightning takes the flag inside the name of its strategy."""
     written = written_argument(view, call, "strategy")
     span = span_of(view, view.program.module_of(call), written) if written is not None else line_span(view, source)
-    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'))
+    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(literal: Span | None, value: str) -> Fix:

@@ -58,6 +58,16 @@ def _in_dictionary(view: View, module: Module, by: int, name: str) -> ast.expr |
     return view.bound_expression(module, place)
 
 
+def constant_at(view: View, module: Module, place: int, number: int) -> ast.Constant | None:
+    """A number that is written in what begins at a place: a call, a dictionary, what is bound there, or a function with its defaults."""
+    bound, function = view.bound_expression(module, place), view.function_as_written(module, place)
+    parts: list[ast.expr] = [bound] if bound is not None else list(view.expressions(module).get(place, ())[:1])
+    if function is not None:
+        parts = [one for one in (*function.args.defaults, *function.args.kw_defaults) if one is not None]
+    constants = (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Constant))
+    return next((one for one in constants if type(one.value) in (int, str) and str(one.value) == str(number)), None)
+
+
 def bound_at(module: Module, number: int, name: str) -> int:
     """The place of a name that an expression is bound to; 0 for none."""
     events = (event for scope in module.scopes for event in scope.events)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
-    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -163,10 +162,10 @@ class Context:
 
     @cached_property
     def launches(self) -> Launches:
-        """The programs that the project's scripts and containers start."""
+        """The programs that the project's scripts, containers and Python files start."""
         from ldlm_lint.project.launches import Launches
 
-        return Launches(self.project)
+        return Launches(self.project, lambda: self.view.launches_of_python)
 
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
         """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.
@@ -312,13 +311,6 @@ class Context:
         return Wraps(self.project, self.calls)
 
     @cached_property
-    def load_origins(self) -> LoadOrigins:
-        """Where the files come from that the project loads."""
-        from ldlm_lint.project.load_origins import LoadOrigins
-
-        return LoadOrigins(self.calls, self.trees)
-
-    @cached_property
     def steps(self) -> Steps:
         """The places that run in every step."""
         from ldlm_lint.project.steps import Steps
@@ -338,13 +330,6 @@ class Context:
         from ldlm_lint.project.recording import Recording
 
         return Recording(self.calls)
-
-    @cached_property
-    def often(self) -> Steps:
-        """The places that run in every step, calls under an interval left out."""
-        from ldlm_lint.project.steps import Steps
-
-        return Steps(self.calls, often=True)
 
     @cached_property
     def unlearning(self) -> Unlearning:

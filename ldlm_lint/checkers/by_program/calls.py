@@ -93,14 +93,6 @@ def place_span(view: View, module: Module, place: int) -> Span:
     return view.context.line_span(view.path(module), line_of(place))
 
 
-def name_of_module(view: View, module: Module, name: str) -> str:
-    """The name under which a file imports a module as a whole at its top; empty where it does not."""
-    for bound, values in module.scopes[0].bindings.items():
-        if any(module.nodes[one][:2] == ("imp", name) for one in values):
-            return bound
-    return ""
-
-
 def is_as_written(view: View, call: int) -> bool:
     """Whether a call says itself which function it is of and what it gives: a look at its file alone decides that."""
     module = view.program.module_of(call)

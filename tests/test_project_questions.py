@@ -11,6 +11,7 @@ from snippets import ROOT, ask, ask_about_call, context, place_of_call
 import ldlm_lint
 from ldlm_lint.model import Claim, Finding, Span
 from ldlm_lint.project import QUESTIONS
+from ldlm_lint.project.configured import TOPICS
 from ldlm_lint.project.questions import decide
 
 TRAIN = "import torch\nfor x in y:\n    loss.backward()\n"
@@ -291,6 +292,8 @@ def test_every_claim_in_the_package_has_an_answer():
         for path in package.rglob("*.py")
         for kind in re.findall(r'\bClaim\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
+    # What a configuration's value does is asked of the call that takes it.
+    asked |= {kind for topic in TOPICS.values() for kind in topic.asks}
     assert asked == set(QUESTIONS)
 
 

@@ -87,6 +87,8 @@ class View:
         self.context = context
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
+        self.linted: frozenset[str] | None = None
+        """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
         self._given_up: str | None = None

@@ -121,7 +121,9 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
             # No part of a training that is followed: its words have to do.
             holds = not any(map(_SYNCS_ITSELF.search, near))
         else:
-            holds = not context.view.reduction.is_taken_care_of(module)
+            backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
+            models = frozenset() if backward is None else context.view.reduction.models_of(module.base | backward)
+            holds = not context.view.reduction.is_taken_care_of(module, models)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.

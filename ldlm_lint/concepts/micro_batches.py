@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.queries import Queries
 
 _RANKS = frozenset({"torch.distributed.get_world_size", "torch.distributed.distributed_c10d.get_world_size", "torch.cuda.device_count"})
+_VARIABLE = "WORLD_SIZE"
 _PASSES_ON = frozenset({"max", "int", "abs"})
 _LEVELS = 5
 _STEPS = 20
@@ -112,7 +114,73 @@ class MicroBatches:
                 names = {fields[1] for fields in self._program.atoms.kinds(self._program.ask(home.base | row[1]), "x")}
                 if names & _RANKS:
                     return True
+            if self._is_of_environment(home, row):
+                return True
         return False
+
+    @staticmethod
+    def _is_of_environment(module: Module, row: Node) -> bool:
+        """``os.environ["WORLD_SIZE"]``, ``os.environ.get("WORLD_SIZE", 1)``, ``os.getenv("WORLD_SIZE")``."""
+        number = row[2] if row[0] == "item" else row[2][0] if row[0] == "call" and row[2] and module.last_name(row[1]) in ("get", "getenv") else 0
+        return module.nodes[number] == ("const", _VARIABLE)
+
+    def are_divided_in(self, module: Module) -> bool:
+        """Whether a file divides accumulation steps, or makes them by a division by the number of ranks.
+
+        What a value is called is all that many files tell of it.
+        """
+        names = _bound_names(module)
+        for number, row in enumerate(module.nodes):
+            if row[0] != "op" or row[1] not in ("FloorDiv", "Div"):
+                continue
+            if row[1] == "FloorDiv" and any(map(_accumulates, _names(module, names, row[2]))):
+                return True
+            results = {number, *(one for one in names if _wraps(module, one, number))}
+            if any(_accumulates(name) for one in results for name in names.get(one, ())) and self._has_ranks(module, names, row[3]):
+                return True
+        return False
+
+    def _has_ranks(self, module: Module, names: Mapping[int, set[str]], number: int) -> bool:
+        if self.counts_ranks(module, number):
+            return True
+        todo, seen = [number], 0
+        while todo and seen < _ROWS:
+            one = todo.pop()
+            seen += 1
+            if any(map(is_world_size, _names(module, names, one))):
+                return True
+            row = module.nodes[one]
+            todo += row[2:4] if row[0] == "op" else row[2] if row[0] == "call" else ()
+        return False
+
+
+def _bound_names(module: Module) -> dict[int, set[str]]:
+    """The names that each expression is bound to."""
+    found: dict[int, set[str]] = {}
+    for scope in module.scopes:
+        for name, numbers in scope.bindings.items():
+            for one in numbers:
+                found.setdefault(one, set()).add(name)
+        for _, name, value, _ in scope.writes:
+            found.setdefault(value, set()).add(name)
+    return found
+
+
+def _names(module: Module, names: Mapping[int, set[str]], number: int) -> set[str]:
+    """What an expression is called: by its last name, its key, or the variables that hold it."""
+    row = module.nodes[number]
+    key = module.nodes[row[2]] if row[0] == "item" else ("", "")
+    return {module.last_name(number).strip("()"), str(key[1]) if key[0] == "const" else "", *names.get(number, ())} - {""}
+
+
+def _wraps(module: Module, number: int, inner: int) -> bool:
+    """``int(x)``, ``max(1, x)``."""
+    row = module.nodes[number]
+    return row[0] == "call" and inner in row[2] and module.last_name(row[1]) in _PASSES_ON
+
+
+def _accumulates(name: str) -> bool:
+    return is_accumulation(name) or "accum" in name.lower()
 
 
 def _divisors(module: Module, test: int) -> Iterator[int]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
@@ -227,6 +228,13 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def micro_batches(self) -> MicroBatches:
+        """How many micro-batches make a step."""
+        from ldlm_lint.concepts.micro_batches import MicroBatches
+
+        return MicroBatches(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

@@ -16,7 +16,6 @@ from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.optional_settings import is_one_by_default
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
-from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
@@ -135,7 +134,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
     """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
-    return Verdict(not divides_accumulation(context.project, entry))
+    return Verdict(not context.divides_accumulation(entry))
 
 
 def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdict:

@@ -13,10 +13,10 @@ from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
-from ldlm_lint.rules import ALL, checkpoint_loading, linter
-from ldlm_lint.shapes import COSTLY, possible
+from ldlm_lint.rules import ALL, linter
+from ldlm_lint.shapes import possible
 from ldlm_lint.shapes.drafts import possible_by_text
-from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
+from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, OtherEncodingError, Source, UnreadableError
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Overlay = Mapping[str, bytes]
 Holds = Callable[[str, str, Sequence[str]], bool]
 """Whether a rule (its symbol) may hold for one of some functions of a file (its path), see `RuledOut`."""
-
-_SETTLED = {checkpoint_loading.CHECKPOINT_LOAD_UNSPECIFIED.symbol: checkpoint_loading.STRICT_BY_DEFAULT}
-"""The rules that a newer torch has settled, and the first one that did."""
 
 
 def lint_file(
@@ -107,13 +104,8 @@ def selected_rules(config: Config) -> frozenset[str]:
 
 @functools.lru_cache
 def idle_rules(config: Config) -> frozenset[str]:
-    """The opt-in rules that nobody has asked for, and those about versions of torch that the project does not run on.
-
-    Those of the default set may take part in a fix of others.
-    """
-    oldest = config.target_torch.oldest
-    settled = {symbol for symbol, since in _SETTLED.items() if oldest is not None and oldest >= since}
-    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config) | settled
+    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
+    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
 
 
 def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:
@@ -149,26 +141,12 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     syntax = syntax_of(source) if at_risk else None
     if syntax is None:
         return at_risk
-    return possible(at_risk - COSTLY, syntax, source.utf8) | (at_risk & COSTLY)
-
-
-def _possible_at_cost(at_risk: frozenset[str], source: Source) -> frozenset[str]:
-    """As `_possible`, for conditions that cost much."""
-    syntax = syntax_of(source) if at_risk else None
-    return at_risk if syntax is None else possible(at_risk, syntax, source.utf8)
+    return possible(at_risk, syntax, source.utf8)
 
 
 def _at_stake(at_risk: frozenset[str], source: Source, holds: Holds | None, ruled_out: list[RuledOut]) -> frozenset[str]:
-    """Of the rules at risk those that a Python file may break by its shape, and that the project leaves for its functions.
-
-    Conditions that cost much are asked where nothing else needs a tree, and the project has not said no to all functions.
-    """
-    at_risk = _possible(at_risk, source)
-    others = _left(at_risk - COSTLY, PROSPECTS, source, holds, ruled_out)
-    costly = _left(at_risk & COSTLY, BROAD_PROSPECTS, source, holds, ruled_out)
-    if others or not costly:
-        return others | costly
-    return _left(_possible_at_cost(costly, source), PROSPECTS, source, holds, ruled_out)
+    """Of the rules at risk those that a Python file may break by its shape, and that the project leaves for its functions."""
+    return _left(_possible(at_risk, source), PROSPECTS, source, holds, ruled_out)
 
 
 def _left(

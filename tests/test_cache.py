@@ -50,7 +50,7 @@ SCRIPT = "#!/bin/bash\nexport NCCL_TIMEOUT=3600000\nexport TORCH_NCCL_ENABLE_MON
 BROKEN = "def make(:\n"
 # What waits is looked at as long as a step of another file calls it.
 WAITS = "def make(data):\n    return data.norm().item()\n"
-STEP = TRAIN.replace("optimizer.step()", "print(make(batch.cuda()))")
+STEP = TRAIN.replace("optimizer.step()", "optimizer.step()\n            print(make(batch.cuda()))")
 CONTENTS = (LOADER, QUIET, TRAIN, NO_TRAINING, SCRIPT, BROKEN, WAITS, STEP, "", "x = 1\n", LOADER + "# ldlm-lint: ignore-file\n")
 NAMES = ("data.py", "train.py", "sub/data.py", "other.py", "run.sh", "run")
 SETTINGS = (

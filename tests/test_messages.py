@@ -128,7 +128,7 @@ EXPECTED = {
     "GPU waits; try `prefetch_factor=4` (uses more host memory)",
     ("host-sync-in-training-loop", "bad_epoch_names"): "`loss.item()` makes Python wait in every step of the loop at line 9 until the GPU has finished all queued "
     "work, and the GPU then idles until new kernels arrive: keep `loss.detach()` and call `.item()` only when you log",
-    ("host-sync-in-training-loop", "bad_codes"): "the condition `torch.any(expired)` makes Python wait in every step (`self.expire(x)` at line 15) until the GPU "
+    ("host-sync-in-training-loop", "bad_codes"): "the condition `torch.any(expired)` makes Python wait in every step of the loop at line 36 until the GPU "
     "has finished all queued work, and the GPU then idles until new kernels arrive: compute it on the CPU before the batch is moved, or use `torch.where`",
     ("checkpoint-without-use-reentrant", "bad"): "`checkpoint()` without `use_reentrant` falls back to the reentrant implementation, which silently drops gradients "
     "when no tensor input requires one and rejects keyword arguments: pass `use_reentrant=False`",

@@ -19,21 +19,24 @@ from ldlm_lint.shapes.prospects import ANYWHERE
 from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RULE = "host-sync-in-training-loop"
-METRICS = "def norm(values):\n    return values.norm().item()\n"
+RULE = "requires-grad-toggled-per-step"
+METRICS = "def norm(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n"
 STEP = """\
 import torch
+from torch.nn.parallel import DistributedDataParallel
 from metrics import norm
 
 
 def train(model, optimizer, data):
-    for batch in data:
+    torch.distributed.init_process_group("nccl")
+    model = DistributedDataParallel(model.cuda())
+    for step, batch in enumerate(data):
         loss = model(batch.cuda())
         loss.backward()
         optimizer.step()
         {}
 """
-CALLS, READS = STEP.format("print(norm(loss))"), STEP.format("pass")
+CALLS, READS = STEP.format("norm(model, step)"), STEP.format("pass")
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def check(*paths: Path, jobs: int = 1) -> Report:
     return engine.run(paths, Config.load(paths[0]), base=paths[0], jobs=jobs)
 
 
-def waits(report: Report) -> list[str]:
+def toggled(report: Report) -> list[str]:
     return [Path(one.span.path).name for one in report.findings if one.rule == RULE]
 
 
@@ -60,28 +63,28 @@ def linted(project: Path) -> tuple[RuledOut, ...]:
 
 def test_a_file_whose_functions_no_step_calls_is_left(project: Path) -> None:
     assert linted(project) == ((RULE, ANYWHERE),)
-    assert not waits(check(project))
+    assert not toggled(check(project))
 
 
 def test_functions_that_no_step_calls_are_named_and_left_where_only_the_tree_tells_them(project: Path) -> None:
     (project / "metrics.py").write_text(METRICS + "# \f\n")
-    assert linted(project) == ((RULE, ("", "norm")),)
+    assert linted(project) == ((RULE, ("norm",)),)
     (project / "train.py").write_text(CALLS)
     assert linted(project) == ()
-    assert waits(check(project)) == ["metrics.py"]
+    assert toggled(check(project)) == ["metrics.py"]
 
 
 def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path) -> None:
     (project / "train.py").write_text(CALLS)
     assert linted(project) == ()
-    assert waits(check(project)) == ["metrics.py"]
+    assert toggled(check(project)) == ["metrics.py"]
 
 
 @pytest.mark.parametrize("name", ["Meter", "meter"])
-@pytest.mark.parametrize("call", ["metrics.{}.norm(loss)", 'getattr(metrics, "{}").norm(loss)'])
+@pytest.mark.parametrize("call", ["metrics.{}.norm(model, step)", 'getattr(metrics, "{}").norm(model, step)'])
 def test_a_method_that_a_step_takes_from_a_class_of_a_module_is_looked_at(name: str, call: str, project: Path) -> None:
-    (project / "metrics.py").write_text(f"class {name}:\n    @staticmethod\n    def norm(values):\n        return values.norm().item()\n")
-    text = CALLS.replace("from metrics import norm", "import metrics").replace("norm(loss)", call.format(name))
+    (project / "metrics.py").write_text(f"class {name}:\n    @staticmethod\n    def norm(model, step):\n        for p in model.parameters():\n            p.requires_grad_(step > 3)\n")
+    text = CALLS.replace("from metrics import norm", "import metrics").replace("norm(model, step)", call.format(name))
     (project / "train.py").write_text(text)
     for number in range(4):
         # So many methods of that name that it alone tells nothing.
@@ -122,10 +125,9 @@ def test_a_condition_that_fails_is_named_and_the_other_files_go_on(
     "text",
     [
         METRICS,
-        "class Net(torch.nn.Module):\n    def forward(self, x):\n        if x.abs().sum() > 3:\n            return x\n        return x.cpu()\n",
-        "def outer(x):\n    def norm():\n        return x.item()\n    return norm\n",
-        "if True:\n    def norm(x):\n        return x.item()\n",
-        "def norm(x: 'torch.Tensor'):\n    print(f'{x}')\n    isnan = 1\n",
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        self.requires_grad_(bool(x.sum() > 3))\n        return x\n",
+        "def outer(model):\n    def norm():\n        model.requires_grad_(model.step > 3)\n    return norm\n",
+        "if True:\n    def norm(model, step):\n        model.requires_grad_(step > 3)\n",
     ],
 )
 @pytest.mark.parametrize("train", [READS, CALLS, CALLS.replace("from metrics", "from .metrics"), ""])
@@ -134,9 +136,9 @@ def test_the_same_is_found_as_without_asking(
 ) -> None:
     (project / "metrics.py").write_text("import torch\n\n\n" + text)
     (project / "train.py").write_text(train)
-    asked = waits(check(project))
+    asked = toggled(check(project))
     monkeypatch.setattr(Projects, "may_hold", lambda *_: True)
-    assert asked == waits(check(project))
+    assert asked == toggled(check(project))
 
 
 @pytest.mark.parametrize("folder", sorted(one for one in (FIXTURES / RULE).iterdir() if one.is_dir()), ids=lambda one: one.name)
@@ -166,7 +168,7 @@ def test_for_few_files_the_project_is_not_asked_ahead(
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked) or plain(self, *asked))
     assert check(project).findings == expected
     assert bool(seen) is asks
-    assert waits(check(project)) == ["metrics.py"]
+    assert toggled(check(project)) == ["metrics.py"]
 
 
 @pytest.mark.skipif(not available(), reason="time of a process is not counted here")

@@ -13,7 +13,7 @@ import pytest
 from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
-from ldlm_lint.linting import idle_rules, lint_file
+from ldlm_lint.linting import lint_file
 from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import QUESTIONS
@@ -74,7 +74,6 @@ HELPERS = {
     "checkpoint-saved-by-every-rank": "def help(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n",
     "unbounded-checkpoints": "def help(model, step):\n    torch.save(model.state_dict(), f'{step}.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
-    "host-sync-in-training-loop": "def help(model, step):\n    print(next(model.parameters()).norm().item())\n",
     "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
     "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
 }
@@ -120,7 +119,6 @@ def test_functions_that_only_the_tree_tells_are_named(symbol: str, tmp_path: Pat
 @pytest.mark.parametrize(
     "symbol, text",
     [
-        ("host-sync-in-training-loop", "class Scale(torch.autograd.Function):\n    def backward(ctx, x):\n        return x\n"),
         ("unbounded-checkpoints", "from transformers import TrainingArguments\n\nARGUMENTS = TrainingArguments('out', save_strategy='steps')\n"),
     ],
 )
@@ -182,6 +180,5 @@ def test_the_same_is_found_as_without_asking(tmp_path: Path, monkeypatch: pytest
 def test_what_a_newer_torch_has_settled_is_left(oldest: tuple[int, int] | None, found: bool, tmp_path: Path) -> None:
     folder = made(tmp_path, {"load.py": "import torch\n\nstate = torch.load('last.pt')\n"})
     config = replace(Config.load(folder), target_torch=TorchRange(oldest=oldest))
-    path = folder / "load.py"
-    assert ("checkpoint-load-unspecified" not in idle_rules(config)) is found
-    assert any(one.rule == "checkpoint-load-unspecified" for one in lint_file(path, Kind.PYTHON, config, {}, {}).findings) is found
+    found_there = engine.run([folder / "load.py"], config, base=folder).findings
+    assert any(one.rule == "checkpoint-load-unspecified" for one in found_there) is found

@@ -252,7 +252,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "launches-accumulate",
         "launches-do-not-shard",
         "lightning-saves-again",
-        "load-default-stands",
         "loader-has-few-workers",
         "loader-may-feed-training",
         "loss-is-divided-nowhere",
@@ -278,10 +277,10 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     subjects |= {"loader-has-few-workers": "8|1:0|run|workers"}
     subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
-    # What only says which fix there is, or at which level, forbids nothing.
-    absences |= {"load-has-an-origin", "may-need-newer-python"}
+    # What only says at which level forbids nothing.
+    absences |= {"may-need-newer-python"}
     # Nothing sets a static graph, and no child overrides a setting, where there is nothing.
-    absences |= {"graph-is-not-static", "some-child-keeps-setting"}
+    absences |= {"some-child-keeps-setting"}
     assert held == absences | {"blocks-are-run", "callee-takes-keywords", "old-checkpoints-may-go", "timeout-may-be-lowered"}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint import shapes
-from ldlm_lint.shapes.homes import Homes
 from ldlm_lint.shapes.outline import Outline
 from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
@@ -55,28 +54,6 @@ def test_parts_of_words_are_found_where_they_are_asked_for():
     outline = Outline(ast.parse("reload(a)\nx.load()\n"), b"reload(a)\nx.load()\n")
     assert outline.places.lines_with(("load",)) == [2]
     assert outline.places.lines_with(("load",), parts=True) == [1, 2]
-
-
-def _homes(text: str) -> tuple[Homes, Outline]:
-    outline = Outline(ast.parse(text), text.encode())
-    return Homes(outline), outline
-
-
-@pytest.mark.parametrize(("source", "held"), [("x.cuda()", True), ("float(3)", False)])
-def test_a_chain_of_names_may_be_long(source: str, held: bool):
-    """Five thousand names, each bound to the one before."""
-    homes, outline = _homes("import torch\n" + f"n0 = {source}\n" + "".join(f"n{i} = n{i - 1} + 1\n" for i in range(1, 5000)))
-    assert homes.may_be_device(ast.parse("n4999", mode="eval").body, outline.owners[0]) is held
-
-
-@pytest.mark.parametrize(("source", "held"), [("return x.cuda()", True), ("return 3", False)])
-def test_names_and_functions_may_lead_back_to_themselves(source: str, held: bool):
-    """What was found to lead nowhere in one search does not hide a source from another."""
-    homes, outline = _homes(f"def f(x):\n    a = b\n    b = g(a)\n    c = f(b)\n    return c\ndef g(x):\n    y = f(x)\n    {source}\n")
-    first = next(one for one in outline.owners if one.name == "f")
-    for name in ("nothing", "c", "b", "a", "c"):
-        expected = held and name in ("a", "b")
-        assert homes.may_be_device(ast.parse(name, mode="eval").body, first) is expected, name
 
 
 def test_many_words_are_found_as_few_are():

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ASK_OF_FLOW = frozenset({
     *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
     *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
-    *("runs-in-each-training-step", "runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
+    *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
 # What questions ask of a flow that takes long to find; others ask it seldom.
 _ASK_OF_PARTS = {

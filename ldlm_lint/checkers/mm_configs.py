@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from astroid import nodes
 
-from ldlm_lint.python.calls import Argument, Arguments
+from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name, scope_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.rules.kept_checkpoints import HANDFUL
 
 KEEP = "max_keep_ckpts"
 _LENGTHS = {"max_epochs", "max_iters", "total_epochs", "total_iters"}
-
-
-def unused_parameters_switch(node: nodes.Assign) -> nodes.Const | None:
-    """The literal of ``find_unused_parameters = True`` at the top of a file."""
-    if not isinstance(node.parent, nodes.Module) or [getattr(one, "name", "") for one in node.targets] != ["find_unused_parameters"]:
-        return None
-    return node.value if isinstance(node.value, nodes.Const) and node.value.value is True else None
-
-
-def unused_parameters_of_wrapper(node: nodes.Call) -> Argument | None:
-    """The flag of ``model_wrapper_cfg = dict(type="MMDistributedDataParallel", find_unused_parameters=True)``."""
-    if not is_settings(node) or "find_unused_parameters" not in {one.arg for one in node.keywords}:
-        return None
-    arguments = Arguments(node)
-    if not _type_of(arguments).endswith("DistributedDataParallel") or arguments["static_graph"].may_be_passed():
-        return None
-    flag = arguments["find_unused_parameters"]
-    return flag if flag.is_only(True) else None
 
 
 def keeps_every_checkpoint(node: nodes.Call) -> bool:
@@ -82,4 +64,4 @@ def _length(module: nodes.Module, by_epoch: bool) -> int | None:
     return max(numbers) if numbers else None
 
 
-__all__ = ["KEEP", "is_settings", "keeps_every_checkpoint", "unused_parameters_of_wrapper", "unused_parameters_switch"]
+__all__ = ["KEEP", "is_settings", "keeps_every_checkpoint"]

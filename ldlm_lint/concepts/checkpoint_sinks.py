@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.path_patterns import OF_PATHS, PathPatterns, may_meet
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SINKS = {
     "torch.save": ("f", 1),
+    "torch.jit.save": ("f", 1),
     "safetensors.torch.save_file": ("filename", 1),
     "safetensors.torch.save_model": ("filename", 1),
     "pickle.dump": ("file", 1),
@@ -24,7 +25,8 @@ _SINKS = {
     "torch.distributed.checkpoint.state_dict_saver.save": ("checkpoint_id", 9),
 }
 """Functions that write what they are given, with the parameter of the path and its place."""
-FILES = frozenset({"torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model", "pickle.dump", "joblib.dump"})
+_PICKLES = frozenset({"pickle.dump", "joblib.dump"})
+FILES = frozenset({"torch.save", "torch.jit.save", "safetensors.torch.save_file", "safetensors.torch.save_model", *_PICKLES})
 """Those that write one file."""
 _METHODS = {
     "save_pretrained": (("save_directory", 0),),
@@ -75,12 +77,21 @@ class Sinks:
         yield from written
         yield from self._copied(written)
 
+    def files(self) -> Iterator[Sink]:
+        """Every call that writes one file as torch or safetensors do, whatever is in it; no copies."""
+        yield from self._of_functions(_SINKS.keys() & FILES - _PICKLES)
+        yield from (sink for sink, _ in self._of_objects())
+
     def _written(self) -> Iterator[Sink]:
-        for call, name in self.ask.calls_of(_SINKS):
-            argument = self.ask.argument(call, *_SINKS[name])
-            for source in argument.sources[:1]:
-                if self.states.written_by(call):
-                    yield Sink(call, self._opened(source))
+        yield from (sink for sink in self._of_functions(_SINKS) if self.states.written_by(sink.call))
+        yield from self._of_methods()
+
+    def _of_functions(self, names: Collection[str]) -> Iterator[Sink]:
+        for call, name in self.ask.calls_of(names):
+            for source in self.ask.argument(call, *_SINKS[name]).sources[:1]:
+                yield Sink(call, self._opened(source))
+
+    def _of_methods(self) -> Iterator[Sink]:
         for name, places in _METHODS.items():
             for call in filter(self._is_of_others, self.program.calls.get(name, ())):
                 for place in places:
@@ -88,16 +99,18 @@ class Sinks:
                         yield Sink(call, source)
 
     def _saved_by_objects(self) -> Iterator[Sink]:
-        """``checkpointer.save("model_{:07d}".format(step))`` by what the object is of."""
+        yield from (sink for sink, writes_state in self._of_objects() if writes_state or self.states.written_by(sink.call))
+
+    def _of_objects(self) -> Iterator[tuple[Sink, bool]]:
+        """``checkpointer.save("model_{:07d}".format(step))`` by what the object is of, and whether that is always a training's state."""
         for call in self.program.calls.get("save", ())[:_MOST_METHODS]:
             module = self.program.module_of(call)
             function = module.nodes[module.nodes[call & MASK][1]]
             if function[0] == "attr":
                 made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
-                holds_state = not made.isdisjoint(_PATH_FIRST) or self.states.written_by(call)
-                for name in sorted(made & _SAVING.keys()) if holds_state else ():
+                for name in sorted(made & _SAVING.keys()):
                     for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
-                        yield Sink(call, source)
+                        yield Sink(call, source), not made.isdisjoint(_PATH_FIRST)
 
     def _is_of_others(self, call: int) -> bool:
         """Whether a method is no function of the project, which takes what it likes and writes by a call of its own."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.concepts.handed import handed_in
+from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import FIRST, MASK, Value
@@ -24,7 +25,8 @@ _MOST_BEHIND = 60
 class Pass(NamedTuple):
     """A pass: the module and scope that it stands in, the expression that is gone through, the loop (-1: an ``iter``), and the loop around it.
 
-    ``is_draw``: no pass of its own, a training step takes from what a generator gives by ``next``.
+    ``is_draw``: no pass of its own, a training step takes from what a generator gives by ``next``. ``framework``: one makes it for each
+    epoch, ``train`` or ``evaluate``.
     """
 
     module: Module
@@ -34,6 +36,7 @@ class Pass(NamedTuple):
     around: int
     place: int
     is_draw: bool = False
+    framework: str = ""
 
     @property
     def function(self) -> int:
@@ -77,7 +80,21 @@ class LoaderPasses:
         for one in self._all_passes():
             for call in self.objects(one.module.base | one.value, set()):
                 found[call].append(one)
+        for taken in LoaderFrameworks(self.program).taken():
+            how = "train" if taken.trains else "evaluate"
+            one = Pass(taken.module, taken.scope, taken.value, -1, taken.loop, taken.place, framework=how)
+            for call in self._held(taken.module.base | taken.value):
+                found[call].append(one)
         return found
+
+    def _held(self, key: int) -> set[int]:
+        """The calls that made what an expression goes through, also in a list or dictionary of several."""
+        found = self.objects(key, set())
+        for fields in self.program.atoms.kinds(self.program.ask(key), "d"):
+            inner = self.program.ask(("content", fields[1], None))
+            found |= {one[2] for one in self.program.atoms.kinds(inner, "o")}
+        # ``return self.accelerator.prepare(loader)``
+        return found or self._calls_behind(key, set()) & {loader.call for loader in self.made}
 
     def _all_passes(self) -> Iterator[Pass]:
         for module in self.program.live:
@@ -248,7 +265,7 @@ class LoaderPasses:
             elif fields[0] in ("i", "self"):
                 for name in ("__iter__", "__next__"):
                     found.update(self.program.methods(fields[1], name, exact=fields[0] == "i"))
-            elif fields[0] == "view" and fields[1] in ("pass", "enum"):
+            elif fields[0] == "view" and fields[1] in ("pass", "enum", "iter"):
                 found |= self.generators(fields[2], seen)
         return found
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import line_of
-from ldlm_lint.concepts.handed import edges_of
+from ldlm_lint.concepts.handed import callers_of, edges_of
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
@@ -57,12 +57,15 @@ class Loaders:
 
     def trains_through(self, call: int, giver: int) -> Pass | None:
         """A pass that trains on the batches of the loader that one call of the function around it gives, or in that function itself."""
-        arms = LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with, giver)
+        arms = self._arms_through(giver)
         own = self.program.function_of(call)
         for one in self._passes.of(call):
             if self._trains(one, call, set()) and (one.function == own or arms.may_come(one.module.base | one.value, call)):
                 return one
         return None
+
+    def _arms_through(self, giver: int) -> LoaderArms:
+        return LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with, giver)
 
     def may_go_through(self, module: Module, line: int, call: int) -> bool:
         """Whether the loop on a line may go through the loader that a call makes, by the arms that lead there; so may one that is not known."""
@@ -81,6 +84,8 @@ class Loaders:
         return loader in self._passes.objects(key, set()) or bool(self._passes.generators(key, set()))
 
     def _trains(self, one: Pass, loader: int, seen: set[int]) -> bool:
+        if one.framework:
+            return one.framework == "train"
         function = one.function
         if not self._arms.may_come(one.module.base | one.value, loader):
             return False
@@ -129,11 +134,15 @@ class Loaders:
             return None
         made = self._loops_above_making(call)
         passes = self._passes.of(call)
-        functions = {one.function for one in passes}
-        if any(not functions.isdisjoint(self._begun_within(one)) for one in passes):
+        if any(self._is_within(one, two, call) for one in passes for two in passes):
             return None
         again = next((one for one in passes if self._is_repeated(one, call, made)), None)
-        return again or self._second(passes)
+        return self._shown(again, call) if again is not None else self._second(passes)
+
+    def _shown(self, one: Pass, call: int) -> Pass:
+        """The loop over what a generator gives says more than the one in the generator."""
+        loops = (two for two in self._passes.consumers(one, call) if two.loop >= 0 and not two.is_draw) if not one.framework else ()
+        return next((two for two in loops if self._is_repeated(two, call, self._loops_above_making(call))), one)
 
     def _second(self, passes: list[Pass]) -> Pass | None:
         """A loop that goes through the same loader after another one of its function, and not instead of it."""
@@ -161,8 +170,21 @@ class Loaders:
                 return True
         return False
 
+    def _is_within(self, one: Pass, two: Pass, call: int) -> bool:
+        """Whether a second pass begins while the first one goes on, through the same loader: persistent workers serve one pass at a time."""
+        if two.function not in self._begun_within(one):
+            return False
+        # Each call of a function that makes a loader gives another one.
+        givers = callers_of(self.program, self.program.function_of(call)) if self.program.function_of(call) & MASK else []
+        return len(givers) < 2 or any(self._come_from(giver, call, one, two) for giver in givers)
+
+    def _come_from(self, giver: int, call: int, *passes: Pass) -> bool:
+        """Whether some passes may all go through what one call of the function around a loader gives."""
+        arms = self._arms_through(giver)
+        return all(arms.may_come(one.module.base | one.value, call) for one in passes)
+
     def _begun_within(self, one: Pass) -> set[int]:
-        """The other functions that are called while a pass goes on: persistent workers serve one pass at a time."""
+        """The other functions that are called while a pass goes on."""
         loop = one.loop if one.loop >= 0 else one.around
         found: set[int] = set()
         for call in one.module.scopes[one.scope].calls if loop >= 0 else ():
@@ -200,6 +222,8 @@ class Loaders:
             loop = module.table.loops[loop].parent
 
     def _is_repeated(self, one: Pass, call: int, made: set[Frame]) -> bool:
+        if one.framework:
+            return True
         if not self._arms.may_come(one.module.base | one.value, call):
             return False
         frames = self._climb(Frame(one.function, one.around), one, call)

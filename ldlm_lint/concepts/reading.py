@@ -93,11 +93,15 @@ class Reading:
     def _is_kept(self, number: int, may_be_bound: bool, seen: set[int]) -> bool:
         if number in self._added or number in self._written:
             return True
-        users = [one for one in self._users.get(number, ()) if one not in seen]
+        users = [one for one in self._users.get(number, ()) if one not in seen and not self._is_idle(one)]
         if number in self._returned or len(seen) > _MOST or (number in self._bound and not may_be_bound):
             return False
         seen.update(users)
         return bool(users) and all(self._keeps(number, one, seen) for one in users)
+
+    def _is_idle(self, number: int) -> bool:
+        """Whether a way that a value takes leads nowhere: what a loop carries on and nobody reads."""
+        return self.module.nodes[number][0] in ("phi", "copy") and not self._users.get(number) and number not in self._returned
 
     def _keeps(self, number: int, user: int, seen: set[int]) -> bool:
         """Whether a use shows, collects or adds up a value."""

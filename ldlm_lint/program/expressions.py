@@ -185,11 +185,15 @@ class Expressions(Parameters):
         homes = self.tensor_part(left | right)
         if homes:
             value = ON_DEVICE if DEVICE in homes else homes - ON_HOST or homes
-            if self.may_be_plain(left) and self.may_be_plain(right):
-                value |= OF_PYTHON
+            if self._may_turn_out_plain(left) and self._may_turn_out_plain(right):
+                value |= self.later(key, left | right) or OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
         return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
+
+    def _may_turn_out_plain(self, value: Value) -> bool:
+        """Whether an operand may be of Python, as far as is known: what nothing is known of may, and what a caller gives."""
+        return not value or self.may_be_plain(value) or (self.is_symbolic and not self.atoms.opaque.isdisjoint(value))
 
     def _comparison(self, module: Module, row: Node, key: int) -> Value:
         if any(name in ("Is", "IsNot", "In", "NotIn") for name in row[1]):

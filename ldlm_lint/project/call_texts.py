@@ -67,20 +67,6 @@ def start_of(data: bytes, position: str) -> int:
     return sum(map(len, data.splitlines(keepends=True)[: int(line) - 1])) + int(column)
 
 
-def leaves_out(data: bytes, start: int, names: Iterable[str]) -> bool:
-    """Whether the call that begins somewhere in a text names none of some parameters, and hands on nothing by a star."""
-    opens = data.find(b"(", start)
-    depth = 0
-    for match in _TOKEN.finditer(data, opens) if opens >= 0 else ():
-        if match[0] == b"*" and data[: match.start()].rstrip()[-1:] in (b"(", b",", b"*"):
-            return False
-        depth += (match[0] in b"([{") - (match[0] in b")]}")
-        if depth == 0:
-            given = data[opens : match.end()]
-            return not any(name.encode() in given for name in names)
-    return False
-
-
 def gives_one_value(data: bytes, start: int, parameter: str) -> bool:
     """Whether the call that begins somewhere in a text names a parameter and gives it one text or number, written out."""
     opens = data.find(b"(", start)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import Context
-from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.python.skim import holds_any
 from ldlm_lint.shapes.prospects import ANYWHERE, BY_FUNCTIONS, CLAIMS, Variant
@@ -56,6 +55,4 @@ def _may(context: Context, path: str, kind: str) -> bool:
 def warm(context: Context) -> None:
     """Read the texts of a project for what the outlooks ask of all of them."""
     for path in context.project.files:
-        may_train_on_device(context, path)
         may_lack_checkpointing(context, path)
-        context.often.may_be_step(path, "")

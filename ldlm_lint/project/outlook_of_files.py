@@ -12,7 +12,6 @@ from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.checkpoint_files import nothing_prunes
 from ldlm_lint.project.questions.evaluation import is_unit_test
-from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
@@ -44,10 +43,6 @@ def _runs_on_ranks(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and context.steps.distributed(path)
 
 
-def _loads_by_default(context: Context, path: str) -> bool:
-    return _is_no_test(context, path)
-
-
 def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
@@ -68,14 +63,12 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "file-trains": _trains_itself,
-    "load-default-stands": _loads_by_default,
     "loader-feeds-training": _feeds,
     "loader-is-reiterated": _feeds,
     "loop-neglects-a-sampler": _knows_sampler,
     "model-trains": _is_made_in_training,
     "no-activation-checkpointing": may_lack_checkpointing,
     "nothing-prunes-checkpoints": lambda context, path: nothing_prunes(context.project, path),
-    "runs-in-each-training-step": may_train_on_device,
     "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "sampler-epoch-is-never-set": _makes_sampler,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from ldlm_lint.project.questions.base import Context
-from ldlm_lint.project.questions.host_time import is_loss
 from ldlm_lint.project.sketch import Place
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
@@ -31,13 +30,8 @@ def _each(of_one: Callable[[Context, str, str], bool]) -> Outlook:
     return lambda context, path, scopes: any(of_one(context, path, one) for one in scopes)
 
 
-def _may_be_step(context: Context, path: str, scopes: Sequence[str]) -> bool:
-    """Whether a training step may come to a function."""
-    return any(map(is_loss, scopes)) or context.often.any_may_be_step([(path, one) for one in scopes])
-
-
 def _may_be_step_of_ranks(context: Context, path: str, scopes: Sequence[str]) -> bool:
-    """As `_may_be_step`, calls that happen now and then among those that count."""
+    """Whether a training step may come to a function, calls that happen now and then among those that count."""
     return context.steps.any_may_be_step([(path, one) for one in scopes])
 
 
@@ -85,7 +79,6 @@ def _may_be_evaluated(context: Context, path: str, asked: str) -> bool:
 OUTLOOKS: dict[str, Outlook] = {
     "checkpoint-saved-by-every-rank": _each(_may_save_on_every_rank),
     "evaluation-with-gradients": _each(_may_be_evaluated),
-    "host-sync-in-training-loop": _may_be_step,
     "requires-grad-toggled-per-step": _may_be_step_of_ranks,
     "unbounded-checkpoints": _each(_may_stand_in_training_loop),
 }

@@ -13,7 +13,6 @@ from ldlm_lint.project.learning import learns
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.epoch_loops import is_epoch_loop
-from ldlm_lint.python.evaluation_names import names_evaluation
 from ldlm_lint.tables.trainer_hooks import OF_TRL
 
 if TYPE_CHECKING:
@@ -59,11 +58,9 @@ Sketched = tuple[str, str]
 class Steps:
     """Answers which places of a project run in every training step, and which trainings are distributed."""
 
-    def __init__(self, calls: Calls, often: bool = False) -> None:
-        """``often`` leaves out calls under an interval or only now and then, and those of evaluations and tests."""
+    def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._project = calls.project
-        self._often = often
         self._lines: dict[str, array[int]] = {}
         self._may_be: dict[tuple[str, str, int, bool], bool] = {}
         # Of the levels of callers above a function so many have no step.
@@ -128,9 +125,7 @@ class Steps:
 
     def _sketched(self, place: Sketched) -> Iterator[Sketched]:
         """The functions that may call a function and count, by their text."""
-        for path, scope in self._calls.sketch.callers(place, tests=not self._often):
-            if not (self._often and names_evaluation(scope)):
-                yield path, scope
+        yield from self._calls.sketch.callers(place)
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
         function = self._calls.function(path, scope) if self._is_named_step(path, scope) else None
@@ -146,8 +141,6 @@ class Steps:
             return None
         files = set(self._steps_above((path, scope), depth + 1))
         for caller, call in self._calls.callers(path, scope, files):
-            if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
-                continue
             line = int(call.position.partition(":")[0])
             if not self._happens_once(caller, line) and self.every_step(caller, call.scope, call.loops, depth + 1):
                 return caller, line

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
     may_copy_to_host,
-    may_give_arguments,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
     may_round,
 )
-from ldlm_lint.shapes.checkpoints import may_keep_state, may_load_unsaid, may_number_saves, may_save
+from ldlm_lint.shapes.checkpoints import may_keep_state, may_number_saves, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
-from ldlm_lint.shapes.host_time import may_wait
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.optimizers import may_fuse
@@ -30,14 +28,11 @@ from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
-    "checkpoint-load-unspecified": may_load_unsaid,
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
     "unbounded-checkpoints": may_number_saves,
-    "host-sync-in-training-loop": may_wait,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
-    "gradient-accumulation-fixed": may_give_arguments,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,
@@ -55,10 +50,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "unsynchronized-copy-to-host": may_copy_to_host,
     "whole-model-checkpoint": may_checkpoint,
 }
-
-
-COSTLY = frozenset({"host-sync-in-training-loop"})
-"""The rules whose condition costs as much as a light tree of a small file."""
 
 
 def possible(symbols: Iterable[str], module: ast.Module, data: bytes) -> frozenset[str]:

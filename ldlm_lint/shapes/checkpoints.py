@@ -1,4 +1,4 @@
-"""What findings about checkpoints need: a call that saves or loads one, or a state that is kept while a training goes on."""
+"""What findings about checkpoints need: a call that saves one, or a state that is kept while a training goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.tables.training_arguments import NAMES, PACKAGES, WORDS
 
-_LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
 FRAMEWORK = (lazily(b"|".join(WORDS)), *(lazily(one.encode()) for one in WRITERS), *(lazily(re.escape(one)) for one in MM_HOOKS))
 """What the text of a file shows that may tell a framework how many checkpoints to keep."""
@@ -24,11 +23,6 @@ _IDENTIFIER = lazily(rb"[A-Za-z_]\w*")
 # Counters that most trainings have, which are found faster than any.
 _COMMON = ("range", "enumerate", "step", "epoch", "global_step")
 _SAVING_WORDS = ("save", "snapshot")
-
-
-def may_load_unsaid(outline: Outline) -> bool:
-    """Whether ``torch.load`` may be called without a word about ``weights_only``."""
-    return any(not _tells(call, "weights_only", "pickle_module") for _, call in calls_of(outline, _LOADS, ("torch",)))
 
 
 def may_save(outline: Outline) -> bool:
@@ -133,4 +127,4 @@ def _counts(text: bytes) -> bool:
     return any(map(COUNTER.search, names)) or not names.isdisjoint(COUNTING)
 
 
-__all__ = ["may_keep_state", "may_load_unsaid", "may_number_saves", "may_save", "numbering_functions", "saving_functions"]
+__all__ = ["may_keep_state", "may_number_saves", "may_save", "numbering_functions", "saving_functions"]

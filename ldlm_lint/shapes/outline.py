@@ -17,7 +17,6 @@ from ldlm_lint.shapes.places import BLOCKS, Places, first_line
 from ldlm_lint.shapes.walks import Kinds, kinds_below
 
 if TYPE_CHECKING:
-    from ldlm_lint.shapes.homes import Homes
     from ldlm_lint.shapes.meaning import Standing
 
 # Between a name and what follows it: blanks, the end of a line in brackets or behind a backslash, a comment.
@@ -38,7 +37,6 @@ class Outline:
         self.compound: list[ast.AST] = []
         self.owners: list[Owner] = []
         self.standing: Standing | None = None
-        self.homes: Homes | None = None
         self.evaluations: Any = None
         self.models: dict[ast.ClassDef, bool] = {}
         self.maybe_models: dict[ast.ClassDef, bool] = {}
@@ -53,7 +51,7 @@ class Outline:
 
     def part(self) -> None:
         """Let go of what knows this outline in turn, so that its tree goes with it, and not when the collector comes by."""
-        self.standing = self.homes = self.evaluations = None
+        self.standing = self.evaluations = None
 
     def _collect(self) -> None:
         """Note the statements in their order; blocks wait on a stack, since branches stand inside of one another by the thousand."""

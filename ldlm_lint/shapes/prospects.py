@@ -14,7 +14,6 @@ from ldlm_lint.python.checkpoint_words import MM_HOOKS, WRITERS
 from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
-from ldlm_lint.shapes.host_time import OWN_STEPS, every_function, waiting_functions
 from ldlm_lint.tables.training_arguments import WORDS
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
@@ -43,8 +42,6 @@ _FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-w
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
-    "cache-emptied-in-training-loop": _each("file-trains runs-in-each-training-step"),
-    "checkpoint-load-unspecified": _each("load-default-stands"),
     "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
     "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
@@ -60,10 +57,8 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "dataloader-without-prefetch": _FEEDS,
     "dataloader-worker-count-may-be-zero": _OUTSIDE_TESTS,
     "dataloader-worker-options-without-workers": (*_OUTSIDE_TESTS, *_OF_TRAINER),
-    "device-synchronized-in-training-loop": _each("file-trains runs-in-each-training-step"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
-    "host-sync-in-training-loop": _each("runs-in-each-training-step"),
     "loss-graph-accumulation": _OUTSIDE_TESTS,
     "missing-activation-checkpointing": _each("model-trains no-activation-checkpointing", "file-trains no-activation-checkpointing"),
     "mse-on-unit-vectors": _TRAINS,
@@ -85,18 +80,13 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
 PROSPECTS: dict[str, Prospect] = {
     "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
-    "host-sync-in-training-loop": waiting_functions,
     "requires-grad-toggled-per-step": toggling_functions,
     "unbounded-checkpoints": numbering_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
 
-BROAD_PROSPECTS: dict[str, Prospect] = {"host-sync-in-training-loop": every_function}
-"""As `PROSPECTS`, of more functions than the rule may be about, where the outline of the file is all that it takes."""
-
 BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
     "checkpoint-saved-by-every-rank": (),
-    "host-sync-in-training-loop": (OWN_STEPS,),
     "requires-grad-toggled-per-step": (),
     "unbounded-checkpoints": FRAMEWORK,
 }

@@ -9,7 +9,6 @@ _OUTSIDE_TESTS = frozenset(
     {
         "batch-size-drift",
         "cache-emptied-in-training-loop",
-        "checkpoint-load-unspecified",
         "checkpoint-load-without-map-location",
         "checkpoint-removed-before-replacement",
         "checkpoint-saved-by-every-rank",

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from astroid import nodes
+
 from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, WRAPPERS
+from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import keyword_of, span_of
 from ldlm_lint.code.table import line_of
-from ldlm_lint.model import Claim, Finding, Related
+from ldlm_lint.model import Applicability, Claim, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
 from ldlm_lint.program.queries import State
-from ldlm_lint.project.reentrant import has_old_transformers
+from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
+from ldlm_lint.rules.segments import NON_REENTRANT
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import located
 
@@ -30,8 +35,8 @@ def find(view: View) -> Iterator[Finding]:
     for calls, prefix in ((WRAPPERS | ENGINES, ""), (TRAINING_ARGUMENTS, "ddp_")):
         for call in dict.fromkeys(call for call, _ in view.ask.calls_of(calls)):
             switch = switches.of(call) if _searches(view, call, prefix) else 0
-            if switch:
-                yield _finding(view, call, switch)
+            if switch and not (prefix and _switches_itself(view, call)):
+                yield _finding(view, call, switch, f"{prefix}find_unused_parameters")
 
 
 def _searches(view: View, call: int, prefix: str) -> bool:
@@ -39,6 +44,11 @@ def _searches(view: View, call: int, prefix: str) -> bool:
     search, static = (view.ask.argument(call, f"{prefix}{name}") for name in ("find_unused_parameters", "static_graph"))
     told = search.state is State.GIVEN and all(view.program.ask(one) == frozenset([TRUE]) for one in search.sources)
     return told and not (static.state in _GIVEN and any(view.program.ask(one) != frozenset([FALSE]) for one in static.sources))
+
+
+def _switches_itself(view: View, call: int) -> bool:
+    """Whether the arguments of a Trainer switch checkpointing: what they say of it is looked at with the other settings."""
+    return view.ask.argument(call, "gradient_checkpointing").state is not State.ABSENT
 
 
 class _Switches:
@@ -103,9 +113,21 @@ class _Switches:
         return found
 
 
-def _finding(view: View, call: int, switch: int) -> Finding:
+def _finding(view: View, call: int, switch: int, name: str) -> Finding:
     own, module = view.program.module_of(call), view.program.module_of(switch)
     line = line_of(module.table.sites[switch & MASK].place)
     where = f"the reentrant checkpoint at {located(view.path(module), line, view.path(own))}"
     related = (Related(line_span(view, switch), "this checkpoint is reentrant"),)
-    return view.finding(RULE, view.call_span(call), {"where": where}, related, claims=(Claim("stands-outside-tests"),), fix=CHECKPOINT_FIX)
+    keyword = keyword_of(view, call, name)
+    span = span_of(view, own, keyword) if keyword is not None else view.call_span(call)
+    return view.finding(RULE, span, {"where": where}, related, claims=(Claim("stands-outside-tests"),), fix=_fix(view, switch))
+
+
+def _fix(view: View, switch: int) -> Fix:
+    """The other implementation, where the switch spells out which one it takes."""
+    module = view.program.module_of(switch)
+    node = node_at(view, module, module.table.sites[switch & MASK].place, nodes.Call)
+    edit = as_non_reentrant(view.source(module), node) if isinstance(node, nodes.Call) else None
+    if edit is None:
+        return CHECKPOINT_FIX
+    return Fix("pass use_reentrant=False to the checkpoint", (edit,), Applicability.UNSAFE, NON_REENTRANT)

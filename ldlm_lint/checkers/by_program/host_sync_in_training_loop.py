@@ -13,7 +13,7 @@ from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.project.questions.host_time import only_differentiates, trains_on_device
+from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
 from ldlm_lint.rules.host_time import FOR_ALL, HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
 from ldlm_lint.wording import quoted
 

@@ -11,7 +11,7 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Related, Rule
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.project.questions.host_time import trains_on_device
+from ldlm_lint.project.accelerators import trains_on_device
 from ldlm_lint.python.evaluation_names import names_evaluation
 from ldlm_lint.python.rarity import is_rare
 from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
+    from ldlm_lint.concepts.load_origins import LoadOrigins
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
@@ -62,6 +63,7 @@ class _File:
         found: dict[int, list[ast.expr]] = {}
         self.blocks: list[Block] = []
         self.bound: dict[int, ast.expr] = {}
+        self.functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
@@ -69,6 +71,8 @@ class _File:
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.functions[place_of(node)] = node
             elif isinstance(node, Block):
                 self.blocks.append(node)
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
@@ -133,6 +137,13 @@ class View:
         from ldlm_lint.concepts.checkpoints import Checkpoints
 
         return Checkpoints(self.program, self.ask)
+
+    @cached_property
+    def load_origins(self) -> LoadOrigins:
+        """Where the files come from that are loaded."""
+        from ldlm_lint.concepts.load_origins import LoadOrigins
+
+        return LoadOrigins(self.ask, self.checkpoints.patterns)
 
     def is_pruned(self, series: Series) -> bool:
         """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
@@ -212,9 +223,10 @@ class View:
         """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
-        unpacked = [module.base | value for name, value in row[3] if name is None]
-        is_open = [one for one in unpacked if self.ask.mappings.keys_at(one, call).unresolved]
-        return bool(is_open) and all(map(self.read_settings.is_read, is_open)) and not any(module.nodes[one][0] == "star" for one in row[2])
+        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
+        opened_by = {one for keys in unpacked for one in keys.opened_by}
+        is_read = bool(opened_by) and all(one and self.read_settings.is_read(one) for one in opened_by)
+        return is_read and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether some configuration file of the project, or a script, speaks of one of some settings."""
@@ -317,6 +329,11 @@ class View:
         """What a name, attribute or item is bound to by the assignment at a place."""
         file = self._file(module)
         return file.bound.get(place) if file.expressions else None
+
+    def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function whose ``def`` stands at a place."""
+        file = self._file(module)
+        return file.functions.get(place) if file.expressions else None
 
     def loop_around(self, module: Module, place: int) -> int:
         """The innermost statement of a loop that a place stands in, by its number; -1 for none."""

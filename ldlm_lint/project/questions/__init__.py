@@ -25,7 +25,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("graph-is-not-static", "gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
+        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
         "wrapped-model-trains",
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
@@ -38,13 +38,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
         *("lightning-saves-again", "save-is-not-optional"),
     ),
-    "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": (
-        *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
-    ),
+    "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
         *("call-feeds-training", "call-makes-loader", "default-decides-workers"),

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
-    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -322,13 +321,6 @@ class Context:
         return Wraps(self.project, self.calls)
 
     @cached_property
-    def load_origins(self) -> LoadOrigins:
-        """Where the files come from that the project loads."""
-        from ldlm_lint.project.load_origins import LoadOrigins
-
-        return LoadOrigins(self.calls, self.trees)
-
-    @cached_property
     def steps(self) -> Steps:
         """The places that run in every step."""
         from ldlm_lint.project.steps import Steps
@@ -348,13 +340,6 @@ class Context:
         from ldlm_lint.project.recording import Recording
 
         return Recording(self.calls)
-
-    @cached_property
-    def often(self) -> Steps:
-        """The places that run in every step, calls under an interval left out."""
-        from ldlm_lint.project.steps import Steps
-
-        return Steps(self.calls, often=True)
 
     @cached_property
     def unlearning(self) -> Unlearning:

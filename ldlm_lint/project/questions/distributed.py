@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import FALSE
 from ldlm_lint.program.gradients import asks_for_gradient
-from ldlm_lint.program.queries import State
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
@@ -78,19 +75,6 @@ def _detaches(context: Context, path: str) -> bool:
     return any(not asks_for_gradient(module, one[1]) for one in gradients)
 
 
-def _graph_is_not_static(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Nothing gives a wrapper True for ``static_graph``, with which DDP searches for nothing."""
-    position, _, option = subject.partition("|")
-    module = context.view.module(finding.span.path)
-    line, _, column = position.partition(":")
-    number = context.view.call_at(module, int(line) << COLUMNS | int(column)) if module is not None else None
-    if module is None or number is None:
-        return Verdict(True)
-    static = context.view.ask.argument(module.base | number, option)
-    given = static.state in (State.GIVEN, State.MAYBE)
-    return Verdict(not given or all(context.program.ask(one) == frozenset([FALSE]) for one in static.sources))
-
-
 def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
     project, path = context.project, finding.span.path
     found = random_buffer(project, path, names.split())
@@ -150,7 +134,6 @@ def _launches_accumulate(context: Context, finding: Finding, name: str) -> Verdi
 QUESTIONS: dict[str, Question] = {
     "launches-accumulate": _launches_accumulate,
     "environment-variable-unread": _variable_is_unread,
-    "graph-is-not-static": _graph_is_not_static,
     "wrapped-model-trains": _wrapped_model_trains,
     "gradients-stay-attached": _gradients_stay_attached,
     "model-draws-buffers": _model_draws_buffers,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
@@ -247,6 +248,13 @@ class View:
         from ldlm_lint.concepts.micro_batches import MicroBatches
 
         return MicroBatches(self.ask)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of the learning rate."""
+        from ldlm_lint.concepts.schedules import Schedules
+
+        return Schedules(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
+    from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
@@ -248,6 +249,13 @@ class View:
         from ldlm_lint.concepts.micro_batches import MicroBatches
 
         return MicroBatches(self.ask)
+
+    @cached_property
+    def local_ranks(self) -> LocalRanks:
+        """How programs learn their local ranks."""
+        from ldlm_lint.concepts.local_ranks import LocalRanks
+
+        return LocalRanks(self.ask)
 
     @cached_property
     def schedules(self) -> Schedules:

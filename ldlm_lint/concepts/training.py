@@ -237,8 +237,17 @@ class Training:
                     todo.append(source)
         for key in seen:
             if program.module_of(key).nodes[key & MASK][0] not in _WRITTEN:
-                program.put(~key, ON_DEVICE)
-                program.put(key, ON_DEVICE)
+                for one in self._same_entries(key):
+                    program.put(~one, ON_DEVICE)
+                    program.put(one, ON_DEVICE)
+
+    def _same_entries(self, key: int) -> list[int]:
+        """An expression, and every other reading of the same entry of the same mapping: ``losses["shape"]`` here and there."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] != "item" or module.nodes[row[2]][0] != "const":
+            return [key]
+        return [module.base | number for number, other in enumerate(module.nodes) if other == row]
 
     def _seed_record(self, key: int) -> None:
         """What a loss is taken from holds others that are computed with it: ``results["loss"].backward()``."""

@@ -42,7 +42,7 @@ def found_by_program(
         selected = frozenset().union(*map(selected_rules, configs.values()))
         wanted = [query for query in asked if not selected.isdisjoint(query.symbols)]
         wanted = [query for query in wanted if _may_hold(query, context, own)]
-        context.view.options_of = lambda path: configured.of(script_of(path) or path).facts
+        context.view.options_of = lambda path: projects.facts(script_of(path) or path)
         for finding in _new(_asked(context, wanted, own, projects), known):
             # What does not parse cannot be shown to parse after an edit.
             yield finding._replace(fix=None) if finding.span.path in unparsed else finding
@@ -73,7 +73,7 @@ def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
 
 
 def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects: Projects) -> Iterator[Finding]:
-    linted = frozenset(paths)
+    linted = context.view.linted = frozenset(paths)
     for query in asked:
         try:
             with projects.clock(paths[0]).running(len(context.project.files)), deep():
@@ -107,13 +107,18 @@ def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings at places that no known one of the same rule is about, or relates to."""
+    """The findings at places that no known one of the same rule is about, or relates to; one for each place."""
     places: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for finding in known:
-        for span in (finding.span, *(one.span for one in finding.related)):
+        # What a configuration gives is another value than the code's own, though it is read there.
+        related = finding.related if finding.span.path.endswith((".py", ".ipynb")) else ()
+        for span in (finding.span, *(one.span for one in related)):
             places[finding.rule, span.path].append(span)
+    given: set[tuple[str, Span]] = set()
     for finding in findings:
-        if not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+        place = (finding.rule, finding.span)
+        if place not in given and not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+            given.add(place)
             yield finding
 
 

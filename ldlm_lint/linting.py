@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
+from ldlm_lint.checkers import symbols_of_files
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
-from ldlm_lint.rules import ALL, checkpoint_loading, linter
+from ldlm_lint.rules import ALL, linter
 from ldlm_lint.shapes import possible
 from ldlm_lint.shapes.drafts import possible_by_text
 from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, PROSPECTS, Prospect
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 Overlay = Mapping[str, bytes]
 Holds = Callable[[str, str, Sequence[str]], bool]
 """Whether a rule (its symbol) may hold for one of some functions of a file (its path), see `RuledOut`."""
-
-_SETTLED = {checkpoint_loading.CHECKPOINT_LOAD_UNSPECIFIED.symbol: checkpoint_loading.STRICT_BY_DEFAULT}
-"""The rules that a newer torch has settled, and the first one that did."""
 
 
 def lint_file(
@@ -88,7 +86,7 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
     """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
     ruled_out: list[RuledOut] = []
     if source.kind is Kind.PYTHON:
-        at_risk -= silent_in(source.path, source.data)
+        at_risk = (at_risk & symbols_of_files()) - silent_in(source.path, source.data)
         at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
         at_risk = possible_by_text(at_risk, source.utf8)
     if _is_whole(source, at_risk):
@@ -107,13 +105,8 @@ def selected_rules(config: Config) -> frozenset[str]:
 
 @functools.lru_cache
 def idle_rules(config: Config) -> frozenset[str]:
-    """The opt-in rules that nobody has asked for, and those about versions of torch that the project does not run on.
-
-    Those of the default set may take part in a fix of others.
-    """
-    oldest = config.target_torch.oldest
-    settled = {symbol for symbol, since in _SETTLED.items() if oldest is not None and oldest >= since}
-    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config) | settled
+    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
+    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
 
 
 def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:

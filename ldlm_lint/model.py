@@ -310,7 +310,7 @@ class Rule(NamedTuple):
     ``consequence`` is the worst thing that the defect usually leads to, ``frequency`` how often it then happens;
     ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
     level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
-    one to hold the defect, one of each group in
+    one to hold the defect (an empty one: no look at the file by itself finds it), one of each group in
     ``requires``, and none of ``silencers``; a script or configuration file must contain one of ``setting_triggers``
     instead, where there are any; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
     ``trade`` is what its fix gives up for what it saves, as ``speed for memory`` (empty: nothing): a trade is no part of a

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, apart
-from ldlm_lint.config import Configured, may_be_project, root_among
-from ldlm_lint.discover import kind_of_name, project_files
+from ldlm_lint.config import Config, Configured, may_be_project, root_among
+from ldlm_lint.discover import kind_of_head, kind_of_name, project_files
 from ldlm_lint.source import Kind, UnreadableError, read_bytes
+from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
@@ -161,7 +162,7 @@ class Projects:
         named = {
             path: kind
             for path in (*self._linted, *unsaved)
-            if path.startswith(below) and (kind := kind_of_name(path)) is not None
+            if path.startswith(below) and (kind := self._kind_of(path)) is not None
         }
         kinds = named | {path.as_posix(): kind for path, kind in self._below(root)}
         if self._session is not None:
@@ -172,10 +173,23 @@ class Projects:
         inner = self.programs_inside(path for path, kind in others.items() if kind is Kind.SHELL)
         files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
         texts = {**self._overlay, **inner}
-        return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self._facts)
+        return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self.facts)
 
-    def _facts(self, path: str) -> Mapping[str, object]:
-        return self._configured.of(path).facts
+    def _kind_of(self, path: str) -> Kind | None:
+        """The front end of a linted file by its name, of a buffer without a suffix by its first line."""
+        kind = kind_of_name(path)
+        return kind_of_head(Path(path), self._overlay[path]) if kind is None and path in self._overlay else kind
+
+    def facts(self, path: str) -> Mapping[str, object]:
+        """What the rules of a file are told, see `Config.facts`."""
+        return self._config(path).facts
+
+    def _config(self, path: str) -> Config:
+        """The configuration of a file; what is wrong with one is said where its own files are linted, and ends no question to others."""
+        try:
+            return self._configured.of(path)
+        except ConfigError:
+            return Config()
 
     def programs_inside(self, scripts: Iterable[str]) -> dict[str, bytes]:
         """The Python programs inside of scripts: files of the project that are not on disk."""
@@ -202,7 +216,7 @@ class Projects:
 
     def _told_torch(self, path: str) -> TorchVersion | None:
         """The torch that the configuration of a file names."""
-        config = self._configured.of(path)
+        config = self._config(path)
         return config.target_torch.oldest if config.names_torch else None
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:

@@ -90,23 +90,6 @@ FOUND = {
         "import transformers as tr\nnet = tr.AutoModelForCausalLM.from_pretrained('a')\noptimizer = make(net . parameters())\n"
         "net(1).backward()\n",
     ),
-    "load: under another name": (
-        "checkpoint-load-unspecified",
-        "from torch import load as restore\nrestore('a.pt')\n",
-    ),
-    "load: a module under another name, bound to a variable": (
-        "checkpoint-load-unspecified",
-        "import torch as th\nreader = th.load\nstate = reader('a.pt')\n",
-    ),
-    "load: by getattr": ("checkpoint-load-unspecified", "import torch\ngetattr(torch, 'load')('a.pt')\n"),
-    "load: partial": (
-        "checkpoint-load-unspecified",
-        "import torch\nfrom functools import partial as p\nread = p(torch.load)\nread('a.pt')\n",
-    ),
-    "load: an attribute of the class": (
-        "checkpoint-load-unspecified",
-        "import torch\nclass A:\n    read = torch.load\n    def go(self):\n        return self.read('a.pt')\n",
-    ),
     "save: a table": (
         "checkpoint-saved-by-every-rank",
         "import torch\nSAVERS = {'pt': torch.save}\ndef save(model, path):\n    SAVERS['pt'](model.state_dict(), path)\n",
@@ -118,18 +101,6 @@ FOUND = {
     "save: a model that saves itself": (
         "checkpoint-saved-by-every-rank",
         "def keep(model, path):\n    model . save_pretrained (path)\n",
-    ),
-    "numbered: a formatted string": (
-        "unbounded-checkpoints",
-        "import torch\ndef keep(model, step):\n    torch.save(model, f'{step}.pt')\n",
-    ),
-    "numbered: a loop's own variable": (
-        "unbounded-checkpoints",
-        "import torch\ndef keep(model):\n    for k in range(9):\n        torch.save(model, 'a%d.pt' % k)\n",
-    ),
-    "numbered: a helper and a path with a name": (
-        "unbounded-checkpoints",
-        "def keep(model, epoch):\n    path = 'a{}.pt'.format(epoch)\n    save_weights(model, path)\n",
     ),
     "kept state: the best of a loop": (
         "checkpoint-saves-live-state",
@@ -289,10 +260,7 @@ SPARED = {
         BLOCK + "class Plain(nn.Module):\n    def __init__(self):\n        self.conv = nn.Conv2d(1, 1, 1)\n"
         "class Net(nn.Module):\n    def __init__(self, n):\n        layers = [Plain() for _ in range(n)]\n        self.layers = nn.Sequential(*layers)\n",
     ),
-    "load: of something else": ("checkpoint-load-unspecified", "import torch, json\njson.load(open('a'))\n"),
-    "load: with its word": ("checkpoint-load-unspecified", "import torch\ntorch.load('a', weights_only=True)\n"),
     "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
-    "numbered: a fixed path": ("unbounded-checkpoints", "def keep(model, epoch):\n    model.save_pretrained('last')\n"),
     "schedule: a sampler's step": (
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",

@@ -67,3 +67,9 @@ def test_a_small_library_is_followed_whole(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(slices, "FOLLOWED_WHOLE", 0)
     live = {module.path for module in program_of({"train.py": "from lib import Small\n", **LIBRARY}).live}
     assert live == {"train.py", *LIBRARY} - {"tests/test_nets.py", "lib/plugins/one.py"}
+
+
+def test_what_reads_or_writes_files_of_torch_is_followed_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIBRARY, "scripts/convert.py", "import torch\nfrom lib import Small\n\ntorch.save(torch.load('a.pt'), 'b.pt')\n")
+    monkeypatch.setitem(LIBRARY, "scripts/notes.py", "import json\n\njson.load(open('a.json'))\n")
+    assert followed(monkeypatch, "import torch\n") == {"scripts/convert.py"}

@@ -192,7 +192,7 @@ def test_stdin_is_answered_in_full_whatever_the_number_of_jobs(training: Path) -
 
 @pytest.mark.parametrize("jobs", ["-j1", "-j2"])
 def test_a_comment_that_silences_a_finding_is_of_use(training: Path, jobs: str) -> None:
-    """Also where the project decides, which pylint does not wait for."""
+    """Also where the program decides, which pylint does not wait for: no comment about what it finds counts as useless."""
     text = TRAIN.replace("days=10))", "days=10))  # pylint: disable=excessive-collective-timeout")
     text = text.replace("parameters())", "parameters())  # pylint: disable=ldlm-optimizer")
     text = text.replace("optimizer.step()", "optimizer.step()  # pylint: disable=optimizer-not-fused")
@@ -201,7 +201,7 @@ def test_a_comment_that_silences_a_finding_is_of_use(training: Path, jobs: str) 
     done = pylint(training, PLUGIN, jobs, *options, "train.py")
     assert ours(done) == {one for one in OURS if one[0] == "run.sh"}
     useless = re.findall(r"train.py:(\d+):\d+: I0021: Useless suppression of '([\w-]+)'", done.stdout)
-    assert {("16", "optimizer-not-fused")} == {one for one in useless if one[1] in {symbol for _, _, symbol in OURS}}
+    assert not {one for one in useless if one[1] in {symbol for _, _, symbol in OURS}}
 
 
 @pytest.mark.parametrize("jobs", ["-j1", "-j2"])

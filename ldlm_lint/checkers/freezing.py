@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -35,7 +35,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.wording import quoted
 
 _PARAMETERS = lazily(r"param|weights$", re.I)
-_ASKS = MODULES | LISTING | {
+ASKS = MODULES | LISTING | {
     "requires_grad_", "train", "eval", "append", "extend", "items", "keys", "values", "startswith", "endswith",
     "format", "info", "debug", "numel", "isinstance", "print", "list", "tuple", "set", "len", "filter", "getattr",
     "setattr", "hasattr", "any", "all", "zip", "enumerate", "chain", "bool", "type", "ValueError", "TypeError",
@@ -73,8 +73,11 @@ class _Known(NamedTuple):
     lists: set[str]
 
 
-def toggles(module: nodes.Module) -> list[list[Toggle]]:
-    """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls."""
+def toggles(module: nodes.Module, switching: Collection[tuple[int, int]] = ()) -> list[list[Toggle]]:
+    """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls.
+
+    ``switching`` are the places (line and column) of calls that go to helpers of other files.
+    """
     known = _Known(_module_names(module), _attributes(module, PARAMETER_CLASSES), _attributes(module, PARAMETER_LISTS))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
     calls = [call for call in nodes_of(module, nodes.Call) if call.args and call not in found]
@@ -86,6 +89,7 @@ def toggles(module: nodes.Module) -> list[list[Toggle]]:
         names = {one.name for one in helpers}
         likely = [call for call in calls if call in named or last_name(call.func) in names] if named or names else []
         found |= {call: call.args[0] for call in likely if _is_switch(call, helpers)}
+    found |= {call: call.args[0] for call in calls if (call.lineno, call.col_offset) in switching}
     groups: dict[str, list[Toggle]] = {}
     for node, target in sorted(found.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         repeating = _repeating(node, known)
@@ -195,7 +199,7 @@ def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.
     if not own & _names_behind(target):
         return False
     calls = nodes_of(function, nodes.Call)
-    return all(last_name(call.func) in _ASKS or call is node or _goes_to(call, helpers) for call in calls)
+    return all(last_name(call.func) in ASKS or call is node or _goes_to(call, helpers) for call in calls)
 
 
 def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:

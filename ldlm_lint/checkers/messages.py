@@ -80,6 +80,16 @@ def add_ignored(linter: PyLinter, finding: Finding, source: Source) -> None:
     linter.add_ignored_message(finding.rule, line, confidence=_confidence(finding))
 
 
+def excuse(linter: PyLinter, source: Source, symbols: Iterable[str]) -> None:
+    """Tell pylint that comments about some rules may be of use: whether one is, only the whole project tells, for which pylint does not wait."""
+    lines = [number for number, line in enumerate(source.lines, 1) if "pylint:" in line]
+    for line in lines:
+        for symbol in symbols:
+            # ``disable-next`` is about the line behind it.
+            linter.add_ignored_message(symbol, line)
+            linter.add_ignored_message(symbol, line + 1)
+
+
 def add_fault(linter: PyLinter, fault: Fault) -> None:
     """Add a message about settings, at its line of the configuration file."""
     turn_to(linter, os.path.relpath(fault.path), fault.path)

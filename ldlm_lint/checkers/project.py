@@ -7,6 +7,7 @@ a file is left out.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,7 @@ from ldlm_lint.checkers.messages import (
     add_message,
     add_message_at,
     between_modules,
+    excuse,
     message_definitions,
     turn_to,
 )
@@ -36,10 +38,12 @@ from ldlm_lint.collector import Settled, at_our_pace
 from ldlm_lint.config import may_be_project, project_root, root_among
 from ldlm_lint.configurations import Configurations
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
+from ldlm_lint.linting import source_of
 from ldlm_lint.model import FileResult
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import ALL
 from ldlm_lint.rules.linter import INTERNAL_ERROR
+from ldlm_lint.source import Kind, UnreadableError
 from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
@@ -144,6 +148,16 @@ class ProjectChecker(BaseChecker):
             return
         for finding, source, silenced in project.certain(visit, self._texts):
             (add_ignored if silenced else add_message)(self.linter, finding, source)
+        self._excuse(path)
+
+    def _excuse(self, path: str) -> None:
+        """Leave comments alone that silence what the program shows; of a file that cannot be read its own finding speaks."""
+        with contextlib.suppress(UnreadableError):
+            source = source_of(path, Kind.PYTHON, self._texts)
+            if b"pylint:" in source.data:
+                from ldlm_lint.checkers.by_program import of_program
+
+                excuse(self.linter, source, of_program())
 
     def _project(self, root: Path) -> ProjectRun:
         if root not in self._projects:

@@ -244,8 +244,8 @@ class _Statements(Bindings):
         ways: list[Environment | None] = [None if ended[0] else self.names]
         for handler in node.handlers:
             self.names = dict(between)
-            self.value(handler.type)
-            self.guard = number = self.begin_guard("except", 0, None, handler)
+            kinds = self.value(handler.type)
+            self.guard = number = self.begin_guard("except", kinds, None, handler)
             if handler.name:
                 self.bind(handler.name, 0, place_of(handler))
             ends = self.block(handler.body)

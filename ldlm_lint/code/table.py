@@ -80,7 +80,7 @@ class Guard(NamedTuple):
     """What has to hold where something stands, innermost first by ``parent``.
 
     ``kind`` is ``if``, ``rest`` (of a block, after an ``if`` that leaves it), ``with``, ``except`` or ``case``; ``holds`` tells which
-    outcome of the test leads here, None where that is no question. ``ends`` says how the block that the guard begins ends:
+    outcome of the test leads here, None where that is no question; the test of an ``except`` is what it catches. ``ends`` says how the block that the guard begins ends:
     "", ``raise``, ``return``, ``break`` or ``continue``.
     """
 

@@ -53,6 +53,10 @@ class ConfiguredNumbers:
         found = self._values(name)
         return frozenset() if None in found else frozenset(one for one in found if one is not None)
 
+    def are_given(self, name: str) -> bool:
+        """Whether some configuration gives a key anything."""
+        return bool(self._values(name))
+
     def may_exceed(self, name: str, most: float) -> bool:
         """Whether one of the configurations gives a key more than a number."""
         return any(one is not None and one > most for one in self._values(name))

@@ -68,7 +68,7 @@ class EnvironmentWrites:
         entries = self._texts.places.entries(Place(module.base | mapping))
         for name, (_, value) in (entries or {}).items():
             if self._wanted(name):
-                yield EnvironmentWrite(name, self._texts.of(*value), module.base | call, 0)
+                yield EnvironmentWrite(name, self._texts.of(value.key, value.context), module.base | call, 0)
 
     def _may_be_wanted(self, module: Module, base: int, key: int) -> bool:
         """Whether a name may be one of those that are wanted: a computed one only where the environment is written out beside it."""

@@ -195,12 +195,12 @@ class LoaderOptions:
         return [way for source in argument.sources for way in self._ways(source, "", set())]
 
     def _ways(self, key: int, default: str, seen: set[int]) -> list[Way]:
-        if key in seen:
-            return []
-        seen.add(key)
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
+        if key in seen and kind != "const":
+            return []
+        seen.add(key)
         if kind == "phi":
             return [way for one in row[1] for way in self._ways(module.base | one, default, seen)]
         if kind == "bool" and row[1] == "Or":
@@ -213,6 +213,8 @@ class LoaderOptions:
             return self._ways(module.base | row[1], default, seen)
         if kind == "param":
             return self._ways_of_parameter(module, row, default, seen)
+        if kind == "attr" and (written := self._written(module, row)):
+            return [way for one in written for way in self._ways(one, default, seen)]
         if kind == "op":
             return self._ways_of_operation(module, row, default, seen) or self._ways_of_value(key, default)
         if kind == "call":
@@ -232,9 +234,16 @@ class LoaderOptions:
             return []
         return [Way(int(str(given[1])), str(asked[1]))] if len(str(given[1])) < _DIGITS else []
 
+    def _written(self, module: Module, row: Node) -> list[int]:
+        """What an attribute of ``self`` is set to by its class, where nobody else sets it."""
+        owner, program = self.program.class_of_self(module, row[1]), self.program
+        if owner is None or row[2] in program.other_writes:
+            return []
+        return [value for one in program.order(owner) for value in program.own_writes.get((one, row[2]), ())]
+
     def _ways_of_operation(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
         """A product of 0, and a division that rounds down; nothing where the value itself has to tell."""
-        left, right = (self._ways(module.base | one, default, set(seen)) for one in row[2:4])
+        left, right = (self._ways(module.base | one, default, seen) for one in row[2:4])
         if row[1] == "Mult" and any(way.number == 0 for way in (*left, *right)):
             return [Way(None), *(way for way in (*left, *right) if way.number == 0)]
         if row[1] != "FloorDiv" or any(way.number is not None for way in right):
@@ -249,7 +258,7 @@ class LoaderOptions:
         name, args = module.last_name(row[1]), row[2]
         if name not in ("min", "max") or len(args) < 2:
             return []
-        each = [self._ways(module.base | one, "", set(seen)) for one in args]
+        each = [self._ways(module.base | one, "", seen) for one in args]
         zeros = [next((way for way in ways if way.number == 0), None) for ways in each]
         found = [way for way in zeros if way is not None]
         if name == "max" and len(found) < len(each):
@@ -277,7 +286,7 @@ class LoaderOptions:
                 continue
             given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
             if given.state is State.ABSENT and written is not None:
-                ways += [way._replace(left=way.left or edge >> 2) for way in self._ways(module.base | written, default or "parameter", set(seen))]
+                ways += [way._replace(left=way.left or edge >> 2) for way in self._ways(module.base | written, default or "parameter", seen)]
             elif given.sources:
                 ways += [way for one in given.sources for way in self._ways(one, default, seen)]
             else:

@@ -72,8 +72,8 @@ class PathPatterns:
     def _called(self, module: Module, row: tuple[object, ...], steps: int) -> Iterable[str]:
         function, args = int(str(row[1])), row[2]
         assert isinstance(args, tuple)
-        name, called = module.last_name(function), module.nodes[function]
-        if name in JOINS and called[0] == "attr":
+        name, called = called_name(self.program, module, function), module.plain(function)
+        if name in JOINS and called[0] in ("attr", "free", "impf"):
             first = (called[1],) if name == "joinpath" else ()
             return self._joined(module, (*first, *args), "/", steps)
         if name == "format" and called[0] == "attr":
@@ -90,6 +90,16 @@ class PathPatterns:
         if size > _MOST:
             ways = [way if len(way) == 1 else ["*"] for way in ways]
         return [between.join(one) for one in product(*ways)]
+
+
+def called_name(program: Program, module: Module, function: int) -> str:
+    """The last name of a function that a call is of: the one that it has at home where it is imported under another, ``join as pjoin``."""
+    row = module.plain(function)
+    if row[0] in ("free", "impf"):
+        known = program.atoms.kinds(program.ask(module.base | function), "x")
+        if len(known) == 1:
+            return str(known[0][1]).rpartition(".")[2]
+    return module.last_name(function)
 
 
 _ANYTHING = frozenset(["*"])

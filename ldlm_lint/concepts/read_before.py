@@ -66,7 +66,7 @@ class Earlier:
         for call in module.scopes[point.function & MASK].calls:
             site = module.table.sites[call]
             if site.end <= point.place and self._leads_to(module, site.guard, point.guard):
-                found = self._run_by(module.base | call)
+                found = self.run_by(module.base | call)
                 if found is not None:
                     return found
         return None
@@ -74,9 +74,9 @@ class Earlier:
     def _ends_behind(self, point: Point) -> bool:
         module = self._program.module_of(point.function)
         behind = (call for call in module.scopes[point.function & MASK].calls if module.table.sites[call].place > point.place)
-        return any(self._may_run_end(module.base | call) for call in behind)
+        return any(self.may_end(module.base | call) for call in behind)
 
-    def _run_by(self, call: int) -> int | None:
+    def run_by(self, call: int) -> int | None:
         """The call itself if it is one, or one that surely runs in the function that it goes to."""
         if self._is_one(call):
             return call
@@ -98,13 +98,14 @@ class Earlier:
         for call in () if scope.yields else scope.calls:
             site = module.table.sites[call]
             if site.scope == function & MASK and self._is_sure(module, site.guard):
-                found = self._run_by(module.base | call)
+                found = self.run_by(module.base | call)
                 if found is not None:
                     self._surely[function] = found
                     break
         return self._surely[function]
 
-    def _may_run_end(self, call: int) -> bool:
+    def may_end(self, call: int) -> bool:
+        """Whether a call may be, or lead to, one behind which nothing is known."""
         if self._ends(call):
             return True
         self._program.ask(("to", call))
@@ -117,7 +118,7 @@ class Earlier:
             if not self._may_end[function]:
                 module = self._program.module_of(function)
                 calls = module.scopes[function & MASK].calls
-                self._may_end[function] = any(self._may_run_end(module.base | call) for call in calls)
+                self._may_end[function] = any(self.may_end(module.base | call) for call in calls)
         return self._may_end[function]
 
     @staticmethod

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 READERS = frozenset(
     [
-        *(f"yaml.{name}" for name in ("load", "safe_load", "full_load", "unsafe_load", "load_all")),
+        *(f"{yaml}.{name}" for yaml in ("yaml", "ruamel.yaml", "ruamel_yaml") for name in ("load", "safe_load", "full_load", "unsafe_load", "load_all")),
         *("json.load", "json.loads", "toml.load", "toml.loads", "tomllib.load", "tomli.load", "hjson.load", "commentjson.load"),
         *("omegaconf.OmegaConf.load", "omegaconf.OmegaConf.from_cli", "hydra.compose", "mmcv.Config.fromfile", "mmengine.Config.fromfile"),
-        *("mmengine.config.Config.fromfile", "mmcv.utils.Config.fromfile", "ruamel.yaml.safe_load"),
+        *("mmengine.config.Config.fromfile", "mmcv.utils.Config.fromfile"),
     ]
 )
 """Functions that give what a configuration file holds."""
 _SAME = frozenset({"dict", "OrderedDict", "deepcopy", "copy", "EasyDict", "edict", "AttrDict", "Munch", "to_container", "create", "merge", "Box"})
 """Functions and classes, by last name, that give a mapping in another form."""
+_DICTIONARIES = frozenset({"dict", "OrderedDict", "UserDict"})
 _PARTS = frozenset({"get", "pop", "copy", "setdefault", "items", "values", "__getitem__"})
 _MOST = 150
 """Expressions behind a value that are looked at."""
@@ -83,7 +84,7 @@ class ReadSettings:
 
     def _behind_call(self, module: Module, key: int, row: Node) -> Iterable[int]:
         function, name = module.nodes[row[1]], module.last_name(row[1])
-        if name in _SAME:
+        if name in _SAME or self._makes_mapping(module.base | row[1]):
             return [module.base | one for one in (*row[2], *(value for keyword, value in row[3] if keyword is None))]
         if function[0] == "attr" and name in _PARTS:
             return [module.base | function[1]]
@@ -93,3 +94,8 @@ class ReadSettings:
             home = self.program.module_of(target)
             found += [home.base | value for value, _ in home.scopes[target & MASK].returns if value]
         return found
+
+    def _makes_mapping(self, function: int) -> bool:
+        """Whether a class of the project is a dictionary of another form."""
+        owners = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(function), "c")]
+        return any(name.rpartition(".")[2] in _DICTIONARIES for owner in owners for name in self.program.outside_of(owner))

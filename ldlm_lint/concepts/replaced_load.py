@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.entered import Entered
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
 
 _OPTION = "weights_only"
-_LOADS = frozenset({"torch.load", "torch.serialization.load"})
+_VARIABLES = frozenset({"TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"})
+"""Whoever sets one of these has decided for all calls that do not say it."""
 
 
 class ReplacedLoad:
@@ -24,7 +26,28 @@ class ReplacedLoad:
 
     def decides_for(self, module: Module, call: int | None) -> bool:
         """Whether a replacement is in force where a call of a module runs, and says ``weights_only`` itself."""
-        return any(self._decides(value) and self._is_in_force(place, module, call) for place, value in self._replacements())
+        if any(self._decides(value) and self._is_in_force(place, module, call) for place, value in self._replacements()):
+            return True
+        return not self._setting_a_variable.isdisjoint(self.program.together.programs_of(module))
+
+    @cached_property
+    def _setting_a_variable(self) -> frozenset[int]:
+        """The modules that set a variable of the environment which torch asks: ``os.environ[…] = …``, ``setdefault`` and ``putenv``."""
+        found = set()
+        for module in self.program.live:
+            nodes = module.nodes
+            set_ = [nodes[number][1:3] for number in module.table.updates]
+            for call in (*module.table.named.get("setdefault", ()), *module.table.named.get("putenv", ())):
+                _, function, args, _ = nodes[call]
+                if args and nodes[function][0] == "attr":
+                    set_.append((nodes[function][1], args[0]))
+            if any(nodes[key][0] == "const" and nodes[key][1] in _VARIABLES and self._is_environment(module, base) for base, key in set_):
+                found.add(module.index)
+        return frozenset(found)
+
+    def _is_environment(self, module: Module, number: int) -> bool:
+        value = self.program.ask(module.base | number)
+        return any(fields[1] in ("os", "os.environ") for fields in self.program.atoms.kinds(value, "x"))
 
     def _replacements(self) -> Iterator[tuple[int, int]]:
         """Where ``torch.load`` is set (a key in the module), and the value that it gets."""

@@ -34,10 +34,11 @@ class Context(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An expression (key) and what surrounds it."""
+    """An expression (key) and what surrounds it; ``slot``: the list or call (key) that it is an element of, and the which."""
 
     key: int
     context: Context | None = None
+    slot: tuple[int, int] = (-1, 0)
 
     def beside(self, number: int) -> Place:
         """Another expression of the same module and surroundings."""
@@ -173,8 +174,8 @@ class Places:
 
     def _of_sequence(self, row: Node, place: Place) -> list[tuple[Place, ...]] | None:
         found: list[tuple[Place, ...]] = []
-        for one in row[2]:
-            element = place.beside(one)
+        for index, one in enumerate(row[2]):
+            element = place.beside(one)._replace(slot=(place.key, index))
             if self.row(element)[0] == "star":
                 inner = self.rounds(place.beside(self.row(element)[1]))
                 if inner is None:
@@ -253,15 +254,17 @@ class Places:
         for call in scope.calls:
             row, site = module.nodes[call], module.table.sites[call]
             function = module.nodes[row[1]]
+            if (reader.key & ~MASK) == module.base and self._is_read_before(module, call, reader.key & MASK):
+                handled.add(module.base | call)
+                continue
             if function[0] == "attr" and self._is(module, function[1], number):
                 if function[2] in _READS:
                     continue
                 if function[2] not in _ADDS or len(row[2]) != 1 or (site.loop, site.guard) != (loop, guard):
                     return None
                 handled.add(module.base | call)
-                if (reader.key & ~MASK) == module.base and self._is_behind(module, call, reader.key & MASK):
-                    continue
-                added = [(place.beside(row[2][0]),)] if function[2] == "append" else self.rounds(place.beside(row[2][0]))
+                one = place.beside(row[2][0])._replace(slot=(module.base | call, 0))
+                added = [(one,)] if function[2] == "append" else self.rounds(place.beside(row[2][0]))
                 if added is None:
                     return None
                 own = [*own, *added]
@@ -270,10 +273,10 @@ class Places:
         return None if self._changes(place, handled) else own
 
     @staticmethod
-    def _is_behind(module: Module, call: int, reader: int) -> bool:
-        """Whether a call stands behind the one in the same function that reads: rows are in the order of evaluation."""
+    def _is_read_before(module: Module, call: int, reader: int) -> bool:
+        """Whether a call is the one that reads, or stands behind it in the same function: rows are in the order of evaluation."""
         reads = module.table.sites.get(reader)
-        return reads is not None and reads.scope == module.table.sites[call].scope and call > reader
+        return reads is not None and reads.scope == module.table.sites[call].scope and call >= reader
 
     @staticmethod
     def _is(module: Module, one: int, number: int) -> bool:

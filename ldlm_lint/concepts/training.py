@@ -34,6 +34,9 @@ Loops = set[int | None]
 """Loops of a function that are steps; None stands for all of it."""
 Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[int]]
 
+_MOST_ABOVE = 200
+"""Functions above the loops of steps that are looked at."""
+
 
 class Training:
     """The training steps of a program. Making it asks the program for all it needs."""
@@ -58,6 +61,7 @@ class Training:
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
+        self._look_above()
         self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
@@ -148,6 +152,17 @@ class Training:
                 above(call, False)
         return steps, gates, functions
 
+    def _look_above(self) -> None:
+        """Who calls the functions that hold the loops of steps, also as methods of objects, and so on: what they give is what training gets."""
+        todo, seen = list(self.steps), set(self.steps)
+        while todo and len(seen) < _MOST_ABOVE:
+            function = todo.pop()
+            for call in self._callers(function) if function & MASK else ():
+                above = self.program.function_of(call)
+                if above not in seen:
+                    seen.add(above)
+                    todo.append(above)
+
     def _take_down_counts(self) -> None:
         for function, loops in self.steps.items():
             module = self.program.module_of(function)
@@ -237,8 +252,17 @@ class Training:
                     todo.append(source)
         for key in seen:
             if program.module_of(key).nodes[key & MASK][0] not in _WRITTEN:
-                program.put(~key, ON_DEVICE)
-                program.put(key, ON_DEVICE)
+                for one in self._same_entries(key):
+                    program.put(~one, ON_DEVICE)
+                    program.put(one, ON_DEVICE)
+
+    def _same_entries(self, key: int) -> list[int]:
+        """An expression, and every other reading of the same entry of the same mapping: ``losses["shape"]`` here and there."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] != "item" or module.nodes[row[2]][0] != "const":
+            return [key]
+        return [module.base | number for number, other in enumerate(module.nodes) if other == row]
 
     def _seed_record(self, key: int) -> None:
         """What a loss is taken from holds others that are computed with it: ``results["loss"].backward()``."""

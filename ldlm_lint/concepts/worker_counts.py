@@ -26,8 +26,8 @@ _GROWS_WITH: dict[str, slice] = {
 _LOOK_UPS = frozenset({"get", "getattr", "pop", "getenv"})
 _AT_MOST = {"Lt": -1, "LtE": 0, "Eq": 0}
 _AT_MOST_UNLESS = {"Gt": 0, "GtE": -1, "NotEq": 0}
-_MOST = 400
-"""Expressions behind a number that are looked at; beyond them it may be anything."""
+_MOST_OPEN = 60
+"""Expressions in a row behind a number that are looked at; beyond them it may be anything."""
 
 Outside = Callable[[int, str, int], bool]
 """Whether a launch or a configuration may give more than a number to an expression (key) that reads the setting of a name."""
@@ -40,26 +40,33 @@ class WorkerCounts:
         self.ask = ask
         self.program = ask.program
         self._outside = outside
+        self._known: dict[tuple[int, int], bool] = {}
+        self._open = 0
 
     def may_exceed(self, key: int, most: int) -> bool:
         """Whether an expression may be larger than a number of workers, by anything that the project shows."""
-        return self._exceeds(key, most, set())
-
-    def _exceeds(self, key: int, most: int, seen: set[int]) -> bool:
-        if key in seen:
-            return False
-        seen.add(key)
-        if len(seen) > _MOST:
+        known = self._known.get((key, most))
+        if known is not None:
+            return known
+        if self._open > _MOST_OPEN:
             return True
+        # What rests on itself adds nothing to what it is besides.
+        self._known[key, most] = False
+        self._open += 1
+        self._known[key, most] = found = self._exceeds(key, most)
+        self._open -= 1
+        return found
+
+    def _exceeds(self, key: int, most: int) -> bool:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "const":
             return _number(row[1]) > most
         if row[0] == "call":
-            return self._call_exceeds(module, key, row, most, seen)
+            return self._call_exceeds(module, key, row, most)
         if row[0] == "item" and "os.environ" in self._names(module, row[1]):
             return True
-        if any(self._exceeds(one, most, seen) for one in self._parts(module, row, most)):
+        if any(self.may_exceed(one, most) for one in self._parts(module, row, most)):
             return True
         return self._is_set_beyond(module, key, row, most)
 
@@ -74,7 +81,9 @@ class WorkerCounts:
             yield from (base | one for one in row[2])
         elif kind == "choice":
             arms = ((row[2], True), (row[3], False))
-            yield from (base | arm for arm, holds in arms if not _is_bounded(module, arm, row[1], holds, most))
+            yield from (base | arm for arm, holds in arms if not is_bounded(module, arm, row[1], holds, most))
+        elif kind == "op" and row[1] in ("Div", "FloorDiv") and (rounded := _rounded_up(module, row[2], row[3])):
+            yield from (base | one for one in rounded)
         elif kind == "op":
             yield from (base | one for one in row[_GROWS_WITH.get(row[1], slice(0, 0))])
         elif kind == "param":
@@ -90,21 +99,21 @@ class WorkerCounts:
         if default is not None and len(given) <= len(edges_of(self.program, function)):
             yield module.base | default
 
-    def _call_exceeds(self, module: Module, key: int, row: Node, most: int, seen: set[int]) -> bool:
+    def _call_exceeds(self, module: Module, key: int, row: Node, most: int) -> bool:
         if self.is_of_machine(key):
             return True
         name, args = module.last_name(row[1]), [module.base | one for one in row[2]]
         if name in _CASTS or name == "max":
-            return any(self._exceeds(one, most, seen) for one in args)
+            return any(self.may_exceed(one, most) for one in args)
         if name == "min" and args:
-            return all(self._exceeds(one, most, set(seen)) for one in args)
+            return all(self.may_exceed(one, most) for one in args)
         numbers = self.program.atoms.numbers(self.program.ask(key))
         if any(one > most for one in numbers):
             return True
         if name not in _LOOK_UPS:
             return False
         default = looked_up_default(module, row)
-        return (default is not None and self._exceeds(module.base | default, most, seen)) or self._is_set_beyond(module, key, row, most)
+        return (default is not None and self.may_exceed(module.base | default, most)) or self._is_set_beyond(module, key, row, most)
 
     def is_of_machine(self, key: int) -> bool:
         """Whether a call counts CPUs or GPUs, or reads an environment variable that has no default or counts CPUs."""
@@ -134,19 +143,34 @@ class WorkerCounts:
         name = setting_of(module, row)
         flags = [fields[1] for fields in self.program.atoms.kinds(value, "flag")] or (self.ask.flags_by_name(key) if row[0] == "attr" else [])
         defaults = [self.ask.flag(flag).default for flag in flags]
-        if any(self._exceeds(one, most, set()) for one in defaults if one is not None):
+        if any(self.may_exceed(one, most) for one in defaults if one is not None):
             return True
         if not name:
             return False
-        return self._is_written_beyond(name, most) or self._outside(key, name, most)
+        return self._is_written_beyond(module, name, most) or self._outside(key, name, most)
 
-    def _is_written_beyond(self, name: str, most: int) -> bool:
-        """Whether some object's attribute, or a field of a class, of that name gets more."""
+    def _is_written_beyond(self, module: Module, name: str, most: int) -> bool:
+        """Whether some object's attribute, or a field of a class, of that name gets more in the programs of a module."""
         program = self.program
         fields = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
         values = [source for one in fields for source in program.field_sources(one, name)]
         values += [value for _, value in program.other_writes.get(name, ())]
-        return any(self._exceeds(value, most, set()) for value in values)
+        near = program.together.programs_of(module) if values else ()
+        return any(program.module_of(value).index in near and self.may_exceed(value, most) for value in values)
+
+
+def _rounded_up(module: Module, left: int, right: int) -> list[int]:
+    """``workers`` of ``(workers + ranks - 1) / ranks``, which is no larger; nothing for another division."""
+    terms, todo = [], [left]
+    while todo:
+        row = module.plain(todo[-1])
+        number = todo.pop()
+        if row[0] == "op" and row[1] in ("Add", "Sub"):
+            todo += row[2:4]
+        else:
+            terms.append(number)
+    others = [one for one in terms if not _same(module, one, right, 0)]
+    return [one for one in others if module.nodes[one][0] != "const"] if len(others) < len(terms) else []
 
 
 def setting_of(module: Module, row: Node) -> str:
@@ -185,7 +209,7 @@ def _number(value: object) -> float:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
-def _is_bounded(module: Module, arm: int, test: int, holds: bool, most: int) -> bool:
+def is_bounded(module: Module, arm: int, test: int, holds: bool, most: int) -> bool:
     """Whether a condition keeps a number at most so large: ``5 if os.cpu_count() > 4 else os.cpu_count()``."""
     row = module.nodes[test]
     if row[0] != "cmp" or len(row[1]) != 1 or not _same(module, row[2], arm, 0):

@@ -38,12 +38,17 @@ class Globals(Constants):
         bindings = module.scopes[0].bindings
         if name in bindings:
             return frozenset().union(*(self.get(module.base | one) for one in bindings[name]))
-        value = NOTHING
+        value, stars = NOTHING, list[str]()
         for star in bindings.get("*", ()):
             row = module.nodes[star]
             target = self.modules.find(self.modules.absolute(module, row[1], row[2]), module)
             if target is not None and target is not module:
                 value |= self.get(("global", target.index, name))
+            elif target is None and not row[2] and row[1].partition(".")[0] == "torch" and not name.startswith("_") and name not in _BUILTINS:
+                # ``from torch.optim import *``: of other packages it is not known which names they give.
+                stars.append(f"{row[1]}.{name}")
+        if not value and len(stars) == 1:
+            value = frozenset([self.atoms.atom("x", stars[0])])
         inner = self.modules.by_name.get(f"{module.name}.{name}")
         if inner is not None and inner.index not in self.modules.dropped:
             value |= frozenset([self.atoms.atom("m", inner.index)])

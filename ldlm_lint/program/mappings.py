@@ -20,17 +20,22 @@ class Keys:
     """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
 
     ``put_by`` are the expressions that put them in, in the same order; ``flags`` the options by which a user may add others, and
-    ``unresolved``: somebody whom the program does not show may.
+    ``opened_by`` the expressions whose keys the program does not show, 0 for what has none: somebody may add others there.
     """
 
-    __slots__ = ("certain", "entries", "flags", "put_by", "unresolved")
+    __slots__ = ("certain", "entries", "flags", "opened_by", "put_by")
 
     def __init__(self) -> None:
         self.entries: dict[str, list[int]] = defaultdict(list)
         self.put_by: dict[str, list[int]] = defaultdict(list)
         self.certain: set[str] = set()
         self.flags: set[int] = set()
-        self.unresolved = False
+        self.opened_by: set[int] = set()
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether somebody whom the program does not show may add others."""
+        return bool(self.opened_by)
 
     @property
     def is_open(self) -> bool:
@@ -54,7 +59,7 @@ class Keys:
                 self.certain.add(key)
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
-        self.unresolved |= other.unresolved
+        self.opened_by |= other.opened_by
         self.flags |= other.flags
 
     def either(self, other: Keys) -> None:
@@ -63,7 +68,7 @@ class Keys:
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
         self.certain &= other.certain
-        self.unresolved |= other.unresolved
+        self.opened_by |= other.opened_by
         self.flags |= other.flags
 
 
@@ -75,15 +80,15 @@ class Mappings:
         self._known: dict[int, Keys] = {}
         self._changes: dict[int, list[int]] | None = None
 
-    def keys(self, value: Value, call: int = 0) -> Keys:
-        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes.
+    def keys(self, value: Value, call: int = 0, by: int = 0) -> Keys:
+        """The keys of whatever a value may be; opened ``by`` an expression where it may be something else than a mapping that the program makes.
 
         What a function puts in after a ``call`` of its own is not there yet.
         """
-        ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
+        ways = [self._of_atom(one, call, by) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
-            keys.unresolved = True
+            keys.opened_by.add(by)
             return keys
         first = Keys()
         first.join(ways[0], certain=True)
@@ -99,7 +104,7 @@ class Mappings:
         if row[0] == "call" and module.last_name(row[1]) in _READS and row[2]:
             # ``json.loads(args.options)``
             return self.keys_at(module.base | row[2][0], call)
-        return self.keys(self.program.ask(key), call)
+        return self.keys(self.program.ask(key), call, key)
 
     def put_into(self, place: int) -> Keys:
         """What is put into a mapping after it was made, by the expression that made it."""
@@ -107,18 +112,18 @@ class Mappings:
         self._change(keys, place, frozenset())
         return keys
 
-    def _of_atom(self, one: int, call: int) -> Keys:
+    def _of_atom(self, one: int, call: int, by: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":
             later = self._later(one, call) if call else frozenset()
             return self._made_at(fields[1], later) if later else self._of_place(fields[1])
         if fields[0] == "view" and fields[1] == "pass":
-            return self.keys(self.program.ask(fields[2]), call)
+            return self.keys(self.program.ask(fields[2]), call, by)
         keys = Keys()
         if fields[0] == "flag":
             keys.flags.add(fields[1])
         else:
-            keys.unresolved = True
+            keys.opened_by.add(by)
         return keys
 
     def _of_place(self, place: int) -> Keys:
@@ -181,14 +186,14 @@ class Mappings:
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
-            keys.unresolved = True
+            keys.opened_by.add(0)
 
     def _put(self, keys: Keys, module: Module, key: int, value: int, by: int, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | key))
         if len(texts) == 1 and "*" not in next(iter(texts)):
             keys.add(next(iter(texts)), value, by, certain=certain)
         elif not texts or any("*" in text for text in texts):
-            keys.unresolved = True
+            keys.opened_by.add(0)
         else:
             for text in texts:
                 keys.add(text, value, by, certain=False)
@@ -208,7 +213,7 @@ class Mappings:
         owners = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(value, kind)}
         owner = next(iter(owners)) if len(owners) == 1 else 0
         if not owner or not program.is_record(owner):
-            keys.unresolved = True
+            keys.opened_by.add(0)
             return
         for name in program.fields_of(owner):
             for number, source in enumerate(program.field_sources(owner, name)):
@@ -221,12 +226,12 @@ class Mappings:
         edges = sorted(program.ask(("edges", function)))
         params = module.scopes[function & MASK].params
         if not edges:
-            keys.unresolved = True
+            keys.opened_by.add(0)
         for index, edge in enumerate(edges):
             caller = program.module_of(edge >> 2)
             own = Keys()
             if edge & 3 == UNKNOWN:
-                own.unresolved = True
+                own.opened_by.add(0)
             given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
             self._put_keywords(own, caller, given, edge >> 2, certain=True)
             for name in params:

@@ -24,6 +24,8 @@ class Shown(NamedTuple):
     """Whether importing it puts something into a registry."""
     computes_loss: bool = False
     """Whether it has a class that is called a loss: who trains with it may stand elsewhere."""
+    keeps_files: bool = False
+    """Whether it reads or writes what torch has saved."""
 
 
 NOTHING_SHOWN = Shown([], False, False)

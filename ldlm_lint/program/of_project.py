@@ -13,6 +13,7 @@ from ldlm_lint.code import Table, table_of
 from ldlm_lint.program.modules import NOTHING_SHOWN
 from ldlm_lint.program.program import Filed, Program, linked
 from ldlm_lint.program.slices import shown_by
+from ldlm_lint.project.configured_texts import ConfiguredTexts
 from ldlm_lint.project.tables import Tabled
 from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -28,7 +29,9 @@ _FAILURES = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
 def program_of(project: Project) -> Program:
     """Link the files of a project; one that does not parse is no part of the program, which its own lint reports."""
     with _at_our_pace():
-        return linked(_tables(project))
+        program = linked(_tables(project))
+    program.configured = ConfiguredTexts(project)
+    return program
 
 
 def _tables(project: Project) -> Iterator[Filed]:

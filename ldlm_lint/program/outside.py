@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ldlm_lint.program.atoms import (
@@ -27,6 +28,7 @@ from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
 from ldlm_lint.program.index import TIMM
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.records import OPEN_RECORDS
+from ldlm_lint.program.settings_read import Setting, settings_read, taken_apart
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.vocabulary.parsers import RECORD_READERS
@@ -68,6 +70,9 @@ class Given(NamedTuple):
 
 class Outside(Calls):
     """Calls that leave the project."""
+
+    configured: Callable[[Setting], frozenset[str]] | None = None
+    """What the configuration files say for a setting, if somebody knows them."""
 
     def outside(self, name: str, given: Given) -> Value:
         """What a call of a dotted name gives."""
@@ -114,6 +119,11 @@ class Outside(Calls):
             for one in value
             if one in (LOADER, DEVICE_LOADER) or (one >= FIRST and self.atoms.of[one][0] in ("i", "self"))
         )
+
+    def _loaders(self, given: Given) -> Value:
+        """The loaders that something is given which may go through them in its turn, as what shows the progress does."""
+        loaders = (value for value in given.every if LOADER in value)
+        return frozenset(one for value in loaders for one in value if one >= FIRST and self.atoms.of[one][0] == "o")
 
     def _read_record(self, given: Given) -> Value:
         """An object of the dataclass that a function fills from a command line."""
@@ -246,7 +256,7 @@ class Outside(Calls):
         if top in tensors.FRAMEWORKS and last[:1].isupper():
             return self._made(name, given) | self._objects(given)
         if last[:1].isupper() or last.startswith(("from_pretrained", "create_model")):
-            return self._made(name, given) | self._objects(given)
+            return self._made(name, given) | self._objects(given) | self._loaders(given)
         homes = frozenset().union(*(value & HOMES for value in given.args))
         if top in tensors.LIBRARIES:
             return homes | self._objects(given) | (SOME_TENSOR if homes and top != "torchvision" else NOTHING)
@@ -346,13 +356,39 @@ class Outside(Calls):
         later = self.later(given.call, given.args[1])
         if later:
             return later
-        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1]) or {"*"}
+        dotted = taken_apart(given.module, given.key(1) & MASK)
+        if dotted:
+            return self._by_dotted_name(given, given.module.base | dotted)
+        texts = self.atoms.texts(given.args[1]) | self.texts_of_flags(given.args[1])
+        texts |= {text for text in self._configured(given.key(1), given.args[1]) if text.isidentifier()}
+        texts = texts or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         found = NOTHING
         for text in sorted(texts):
             found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
         # A default is only what holds where nothing was set: of a device it says nothing.
         return value | found if found else value - frozenset([CPU])
+
+    def _by_dotted_name(self, given: Given, name: int) -> Value:
+        """What ``getattr(import_module(module), last)`` gives for the parts of a dotted name (key)."""
+        value = self.get(name)
+        later = self.later(given.call, value)
+        if later:
+            return later
+        found = NOTHING
+        for text in sorted(self.atoms.texts(value) | self.texts_of_flags(value) | self._configured(name, value)):
+            module, _, last = text.rpartition(".")
+            if "*" in text or not last.isidentifier():
+                continue
+            target = self.modules.find(module, given.module) if module else None
+            found |= self.get(("global", target.index, last)) if target is not None else frozenset([self.atoms.atom("x", text)])
+        return found
+
+    def _configured(self, key: int, value: Value) -> set[str]:
+        """The texts that configurations hold for the setting that a name (key) is read from."""
+        if self.configured is None or self.atoms.kinds(value, "flag") or self.module_of(key).nodes[key & MASK][0] == "const":
+            return set()
+        return {text for setting in sorted(settings_read(self, key)) for text in self.configured(setting)}
 
     def texts_of_flags(self, value: Value) -> set[str]:
         """What an option is by default, and its choices, or ``*`` for what a user may give besides."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.mappings import Mappings
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
@@ -138,12 +138,31 @@ class Queries:
             if keyword == name:
                 return Argument(State.GIVEN, (module.base | value,), (call,))
         if position is not None:
-            for index, value in enumerate(row[2]):
+            written = [one for one in row[2] if not self._is_never_given(module, one)]
+            for index, value in enumerate(written):
                 if module.nodes[value][0] == "star":
                     return Argument(State.OPEN)
                 if index == position:
                     return Argument(State.GIVEN, (module.base | value,), (call,))
         return self._unpacked(call, name)
+
+    def _is_never_given(self, module: Module, number: int) -> bool:
+        """Whether an argument is the ``*args`` of its function, and each known call fills only the parameters before it."""
+        row = module.nodes[number]
+        row = module.plain(row[1]) if row[0] == "star" else row
+        if row[0] != "vararg":
+            return False
+        program, function = self.program, module.base | row[1]
+        program.ask(("callers", function))
+        edges = program.ask(("edges", function))
+        return bool(edges) and all(edge & 3 != UNKNOWN and self._fits(edge, module.scopes[row[1]].positional) for edge in edges)
+
+    def _fits(self, edge: int, places: int) -> bool:
+        """Whether a call gives at most some positional arguments; a bound method has one of them already."""
+        given = self.program.module_of(edge >> 2)
+        row = given.nodes[(edge >> 2) & MASK]
+        is_plain = all(given.nodes[one][0] != "star" for one in row[2])
+        return is_plain and len(row[2]) + (edge & 3 == BOUND) <= places
 
     def _unpacked(self, call: int, name: str) -> Argument:
         """What ``**`` gives, or a ``partial``."""

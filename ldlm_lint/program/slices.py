@@ -24,6 +24,7 @@ LINKED_WHOLE = 500
 _REGISTERS = "register"
 _JOINS = frozenset({"init_process_group", "InitProcessGroupKwargs"})
 """What makes several processes one training, whoever trains then."""
+_FILES = frozenset({"load", "save"})
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
@@ -46,6 +47,8 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     computed = [modules.all[index] for index in slice_ if modules.all[index].shown.imports_by_name]
     inside = _named_in(modules, computed) if len(own) > LINKED_WHOLE else _below(modules, computed)
     slice_ |= closure(inside, lambda index: links.get(index, ()))
+    # Whose file it is that an evaluation reads is told by what it calls by name; what it computes is nobody's question.
+    slice_ |= {module.index for module in own if module.shown.keeps_files}
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 
@@ -59,7 +62,13 @@ def shown_by(table: Table) -> Shown:
         searched=_searched(table),
         registers=_registers(table),
         computes_loss=any(scope.kind == "class" and any(word in scope.name for word in CLASS_WORDS) for scope in table.scopes),
+        keeps_files=_keeps_files(table),
     )
+
+
+def _keeps_files(table: Table) -> bool:
+    """Whether a file reads or writes what torch has saved."""
+    return not _FILES.isdisjoint(table.named) and any(name.partition(".")[0] == "torch" for name, _, _, _ in table.imports)
 
 
 def _registers(table: Table) -> bool:

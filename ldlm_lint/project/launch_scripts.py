@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -46,18 +46,21 @@ class Started(NamedTuple):
 
 @dataclass
 class Scripts:
-    """The shell scripts of a project."""
+    """The shell scripts of a project; ``of_python`` gives the commands that its Python files start."""
 
     project: Project
     paths: Paths
+    of_python: Callable[[], Iterable[tuple[str, Code]]] = tuple
     _started: dict[str, tuple[Started, ...]] = field(default_factory=dict)
 
     def started(self) -> Iterator[Started]:
-        """Every launch of every script, once for each way in which its script is called, and those of containers."""
+        """Every launch of every script, once for each way in which its script is called, and those of containers and of Python."""
         for path in self.project.of_kind(Kind.SHELL):
             yield from self.started_by(path)
         for path, (own, *strings) in launch_containers.codes(self.project):
             yield from self._launches(Frame(own, path), strings)
+        for path, code in self.of_python():
+            yield from self._launches(Frame(code, path), ())
 
     def started_by(self, path: str) -> tuple[Started, ...]:
         """The launches of one script, once for each way in which it is called."""

@@ -6,7 +6,7 @@ a fact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from ldlm_lint.project.launch_precedence import configured, value_of
 from ldlm_lint.project.launch_scripts import Scripts, Started
 from ldlm_lint.project.launch_values import possible
 from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possible, Program
+from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.source import Kind
 
@@ -87,12 +88,12 @@ class Start:
 
 
 class Launches:
-    """All programs that the files of a project start."""
+    """All programs that the files of a project start; ``of_python`` gives the commands that its Python files start."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, of_python: Callable[[], Iterable[tuple[str, Code]]] = tuple) -> None:
         self._project = project
         self._paths = Paths(project)
-        self._scripts = Scripts(project, self._paths)
+        self._scripts = Scripts(project, self._paths, of_python)
         self._entries = Entries(project, self._paths, self._scripts)
         self._configs = Configs(project, self._paths)
         self._programs: dict[Start, Program] = {}

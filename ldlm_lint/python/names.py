@@ -77,6 +77,11 @@ def published(name: str) -> str:
     return name
 
 
+def spellings(public: str) -> frozenset[str]:
+    """All names under which something that is published under one name may be imported."""
+    return frozenset(name for name, known in _PUBLISHED.items() if known == public) | {public}
+
+
 def _without_modules(name: str) -> str:
     """A class of Lightning by the package that publishes it: ``callbacks.model_checkpoint.ModelCheckpoint`` is ``callbacks.ModelCheckpoint``."""
     first, _, last = name.partition(".")[0], *name.rpartition(".")[1:]

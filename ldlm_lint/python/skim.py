@@ -74,7 +74,6 @@ _OWN_ROTATION = lazily(
 _KEEPS_A_BATCH = lazily(rb"(?<!\w)not[ \t]+[\w.]*(?<!\w)keep_last(?!\w)")
 # Old rows of a table are no checkpoints.
 _OLD_ROWS = lazily(rb"(?:remove|delete|cleanup)_old_(?:entr|row|line|log|record|event|key|result|metric)")
-_REPLACES_LOAD = tuple(lazily(rb"%s\.load(?<!\w%s\.load)[ \t]*=(?!=)" % (one, one)) for one in (b"torch", b"th"))
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
 
@@ -188,11 +187,6 @@ class Skim:
         if holds_any(self._data, _REMOVAL_WORDS) and _REMOVAL.search(self._code):
             return True
         return b"rm" in self._data and _SHELL_REMOVAL.search(self._code) is not None
-
-    @cached_property
-    def replaces_load(self) -> bool:
-        """Whether it puts a function of its own in the place of ``torch.load``."""
-        return b".load" in self._data and any(one.search(self._code) for one in _REPLACES_LOAD)
 
 
 class Kept(NamedTuple):

@@ -31,7 +31,8 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
         ),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
+    triggers=(),
+    setting_triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say. The formula divides by "

@@ -58,10 +58,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     "program of the test suite shows a resume that ends in UnpicklingError, on torch 2.6 and later.",
     references=(_LOAD, _SEMANTICS),
     reads=("py",),
-    triggers=(b"load",),
-    requires=((b"torch",),),
-    # Whoever sets one of these variables has decided for all calls that do not say it.
-    silencers=(b"FORCE_NO_WEIGHTS_ONLY_LOAD", b"FORCE_WEIGHTS_ONLY_LOAD"),
+    triggers=(b"",),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: `weights_only=True` ends a resume whose file holds other objects, `weights_only=False` "
     "lets the file run code. Which one is right depends on where the file comes from.",

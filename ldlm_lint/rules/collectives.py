@@ -34,16 +34,7 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
         Reference("TrainingArguments.ddp_timeout", "https://huggingface.co/docs/transformers/main_classes/trainer"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(
-        b"init_process_group",
-        b"new_group",
-        b"InitProcessGroupKwargs",
-        b"ddp_timeout",
-        b"DDPStrategy",
-        b"FSDPStrategy",
-        b"init_distributed",
-        b"DEEPSPEED_TIMEOUT",
-    ),
+    triggers=(b"DEEPSPEED_TIMEOUT",),
     setting_triggers=(b"timeout", b"timedelta", b"DEEPSPEED_TIMEOUT"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job. Where the program "

@@ -37,7 +37,7 @@ FIND_UNUSED_PARAMETERS = Rule(
         Reference("KAIR#103", "https://github.com/cszn/KAIR/issues/103"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"find_unused_parameters",),
+    triggers=(),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: with an unused parameter `find_unused_parameters=False` crashes on the second iteration, on the project that "

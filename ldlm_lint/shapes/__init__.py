@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable
 
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
-    may_give_arguments,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
     may_round,
 )
-from ldlm_lint.shapes.checkpoints import may_keep_state, may_load_unsaid, may_number_saves, may_save
+from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
@@ -28,13 +27,10 @@ from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
-    "checkpoint-load-unspecified": may_load_unsaid,
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
-    "unbounded-checkpoints": may_number_saves,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
-    "gradient-accumulation-fixed": may_give_arguments,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,

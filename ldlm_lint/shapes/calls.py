@@ -9,7 +9,6 @@ from ldlm_lint.shapes.meaning import calls_of, closure
 from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
-from ldlm_lint.tables.training_arguments import holds_arguments
 
 _TORCH = ("torch",)
 _SAVES = frozenset({"save", "save_file", "save_model"})
@@ -44,11 +43,6 @@ def may_remove(outline: Outline) -> bool:
         isinstance(owner.node, FUNCTIONS) and any(last_name(call.func) in removals or not last_name(call.func) for call in outline.calls(owner))
         for owner in owners.values()
     )
-
-
-def may_give_arguments(outline: Outline) -> bool:
-    """Whether the arguments of a Trainer may be made, or a class be derived from theirs."""
-    return holds_arguments(outline.data)
 
 
 def may_round(outline: Outline) -> bool:

@@ -9,7 +9,6 @@ _OUTSIDE_TESTS = frozenset(
     {
         "batch-size-drift",
         "cache-emptied-in-training-loop",
-        "checkpoint-load-unspecified",
         "checkpoint-load-without-map-location",
         "checkpoint-removed-before-replacement",
         "checkpoint-saved-by-every-rank",
@@ -26,7 +25,6 @@ _OUTSIDE_TESTS = frozenset(
         "requires-grad-toggled-per-step",
         "scheduler-before-optimizer",
         "scheduler-per-micro-batch",
-        "unbounded-checkpoints",
     }
 )
 # A test that somebody starts as a script evaluates a model.

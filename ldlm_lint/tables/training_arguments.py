@@ -22,8 +22,3 @@ NAMES = frozenset({*_OF_TRANSFORMERS, *_OF_TRL, _OF_SENTENCES})
 PACKAGES = ("transformers", "trl", "sentence_transformers")
 WORDS = (b"TrainingArguments", *(one.encode() for one in _OF_TRL))
 """Whoever uses one of them writes one of these."""
-
-
-def holds_arguments(data: bytes) -> bool:
-    """Whether a file may make one of them or derive a class from one."""
-    return any(word in data for word in WORDS)

@@ -6,6 +6,7 @@ the checkers that read one file at a time; where both speak of one place, the ch
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -20,6 +21,7 @@ _ROOMS = (
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
+    "batch_size_drift",
     "checkpoint_load_unspecified",
     "dataloader_too_many_workers",
     "dataloader_without_persistent_workers",
@@ -39,8 +41,12 @@ _ROOMS = (
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
     "host_sync_in_training_loop",
-    "lightning_checkpoints",
+    "framework_checkpoints",
+    "mm_checkpoints",
     "optimizer_not_fused",
+    "python_launches",
+    "requires_grad_toggled_per_step",
+    "scheduler_before_optimizer",
     "trainer_settings",
     "unbounded_checkpoints",
     "unsynchronized_copy_to_host",
@@ -59,6 +65,12 @@ def queries() -> tuple[Query, ...]:
     """The questions of all rules."""
     rooms = [importlib.import_module(f"{__name__}.{name}") for name in _ROOMS]
     return tuple(Query(_symbols(room), room.WORDS, room.find) for room in rooms)
+
+
+@functools.cache
+def of_program() -> frozenset[str]:
+    """The rules of all questions."""
+    return frozenset(symbol for query in queries() for symbol in query.symbols)
 
 
 def _symbols(room: ModuleType) -> tuple[str, ...]:

@@ -1,47 +1,109 @@
-"""checkpoint-load-unspecified where `torch.load` goes by another name, or gets its options from elsewhere."""
+"""checkpoint-load-unspecified: `torch.load`, by whatever name, that leaves to the version of torch what the file may hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import is_as_written
+from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
-from ldlm_lint.checkers.checkpoint_loading import LOADS
-from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.load_origins import Origin
+from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related, Severity
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.conditions import words_below
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import State
-from ldlm_lint.rules.checkpoint_loading import CHECKPOINT_LOAD_UNSPECIFIED, FROM_ANYWHERE, STRICT_BY_DEFAULT
+from ldlm_lint.rules.checkpoint_loading import (
+    CHECKPOINT_LOAD_UNSPECIFIED,
+    FROM_ANYWHERE,
+    STRICT_BY_DEFAULT,
+    from_outside,
+    of_the_project,
+)
+from ldlm_lint.wording import located
 
 RULE = CHECKPOINT_LOAD_UNSPECIFIED
-WORDS = (b"load", b"(")
+WORDS = (b"load",)
+_LOADS = frozenset({"torch.load", "torch.serialization.load"})
+_DECIDE = (("weights_only", None), ("pickle_module", 2))
 
 
 def find(view: View) -> Iterator[Finding]:
     """All calls that may be of `torch.load` and leave the decision to the version of torch."""
     ways = Ways(view)
-    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(LOADS)):
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(_LOADS)):
         module = view.program.module_of(call)
         oldest = view.torch_of(module).oldest
-        if is_as_written(view, call) or (oldest is not None and oldest >= STRICT_BY_DEFAULT):
-            continue
-        if _decides_nothing(view, call) and _is_chosen(view, ways, call):
-            place = module.table.sites[call & MASK].place
-            origin = Claim("load-has-an-origin", f"{line_of(place)}:{column_of(place)}")
-            claims = (Claim("load-default-stands"), origin)
-            yield view.finding(RULE, view.call_span(call), FROM_ANYWHERE, claims=claims)
+        if (oldest is None or oldest < STRICT_BY_DEFAULT) and _is_left_open(view, ways, module, call):
+            yield _finding(view, module, call)
 
 
-def _decides_nothing(view: View, call: int) -> bool:
-    options = (view.ask.argument(call, "weights_only"), view.ask.argument(call, "pickle_module", 2))
-    return all(one.state is State.ABSENT for one in options)
+def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:
+    """Whether neither a call, nor what is in force where it runs, nor a question for the version of torch decides."""
+    if any(view.ask.argument(call, *one).state is not State.ABSENT for one in _DECIDE):
+        return False
+    if _asks_for_version(module, call) or not (_is_load(view, module, call) or _is_chosen(view, ways, call)):
+        return False
+    return not view.safe_globals.cover(call) and not view.replaced_load.decides_for(module, call)
+
+
+def _is_load(view: View, module: Module, call: int) -> bool:
+    """Whether a call can be of nothing but `torch.load`."""
+    value = view.program.ask(module.base | module.nodes[call & MASK][1])
+    return len(value) == 1 and view.ask.names_of(value) <= _LOADS and not view.program.atoms.kinds(value, "partial")
 
 
 def _is_chosen(view: View, ways: Ways, call: int) -> bool:
     """Whether something chooses `torch.load`, and no question for the version of torch does."""
     module = view.program.module_of(call)
     function = module.base | module.nodes[call & MASK][1]
-    loads = [one for one in view.program.ask(function) if one >= FIRST and not view.ask.names_of(frozenset([one])).isdisjoint(LOADS)]
+    loads = [one for one in view.program.ask(function) if one >= FIRST and not view.ask.names_of(frozenset([one])).isdisjoint(_LOADS)]
     found = [way for atom in loads for way in ways.to(function, atom)]
     return bool(found) and not any(ways.is_guarded_by(way.key, VERSIONS) for way in found)
+
+
+def _asks_for_version(module: Module, call: int) -> bool:
+    """Whether the function passes ``weights_only`` in another branch, and chooses the branch by what torch knows of it."""
+    number = module.table.sites[call & MASK].scope
+    scope = module.scopes[number]
+    passing = [one for one in scope.calls if any(name == "weights_only" for name, _ in module.nodes[one][3])]
+    guards = {guard for one in (*passing, call & MASK) for guard in _guards_around(module, one)} if passing else set()
+    rows = [module.table.guards[one] for one in guards]
+    words = {word for row in rows if row.kind in ("if", "rest", "except") and row.test for word in words_below(module, row.test)}
+    return any(VERSIONS.search(word) or word == "TypeError" for word in words)
+
+
+def _guards_around(module: Module, call: int) -> Iterator[int]:
+    guard = module.table.sites[call].guard
+    while guard >= 0:
+        yield guard
+        guard = module.table.guards[guard].parent
+
+
+def _finding(view: View, module: Module, call: int) -> Finding:
+    """The finding of a call: one that reads a file of the project's own is information, one from outside is named."""
+    span, fix = view.call_span(call), _fix(view, module, call)
+    confidence = RULE.confidence if _is_load(view, module, call) else Confidence.MEDIUM
+    origin: Origin = view.load_origins.of(call)
+    if origin.fetched:
+        fetched = origin.fetched if isinstance(origin.fetched, str) else view.call_text(origin.fetched).partition("(")[0].strip()
+        return view.finding(RULE, span, from_outside(fetched), fix=fix, confidence=confidence)
+    if not origin.written and not origin.resumes:
+        return view.finding(RULE, span, FROM_ANYWHERE, fix=fix, confidence=confidence)
+    related, where = [], ""
+    if origin.written:
+        home = view.program.module_of(origin.written)
+        line = line_of(home.table.sites[origin.written & MASK].place)
+        where = located(view.path(home), line, view.path(module))
+        related.append(Related(view.context.line_span(view.path(home), line), "the project writes the file here"))
+    return view.finding(RULE, span, of_the_project(where), related, fix=fix, confidence=confidence)._replace(level=Severity.INFO)
+
+
+def _fix(view: View, module: Module, call: int) -> Fix | None:
+    """Shown only. What else the function may be, by another branch, need not take the keyword."""
+    if not _is_load(view, module, call):
+        return None
+    edit = add_keyword(view.source(module), view.call_span(call), "weights_only", "True")
+    reason = "`weights_only=True` fails on checkpoints with other objects"
+    return Fix("set weights_only=True", (edit,), Applicability.DISPLAY, reason) if edit else None

@@ -31,6 +31,9 @@ def find(view: View) -> Iterator[Finding]:
             continue
         if _asks_for_workers(view, one) or _wants_none(view, one) or _has_thought_of_none(view, one):
             continue
+        if any(way.setting and view.configured_numbers.are_given(way.setting) for way in one.ways):
+            # A rule about configurations tells of their numbers.
+            continue
         if _has_none(one):
             yield from _finding(view, one)
         elif one.workers.state is State.GIVEN and works_per_item(view, one):

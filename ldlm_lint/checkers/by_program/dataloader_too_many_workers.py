@@ -1,81 +1,127 @@
-"""dataloader-too-many-workers where the number is a constant of another file, bound with others, or handed on."""
+"""`dataloader-too-many-workers`: constants of any file, settings, defaults and counts of the node's CPUs."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ldlm_lint import tables
+from ldlm_lint.checkers.by_program.amount_fixes import fewer_fix, shared_fix
 from ldlm_lint.checkers.by_program.calls import line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
-from ldlm_lint.model import Claim, Finding, Related, Span
+from ldlm_lint.checkers.by_program.written import bound_at, call_as_written, constant_at, span_of_node
+from ldlm_lint.concepts.worker_amounts import WorkerAmounts
+from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument
 from ldlm_lint.python.slots import LOADERS
-from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
+from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, SHARE_CORES, WORKERS_LIMIT, fewer_workers
+from ldlm_lint.wording import quoted
 
 RULE = DATALOADER_TOO_MANY_WORKERS
 WORDS = (b"DataLoader", b"workers", b"WORKERS")
 _POSITION = tables.positional("torch.utils.data.DataLoader").index("num_workers")
 
 
+class _Amount(NamedTuple):
+    """A number of workers, or None for the CPUs of the node: its text, where it is written, and what mends it."""
+
+    number: int | None
+    text: str
+    span: Span
+    fix: Fix | None
+
+
 def find(view: View) -> Iterator[Finding]:
     """All numbers of workers at the limit or above it, once where each is written."""
-    ways = Ways(view)
+    looked = _Looked(view)
     seen: set[Span] = set()
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(LOADERS)):
         path = view.path(view.program.module_of(call))
         limit = view.context.facts_of(path).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
         workers = view.ask.argument(call, "num_workers", _POSITION)
-        for number, span in _numbers(view, ways, call, workers):
-            if isinstance(limit, int) and number >= limit and span not in seen:
-                seen.add(span)
-                yield _finding(view, call, number, span, limit)
+        for amount in looked.amounts(call, workers, int(str(limit))):
+            if amount.span not in seen and (amount.number is not None or _may_train(view, call)):
+                seen.add(amount.span)
+                yield _finding(view, call, amount, int(str(limit)))
 
 
-def _numbers(view: View, ways: Ways, call: int, workers: Argument) -> Iterator[tuple[int, Span]]:
-    """The whole numbers that a loader may get, and where each is written."""
-    atoms = view.program.atoms
-    for source, by in zip(workers.sources, workers.given_by, strict=True):
-        for fields in atoms.kinds(view.program.ask(source), "k"):
-            if fields[1].__class__ is not int:
+def _may_train(view: View, call: int) -> bool:
+    """Whether nobody knows who goes through a loader, or someone trains: a preparation of data may well take all CPUs."""
+    passes = view.loaders.concept.passes(call)
+    trains = view.context.project.training_files
+    return not passes or any(view.path(one.module) in trains for one in passes) or view.loaders.concept.trains(call) is not None
+
+
+class _Looked:
+    """Looks for the numbers of the loaders of a project."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.ways = Ways(view)
+        self.written = WorkerAmounts(view.ask)
+
+    def amounts(self, call: int, workers: Argument, limit: int) -> Iterator[_Amount]:
+        """The numbers at the limit or above it that a loader may get, and the counts of the node's CPUs."""
+        for source, by in zip(workers.sources, workers.given_by, strict=True):
+            yield from self._constants(call, source, by, limit)
+            for one in self.written.written_for(source):
+                if one.number >= limit:
+                    yield self._number(one.number, one.home, one.place, limit)
+            for key in self.written.whole_nodes(source, limit):
+                yield self._whole_node(key)
+
+    def _constants(self, call: int, source: int, by: int, limit: int) -> Iterator[_Amount]:
+        atoms = self.view.program.atoms
+        for fields in atoms.kinds(self.view.program.ask(source), "k"):
+            if fields[1].__class__ is not int or fields[1] < limit:
                 continue
-            for way in ways.to(source, atoms.constant(fields[1])):
-                place = way.place or (_bound_at(view, ways, call, source) if way.key == source and by == call else 0)
-                home = way.home if way.place else view.program.module_of(call)
-                yield fields[1], place_span(view, home, place) if place else _span_of(view, by)
+            for way in self.ways.to(source, atoms.constant(fields[1])):
+                own = way.key == source and by == call
+                place = way.place or (self._bound_at(call, source) if own else 0)
+                home = way.home if way.place else self.view.program.module_of(call)
+                if not place:
+                    home, place = self.view.program.module_of(by), self._place_of(by)
+                yield self._number(fields[1], home, place, limit)
+
+    def _place_of(self, by: int) -> int:
+        """Where the call begins that gives a number, or the dictionary that holds it."""
+        module = self.view.program.module_of(by)
+        return module.table.sites[by & MASK].place if by & MASK in module.table.sites else module.table.places[by & MASK]
+
+    def _bound_at(self, call: int, source: int) -> int:
+        """Where the name that stands at a call is bound to a constant; 0 where the constant itself stands there."""
+        written = call_as_written(self.view, call)
+        given = [one.value for one in written.keywords if one.arg == "num_workers"] if written is not None else []
+        given = given or (written.args[_POSITION : _POSITION + 1] if written is not None else [])
+        name = getattr(given[0], "id", "") if given else ""
+        return bound_at(self.view.program.module_of(source), source & MASK, name) if name else 0
+
+    def _number(self, number: int, home: Module, place: int, limit: int) -> _Amount:
+        source, node = self.view.source(home), constant_at(self.view, home, place, number)
+        span = span_of_node(source, node) if node is not None else place_span(self.view, home, place)
+        return _Amount(number, str(number), span, fewer_fix(span, limit) if node is not None else None)
+
+    def _whole_node(self, key: int) -> _Amount:
+        module = self.view.program.module_of(key)
+        span = self.view.span(module, module.table.places[key & MASK])
+        text = self.view.source(module).slice(span)
+        return _Amount(None, text, span, shared_fix(self.view.source(module), span, module.nodes[key & MASK]))
 
 
-def _span_of(view: View, by: int) -> Span:
-    """The call that gives a number, or the dictionary that holds it."""
-    module = view.program.module_of(by)
-    return view.call_span(by) if by & MASK in module.table.sites else view.span(module, module.table.places[by & MASK])
-
-
-def _bound_at(view: View, ways: Ways, call: int, source: int) -> int:
-    """Where the name that stands at a call is bound to a constant; 0 where the constant itself stands there."""
-    return ways.bound_at(source, name) if (name := _name_at(view, call)) else 0
-
-
-def _name_at(view: View, call: int) -> str:
-    module = view.program.module_of(call)
-    text = view.call_text(call)
-    try:
-        tree = ast.parse(f"({text}\n)", mode="eval").body
-    except (SyntaxError, ValueError):
-        return ""
-    if not isinstance(tree, ast.Call) or not module.table.sites.get(call & MASK):
-        return ""
-    given = [one.value for one in tree.keywords if one.arg == "num_workers"] or tree.args[_POSITION : _POSITION + 1]
-    return given[0].id if given and isinstance(given[0], ast.Name) else ""
-
-
-def _finding(view: View, call: int, number: int, span: Span, limit: int) -> Finding:
+def _finding(view: View, call: int, amount: _Amount, limit: int) -> Finding:
     taker = line_span(view, call)
-    related = (Related(taker, "this DataLoader takes the number"),) if not _meet(taker, span) else ()
-    args = {"workers": str(number), "advice": fewer_workers(limit)}
-    return view.finding(RULE, span, args, related, claims=(Claim("belongs-to-training"),))
+    related = (Related(taker, "this DataLoader takes the number"),) if not _meet(taker, amount.span) else ()
+    claims = [Claim("belongs-to-training")]
+    if amount.number is None:
+        claims += [Claim("runs-many-ranks")]
+    advice = SHARE_CORES if amount.number is None else fewer_workers(limit)
+    shown = quoted(amount.text) if amount.number is None else amount.text
+    confidence = Confidence.MEDIUM if amount.number is None else Confidence.HIGH
+    args = {"workers": shown, "advice": advice}
+    return view.finding(RULE, amount.span, args, related, claims=claims, fix=amount.fix, confidence=confidence)
 
 
 def _meet(one: Span, other: Span) -> bool:

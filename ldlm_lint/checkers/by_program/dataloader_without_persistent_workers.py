@@ -73,13 +73,13 @@ def _unpacks(view: View, call: int) -> bool:
 
 
 def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
-    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN, "loader-is-reiterated")
+    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN)
     if found is None or is_changed_between_passes(view, one):
         return
     args = {"where": found.where, "how": how}
     fix = persistent_fix(view, one) if how == "not set" else None
     yield view.finding(
-        RULE, view.call_span(one.call), args, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+        RULE, view.call_span(one.call), args, found.related, fix=fix, confidence=one.confidence
     )
 
 
@@ -89,7 +89,7 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
     if given.state is not State.GIVEN or len(given.sources) != 1 or view.ask.meaning(*given.sources).only is not False:
         return
     value = value_as_written(view, given.sources[0], given.given_by[0], "persistent_workers") if given.given_by else None
-    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN, "loader-is-reiterated") if value is not None else None
+    found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN) if value is not None else None
     if value is None or found is None or is_changed_between_passes(view, one):
         return
     home, node = value
@@ -98,7 +98,7 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
     taker = (Related(line_span(view, one.call), "this DataLoader takes the value"),) if elsewhere else ()
     args = {"where": found.where, "how": "off"}
     fix = switched_on(view, one, node)
-    yield view.finding(RULE, span, args, (*taker, *found.related), claims=found.claims, fix=fix)._replace(level=Severity.INFO)
+    yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix)._replace(level=Severity.INFO)
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

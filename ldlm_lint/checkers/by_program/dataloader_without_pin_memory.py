@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint.checkers.by_program.calls import handler_around
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_fixes import pin_fix
 from ldlm_lint.checkers.by_program.view import View
@@ -17,7 +18,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that are trained on on CUDA and leave their batches in pageable memory."""
     for one in view.loaders.all:
-        if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one):
+        if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one) and not handler_around(view, one.call):
             yield from _finding(view, one)
 
 
@@ -30,7 +31,7 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled_training(one)
     if found is None:
         return
-    claims = (*found.claims, Claim("trains-on-cuda"), *view.loaders.collation(one))
+    claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
     args = {"how": "not set"}
     yield view.finding(
         RULE, view.call_span(one.call), args, found.related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence

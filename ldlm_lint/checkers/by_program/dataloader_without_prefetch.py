@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint.checkers.by_program.calls import handler_around
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_configured import are_configured_beyond
 from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import prefetch_fix
 from ldlm_lint.checkers.by_program.view import View
@@ -18,7 +20,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders with a few workers that are trained on and leave the depth of their queue at its default."""
     for one in view.loaders.all:
-        if _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
+        if not handler_around(view, one.call) and _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
             yield from _finding(view, one)
 
 
@@ -27,7 +29,8 @@ def _has_few_workers(view: View, one: LoaderCall) -> bool:
     most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
     if not view.loaders.may_have_workers(one) or any(way.number is not None and way.number > most for way in one.ways):
         return False
-    return not any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
+    beyond = any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
+    return not beyond and not are_configured_beyond(view, one, most)
 
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
@@ -37,5 +40,5 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     factor = int(str(view.facts(one.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
     fix = prefetch_fix(view, one, factor)
     yield view.finding(
-        RULE, view.call_span(one.call), {"factor": factor}, found.related, claims=found.claims, fix=fix, confidence=one.confidence
+        RULE, view.call_span(one.call), {"factor": factor}, found.related, fix=fix, confidence=one.confidence
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.program.queries import State
-from ldlm_lint.python.names import published
+from ldlm_lint.python.names import spellings
 
 DDP = "torch.nn.parallel.DistributedDataParallel"
-WRAPPERS = frozenset({DDP, "torch.nn.parallel.distributed.DistributedDataParallel"})
+WRAPPERS = spellings(DDP)
 ENGINES = frozenset(
     {
         "accelerate.DistributedDataParallelKwargs",
@@ -19,13 +17,13 @@ ENGINES = frozenset(
         *(f"{package}.strategies.ddp.DDPStrategy" for package in ("pytorch_lightning", "lightning.pytorch")),
     }
 )
-
-
-def wraps(view: View, names: frozenset[str]) -> Iterator[int]:
-    """The calls of some wrappers, by whatever name a class comes."""
-    for call, name in view.ask.calls_of(names):
-        if published(name):
-            yield call
+SEARCHING_STRATEGY = "ddp_find_unused_parameters_true"
+TAKE_STRATEGY = frozenset(
+    {
+        *(f"{package}.{name}" for package in ("lightning", "lightning.pytorch", "pytorch_lightning") for name in ("Trainer", "trainer.Trainer")),
+        *("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"),
+    }
+)
 
 
 def may_have(view: View, call: int, option: str) -> bool:

@@ -1,14 +1,17 @@
-"""ddp-find-unused-parameters where the flag is put into a dictionary, handed on, or comes with a class from elsewhere."""
+"""ddp-find-unused-parameters: wrappers, strategies and settings that are told True, however the flag and the class get there."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import line_span
-from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, WRAPPERS
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
+from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
+from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
-from ldlm_lint.model import Applicability, Claim, Finding, Fix, Related
+from ldlm_lint.checkers.by_program.written import keyword_of, span_of, written_argument
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import FALSE, MASK, TRUE
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
@@ -16,19 +19,27 @@ from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 RULE = FIND_UNUSED_PARAMETERS
 WORDS = (b"DistributedDataParallel", b"DDP", b"find_unused_parameters")
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+_OF_MM = (Claim("is-setting-of-mm"), Claim("some-child-keeps-setting", _FLAG))
 _GIVEN = (State.GIVEN, State.MAYBE)
 _REASON = "if a parameter gets no gradient, the second step raises; check that first"
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All wrappers that are told True, where nothing chooses that."""
+    """All wrappers that are told True, where nothing chooses that, and the settings of frameworks that say the same."""
     ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS | ENGINES)):
         flag = view.ask.argument(call, _FLAG)
         if flag.state in _GIVEN and not _may_be_static(view, call) and not _is_chosen(view, flag.sources):
-            places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, ways, source, by)]
+            places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, ways, source, by if by != call else None)]
             if places:
                 yield _finding(view, call, places)
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(TAKE_STRATEGY)):
+        strategy = view.ask.argument(call, "strategy")
+        if strategy.sources and view.ask.meaning(*strategy.sources).only == SEARCHING_STRATEGY:
+            yield _of_strategy(view, call, strategy.sources[0])
+    for switch in mm_switches(view):
+        yield view.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"), confidence=RULE.confidence)
 
 
 def _may_be_static(view: View, call: int) -> bool:
@@ -43,9 +54,12 @@ def _is_chosen(view: View, sources: tuple[int, ...]) -> bool:
     return not all(given) and any(FALSE in view.program.ask(one) for one in sources)
 
 
-def _is_told(view: View, ways: Ways, source: int, by: int) -> bool:
-    """Whether a flag is True without a condition: one that is chosen, or that the user gives, was thought of."""
-    if TRUE not in view.program.ask(source) or view.ask.meaning(source).flags or ways.case_of(by):
+def _is_told(view: View, ways: Ways, source: int, by: int | None) -> bool:
+    """Whether a flag is True without a condition: one that is chosen, or that the user gives, was thought of.
+
+    ``by`` fills the dictionary that it stands in; whether the model is wrapped at all is no choice of the flag.
+    """
+    if TRUE not in view.program.ask(source) or view.ask.meaning(source).flags or (by is not None and ways.case_of(by)):
         return False
     return any(not way.case and _is_true(view, way.key) for way in ways.to(source, TRUE))
 
@@ -55,6 +69,22 @@ def _is_true(view: View, key: int) -> bool:
 
 
 def _finding(view: View, call: int, places: list[int]) -> Finding:
+    module, keyword = view.program.module_of(call), keyword_of(view, call, _FLAG)
     related = [Related(line_span(view, one), "the flag is set here") for one in places if one != call]
-    fix = Fix("set find_unused_parameters=False once every parameter is known to get a gradient", (), Applicability.DISPLAY, _REASON)
-    return view.finding(RULE, view.call_span(call), {}, related, claims=(Claim("stands-outside-tests"),), fix=fix)
+    span = span_of(view, module, keyword) if keyword is not None else view.call_span(call)
+    literal = keyword.value if keyword is not None and isinstance(keyword.value, ast.Constant) else None
+    fix = _fix(span_of(view, module, literal) if literal is not None else None, "False")
+    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
+
+
+def _of_strategy(view: View, call: int, source: int) -> Finding:
+    """Lightning takes the flag inside the name of its strategy."""
+    written = written_argument(view, call, "strategy")
+    span = span_of(view, view.program.module_of(call), written) if written is not None else line_span(view, source)
+    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
+
+
+def _fix(literal: Span | None, value: str) -> Fix:
+    """The other value, for the day on which every parameter was seen to get a gradient."""
+    edits = (Edit(literal, value),) if literal is not None else ()
+    return Fix("set find_unused_parameters=False once every parameter is known to get a gradient", edits, Applicability.DISPLAY, _REASON)

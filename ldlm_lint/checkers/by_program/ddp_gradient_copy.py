@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
-from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have, wraps
+from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.concepts.untrained import Untrained
@@ -35,12 +35,12 @@ def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
     ways = Ways(view)
     untrained = Untrained(view.training)
-    for call in dict.fromkeys(wraps(view, WRAPPERS)):
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
         if may_have(view, call, _VIEWS) or _gives_more(view, call) or calls.handler_around(view, call) or _trains_nothing(view, untrained, call):
             continue
         if not _is_second_choice(view, ways, call) and not _is_small(view, call):
             claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
-            yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call))
+            yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call), confidence=calls.confidence_of(view, RULE, call))
 
 
 def _gives_more(view: View, call: int) -> bool:

@@ -116,7 +116,7 @@ class _Orders:
         row = self._view.texts.places.row(place) if place is not None else ("",)
         if place is not None and row[0] == "call" and row[2] and self._is_of_torch(place.key & ~MASK | row[1]):
             place = place.beside(row[2][0])
-        texts = self._view.texts.of(*place) if place is not None else ()
+        texts = self._view.texts.of(place.key, place.context) if place is not None else ()
         return any(text.partition(":")[0] == _GPU for text in texts)
 
 

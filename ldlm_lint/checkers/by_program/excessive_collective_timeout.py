@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ldlm_lint.checkers.by_program.calls import line_span
+from ldlm_lint import tables
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.collective_timeouts import LOWERED, TIMEDELTA_PARAMETERS
+from ldlm_lint.checkers.by_program.written import call_as_written, span_of, written_default
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.fallbacks import Fallback, fallback_of
 from ldlm_lint.concepts.handed import callers_of, handed_in
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
 from ldlm_lint.python.names import published
@@ -20,6 +22,12 @@ from ldlm_lint.wording import quoted
 
 RULE = EXCESSIVE_COLLECTIVE_TIMEOUT
 WORDS = (b"timedelta", b"timeout")
+_HANDLER = "accelerate.InitProcessGroupKwargs"
+_TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", _HANDLER)
+_BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
+# Where a timedelta is passed, with the positional parameters there.
+_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
+_LOWERED = (Claim("timeout-may-be-lowered"),)
 _SPELLED = {
     "torch.distributed.distributed_c10d.init_process_group",
     "torch.distributed.distributed_c10d.new_group",
@@ -49,12 +57,12 @@ class _Length(NamedTuple):
 def find(view: View) -> Iterator[Finding]:
     """All timeouts of groups that are longer than the limit in some case."""
     seen: set[Span] = set()
-    for call, name in view.ask.calls_of(TIMEDELTA_PARAMETERS.keys() | _SPELLED):
+    for call, name in view.ask.calls_of(_PARAMETERS.keys() | _SPELLED):
         meant = published(name)
-        if meant not in TIMEDELTA_PARAMETERS or (meant.endswith("new_group") and _backend(view, call) == "gloo"):
+        if meant not in _PARAMETERS or (meant.endswith("new_group") and _backend(view, call) == "gloo"):
             continue
         limit = view.context.facts_of(view.path(view.program.module_of(call))).get("collective-limit", _MOST)
-        lengths = list(_lengths(view, call, TIMEDELTA_PARAMETERS[meant]))
+        lengths = list(_lengths(view, call, _PARAMETERS[meant]))
         # One of several lengths that is short was thought of.
         if lengths and limit < min(one.seconds for one in lengths) < _MOST:  # type: ignore[operator]
             for length in lengths:
@@ -71,10 +79,23 @@ def _backend(view: View, call: int) -> object:
 
 def _lengths(view: View, call: int, positional: tuple[str, ...]) -> Iterator[_Length]:
     position = positional.index("timeout") if "timeout" in positional else None
-    for source in view.ask.argument(call, "timeout", position).sources:
+    stored = _stored(view, call)
+    for source in (stored,) if stored is not None else view.ask.argument(call, "timeout", position).sources:
         for fields in view.program.atoms.kinds(view.program.ask(source), "o"):
             if fields[1] == "datetime.timedelta" and (length := _length(view, fields[2])) is not None:
                 yield length
+
+
+def _stored(view: View, call: int) -> int | None:
+    """What is set as the timeout of the object that a call makes, in the block of the call; None where nothing, or more, is."""
+    made = view.program.ask(call)
+    writes = [value for target, value in view.program.other_writes.get("timeout", ()) if made & view.program.ask(target)]
+    if len(writes) != 1 or view.program.module_of(writes[0]) is not view.program.module_of(call):
+        return None
+    sites = view.program.module_of(call).table.sites
+    own, written = sites[call & MASK], sites.get(writes[0] & MASK)
+    is_beside = written is not None and (written.scope, written.guard, written.loop) == (own.scope, own.guard, own.loop)
+    return writes[0] if is_beside else None
 
 
 def _length(view: View, call: int) -> _Length | None:
@@ -92,6 +113,10 @@ def _length(view: View, call: int) -> _Length | None:
 
 def _amount(view: View, key: int) -> tuple[float | None, _Default | None]:
     key = _given_by_its_caller(view, key)
+    found = fallback_of(view.program, key)
+    if found is not None:
+        value = view.program.module_of(found.key).nodes[found.key & MASK][1]
+        return value, _Default(found.what, _span(view, found))
     meaning = view.ask.meaning(key)
     default = _field(view, key)
     if len(meaning.flags) == 1 and len(meaning.value) == 1:
@@ -100,6 +125,20 @@ def _amount(view: View, key: int) -> tuple[float | None, _Default | None]:
     numbers = [one for one in meaning.constants if isinstance(one, (int, float)) and not isinstance(one, bool) and abs(one) < _MOST]
     known = len(numbers) == len(meaning.value) == 1 and meaning.is_complete
     return (numbers[0] if known else None), default
+
+
+def _span(view: View, found: Fallback) -> Span:
+    """Where a number stands that something falls back to."""
+    module = view.program.module_of(found.key)
+    if found.look_up:
+        call = call_as_written(view, found.look_up)
+        given = [*call.args, *(one.value for one in call.keywords if one.arg == "default")] if call is not None else []
+        written = given[-1] if given else None
+    else:
+        written = written_default(view, module, found.place, found.what)
+    if written is not None:
+        return span_of(view, module, written)
+    return place_span(view, module, found.place or module.table.sites[found.look_up & MASK].place)
 
 
 def _given_by_its_caller(view: View, key: int) -> int:
@@ -135,10 +174,10 @@ def _finding(view: View, call: int, length: _Length, limit: float) -> Finding:
     if length.default is not None:
         # The default is where to edit, in a unit that only its author knows for sure: no fix is offered.
         args["length"] = f"{args['length']} (the default of {quoted(length.default.what)})"
-        return view.finding(RULE, length.default.span, args, (taker,), claims=LOWERED)
+        return view.finding(RULE, length.default.span, args, (taker,), claims=_LOWERED)
     span = view.call_span(length.call)
     related = (taker,) if taker.span.path != span.path or not taker.span.start <= span.start < taker.span.end else ()
-    return view.finding(RULE, span, args, related, claims=LOWERED, fix=_fix(view, length.call, span))
+    return view.finding(RULE, span, args, related, claims=_LOWERED, fix=_fix(view, length.call, span), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(view: View, call: int, span: Span) -> Fix | None:

@@ -58,11 +58,10 @@ class LoaderCall(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A pass in words and as related places; ``claims`` ask for it where the program does not show it."""
+    """A pass in words and as related places."""
 
     where: str
     related: tuple[Related, ...]
-    claims: tuple[Claim, ...]
 
 
 class LoaderCalls:
@@ -103,12 +102,9 @@ class LoaderCalls:
         return WorkerCounts(self.view.ask, self._may_be_given)
 
     def _may_be_given(self, key: int, name: str, most: int) -> bool:
-        """Whether a launch gives an option more than a number, or one that the shell computes; or a configuration that the program reads."""
+        """Whether a launch gives an option more than a number, or one that the shell computes."""
         given = self._launched(self.view.program.module_of(key), {name})
-        if any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given):
-            return True
-        numbers = self.view.configured_numbers
-        return numbers.may_exceed(name, most) and self.view.read_settings.is_read(key)
+        return any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given)
 
     def _launched(self, module: Module, names: Collection[str]) -> list[Given]:
         """What the launches of the programs with a module give for some options."""
@@ -142,17 +138,10 @@ class LoaderCalls:
             number = guard.parent
         return False
 
-    def has_none_by_default(self, path: str, position: str) -> bool:
-        """Whether the loader made at ``line:column`` of a file has no workers by defaults that no launch replaces."""
-        one = self._by_place.get((path, position))
-        if one is None or one.workers.state is not State.GIVEN or not one.ways or any(way.number != 0 for way in one.ways):
-            return False
-        return not self.may_have_workers(one)
-
-    def may_go_through(self, path: str, line: int, maker: tuple[str, str]) -> bool:
-        """Whether the loop on a line may go through the loader made at ``line:column`` of a file, by the arms that lead there."""
-        one, module = self._by_place.get(maker), self.view.module(path)
-        return one is None or module is None or self.concept.may_go_through(module, line, one.call)
+    def has_none_by_default(self, one: LoaderCall) -> bool:
+        """Whether it has no workers by defaults that nothing replaces."""
+        given = one.workers.state is State.GIVEN and bool(one.ways)
+        return given and all(way.number == 0 for way in one.ways) and not self.may_have_workers(one)
 
     def only_others_get(self, classes: Collection[str]) -> bool:
         """Whether all samplers of some classes go to loaders that nothing trains on."""
@@ -198,25 +187,20 @@ class LoaderCalls:
 
     def repeated(self, one: LoaderCall) -> Pass | None:
         """A pass that begins again and again."""
-        return self.concept.repeated(one.call)
+        found = self.concept.repeated(one.call)
+        # A Trainer may be told to validate at the end of the run alone.
+        is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
+        return None if is_once else found
 
-    def settled(self, one: LoaderCall, found: Pass | None, note: str, asked: str) -> Settled | None:
-        """What a message says of a pass; where the program shows none at all, the older analysis is ``asked``: it knows hooks of frameworks.
-
-        None where the program shows who goes through the loader, and no pass is such a one.
-        """
-        if found is not None:
-            where, related = self.where(one, found, note)
-            return Settled(where, related, ())
-        if self.concept.passes(one.call) or one.loader.owner:
-            return None
-        return Settled("", (), (Claim(asked, one.position),))
+    def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
+        """What a message says of a pass; None for none."""
+        return Settled(*self.where(one, found, note)) if found is not None else None
 
     def settled_training(self, one: LoaderCall) -> Settled | None:
         """What a message says of a pass that trains on a loader's batches."""
         if self.is_for_evaluation(one):
             return None
-        return self.settled(one, self.concept.trains(one.call), "this trains on its batches", "loader-feeds-training")
+        return self.settled(one, self.concept.trains(one.call), "this trains on its batches")
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
         """Whether a loader is called one for evaluation, though a loop that can also train takes it."""

@@ -38,16 +38,21 @@ class _Made(NamedTuple):
 def find(view: View) -> Iterator[Finding]:
     """All calls that may make an optimizer of torch's and choose no implementation."""
     ways = Ways(view)
+    named = list(named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)))
+    told = {FUSABLE[one.name] for one in named}
     made = [_made(view, ways, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
     chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
     for one in made:
         module = view.program.module_of(one.call)
+        if told.issuperset(name for _, name in one.classes) and module.last_name(module.nodes[one.call & MASK][1]) == "()getattr":
+            # Where the name is written stands what it is given, too.
+            continue
         known = tuple(pair for pair in one.classes if _has_fused(view.torch_of(module), pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
-    for named in named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)):
-        if _has_fused(view.torch_of(view.program.module_of(named.key)), FUSABLE[named.name]):
-            yield _named_finding(view, named)
+    for text in named:
+        if _has_fused(view.torch_of(view.program.module_of(text.key)), FUSABLE[text.name]):
+            yield _named_finding(view, text)
     for settings in mm_optimizers(view, frozenset(_NAMES), frozenset(IMPLEMENTATIONS)):
         torch = view.torch_on(settings.path)
         if _has_fused(torch, settings.name):
@@ -134,7 +139,22 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
-    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=fused_fix(view, call, names) if made.is_only and not may_be_given else None)
+    return view.finding(
+        RULE,
+        view.call_span(call),
+        args,
+        related,
+        claims=claims,
+        fix=fused_fix(view, call, names) if made.is_only and not may_be_given and not _is_named_by_file(view, call) else None,
+        confidence=calls.confidence_of(view, RULE, call),
+    )
+
+
+def _is_named_by_file(view: View, call: int) -> bool:
+    """Whether a configuration file names the class: another one's may name a class without the implementation."""
+    module = view.program.module_of(call)
+    row = module.plain(module.nodes[call & MASK][1])
+    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:

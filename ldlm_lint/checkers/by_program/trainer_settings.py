@@ -63,7 +63,7 @@ def find(view: View) -> Iterator[Finding]:
         yield from _about_stores(view, module)
     for owner in _derived(view):
         module = view.program.module_of(owner)
-        node = _node(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
+        node = node_at(view, module, module.scopes[owner & MASK].place, nodes.ClassDef)
         source = view.source(module)
         if isinstance(node, nodes.ClassDef) and not only_predicts(source.data):
             yield from about(_of_class(view, source, node, owner), node, view.options_of(source.path))
@@ -72,7 +72,7 @@ def find(view: View) -> Iterator[Finding]:
 def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:
     """What the settings cost that a call gives."""
     module = view.program.module_of(call)
-    node = _node(view, module, module.table.sites[call & MASK].place, nodes.Call)
+    node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
     source = view.source(module)
     if isinstance(node, nodes.Call) and not only_predicts(source.data):
         section = section_of(source, node)
@@ -134,7 +134,7 @@ def _derived(view: View) -> list[int]:
     return sorted(owner for owner in owners if view.program.outside_of(owner) & TRAINING_ARGUMENTS)
 
 
-def _node(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
+def node_at(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
     """The tree's node of a call or class; that of a class may begin at its decorators."""
     tree = view.context.trees.of(view.path(module))
     if tree is None:
@@ -170,7 +170,7 @@ class _Told:
                 setting = self._setting(source, call, name, argument, given)
                 if setting is not None:
                     settings[name] = setting
-                    settings.update(self._inside(setting, argument))
+                    settings.update((key, one) for key, one in self._inside(setting, argument) if key not in settings or settings[key].text is None)
         for name in self._fields():
             settings.setdefault(name, Setting(name, None, span_of(source, call), certain=False))
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
+    from ldlm_lint.concepts.load_origins import LoadOrigins
+    from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
@@ -33,13 +36,16 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
+    from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.shell.launch_code import Code
 
 
 _KEPT = 8
@@ -61,6 +67,7 @@ class _File:
         found: dict[int, list[ast.expr]] = {}
         self.blocks: list[Block] = []
         self.bound: dict[int, ast.expr] = {}
+        self.functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
         for node in ast.walk(tree_of(self.source)):
             if isinstance(node, ast.expr):
@@ -68,6 +75,8 @@ class _File:
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 self.bound.update((place_of(target), node.value) for target in targets)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.functions[place_of(node)] = node
             elif isinstance(node, Block):
                 self.blocks.append(node)
             elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
@@ -82,6 +91,8 @@ class View:
         self.context = context
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
+        self.linted: frozenset[str] | None = None
+        """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
         self._given_up: str | None = None
@@ -133,6 +144,13 @@ class View:
 
         return Checkpoints(self.program, self.ask)
 
+    @cached_property
+    def load_origins(self) -> LoadOrigins:
+        """Where the files come from that are loaded."""
+        from ldlm_lint.concepts.load_origins import LoadOrigins
+
+        return LoadOrigins(self.ask, self.checkpoints.patterns)
+
     def is_pruned(self, series: Series) -> bool:
         """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
         module = self.program.module_of(series.call)
@@ -144,6 +162,13 @@ class View:
             return False
         pruned = self.checkpoints.may_be_pruned(series, near)
         return pruned is None or pruned
+
+    @cached_property
+    def trained_anew(self) -> TrainedAnew:
+        """The loops that train one model after the other."""
+        from ldlm_lint.concepts.trained_anew import TrainedAnew
+
+        return TrainedAnew(self.program)
 
     @cached_property
     def measuring(self) -> Measuring:
@@ -218,9 +243,10 @@ class View:
         """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
-        unpacked = [module.base | value for name, value in row[3] if name is None]
-        is_open = [one for one in unpacked if self.ask.mappings.keys_at(one, call).unresolved]
-        return bool(is_open) and all(map(self.read_settings.is_read, is_open)) and not any(module.nodes[one][0] == "star" for one in row[2])
+        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
+        opened_by = {one for keys in unpacked for one in keys.opened_by}
+        is_read = bool(opened_by) and all(one and self.read_settings.is_read(one) for one in opened_by)
+        return is_read and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether some configuration file of the project, or a script, speaks of one of some settings."""
@@ -234,6 +260,38 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def micro_batches(self) -> MicroBatches:
+        """How many micro-batches make a step."""
+        from ldlm_lint.concepts.micro_batches import MicroBatches
+
+        return MicroBatches(self.ask)
+
+    @cached_property
+    def local_ranks(self) -> LocalRanks:
+        """How programs learn their local ranks."""
+        from ldlm_lint.concepts.local_ranks import LocalRanks
+
+        return LocalRanks(self.ask)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of the learning rate."""
+        from ldlm_lint.concepts.schedules import Schedules
+
+        return Schedules(self.ask)
+
+    @cached_property
+    def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
+        """The files whose Python starts trainings, with each command as a script; the program is linked only where one may."""
+        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES
+
+        if not self.context.project.showing(LAUNCHES):
+            return ()
+        from ldlm_lint.checkers.by_program.launch_codes import codes_of
+
+        return tuple(codes_of(self))
 
     def _is_plainly_formatted(self, module: Module, number: int) -> bool:
         """Whether the fields of an f-string have no formats of their own."""
@@ -305,6 +363,11 @@ class View:
         """What a name, attribute or item is bound to by the assignment at a place."""
         file = self._file(module)
         return file.bound.get(place) if file.expressions else None
+
+    def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """The function whose ``def`` stands at a place."""
+        file = self._file(module)
+        return file.functions.get(place) if file.expressions else None
 
     def loop_around(self, module: Module, place: int) -> int:
         """The innermost statement of a loop that a place stands in, by its number; -1 for none."""

@@ -10,6 +10,7 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -55,6 +56,16 @@ def _in_dictionary(view: View, module: Module, by: int, name: str) -> ast.expr |
         if isinstance(one, ast.Dict):
             return next((value for key, value in zip(one.keys, one.values, strict=True) if isinstance(key, ast.Constant) and key.value == name), None)
     return view.bound_expression(module, place)
+
+
+def constant_at(view: View, module: Module, place: int, number: int) -> ast.Constant | None:
+    """A number that is written in what begins at a place: a call, a dictionary, what is bound there, or a function with its defaults."""
+    bound, function = view.bound_expression(module, place), view.function_as_written(module, place)
+    parts: list[ast.expr] = [bound] if bound is not None else list(view.expressions(module).get(place, ())[:1])
+    if function is not None:
+        parts = [one for one in (*function.args.defaults, *function.args.kw_defaults) if one is not None]
+    constants = (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Constant))
+    return next((one for one in constants if type(one.value) in (int, str) and str(one.value) == str(number)), None)
 
 
 def bound_at(module: Module, number: int, name: str) -> int:
@@ -108,6 +119,16 @@ def written_argument(view: View, call: int, name: str, position: int | None = No
         return keyword.value if keyword is not None else None
     given = node.args[: position + 1]
     return given[position] if len(given) > position and not any(isinstance(one, ast.Starred) for one in given) else None
+
+
+def written_default(view: View, module: Module, place: int, name: str) -> ast.expr | None:
+    """The expression that a function, by its place, writes as the default of a parameter."""
+    for node in ast.walk(tree_of(view.source(module))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and place_of(node) == place:
+            plain = [*node.args.posonlyargs, *node.args.args]
+            given = [*zip(reversed(plain), reversed(node.args.defaults), strict=False), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+            return next((value for one, value in given if one.arg == name), None)
+    return None
 
 
 def span_of(view: View, module: Module, node: ast.expr | ast.keyword) -> Span:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
-    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -163,10 +162,20 @@ class Context:
 
     @cached_property
     def launches(self) -> Launches:
-        """The programs that the project's scripts and containers start."""
+        """The programs that the project's scripts, containers and Python files start."""
         from ldlm_lint.project.launches import Launches
 
-        return Launches(self.project)
+        return Launches(self.project, lambda: self.view.launches_of_python)
+
+    def divides_accumulation(self, entry: str) -> bool:
+        """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation steps."""
+        key = ("divides-accumulation", entry)
+        if key not in self.answers:
+            entries = [path for path in self.project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
+            files = self.project.reach_of_all(entries) or self.project.files
+            modules = (self.view.module(path) for path in files if b"accum" in self.project.data(path).lower())
+            self.answers[key] = any(module is not None and self.view.micro_batches.are_divided_in(module) for module in modules)
+        return self.answers[key]
 
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
         """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.
@@ -310,13 +319,6 @@ class Context:
         from ldlm_lint.project.wrapped import Wraps
 
         return Wraps(self.project, self.calls)
-
-    @cached_property
-    def load_origins(self) -> LoadOrigins:
-        """Where the files come from that the project loads."""
-        from ldlm_lint.project.load_origins import LoadOrigins
-
-        return LoadOrigins(self.calls, self.trees)
 
     @cached_property
     def steps(self) -> Steps:

@@ -1,17 +1,14 @@
-"""What checkpoints ask: which processes write them, and what a load without arguments does."""
+"""What checkpoints ask: which processes write them."""
 
 from __future__ import annotations
 
 from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.model import Finding, Related, Severity
-from ldlm_lint.project.call_texts import leaves_out, start_of
-from ldlm_lint.project.known_callers import known_callers
+from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.checkpoint_words import disk_of
 from ldlm_lint.python.flow import CallSite
-from ldlm_lint.rules.checkpoint_loading import from_outside, of_the_project
-from ldlm_lint.wording import located, quoted
+from ldlm_lint.wording import quoted
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -89,47 +86,6 @@ def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdi
     return verdict._replace(args=tuple(one for one in verdict.args if one[0] == "where"))
 
 
-def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file is no test, and nothing in its programs stands in the place of torch.load and decides what the call leaves open."""
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    view = context.view
-    module = view.module(path)
-    if module is not None:
-        call = view.call_at(module, view.place_at(module, finding.span.start))
-        listed = call is not None and view.safe_globals.cover(module.base | call)
-        return Verdict(not listed and not view.replaced_load.decides_for(module, call))
-    return Verdict(not project.any_skim(project.plain, "replaces_load"))
-
-
-def _load_has_an_origin(context: Context, finding: Finding, position: str) -> Verdict:
-    """Always true; a file of the project's own lowers the finding to information, one from outside is named."""
-    path = finding.span.path
-    origin = context.load_origins.of(path, position)
-    if origin.fetched:
-        return Verdict(True, args=tuple(from_outside(origin.fetched).items()))
-    if origin.written is not None:
-        where, line = origin.written
-        related = Related(context.line_span(where, line), "the project writes the file here")
-        return Verdict(True, (related,), tuple(of_the_project(located(where, line, path)).items()), level=Severity.INFO)
-    if origin.resumes:
-        return Verdict(True, args=tuple(of_the_project("").items()), level=Severity.INFO)
-    return Verdict(True)
-
-
-def _callers_leave_out(context: Context, finding: Finding, subject: str) -> Verdict:
-    """All calls of a function (before the bar) are known, and none of them passes any of some keywords."""
-    scope, _, names = subject.partition("|")
-    calls = known_callers(context.calls, finding.span.path, scope)
-    return Verdict(bool(calls) and all(_leaves_out(context, path, call.position, names.split()) for path, call in calls))
-
-
-def _leaves_out(context: Context, path: str, position: str, names: list[str]) -> bool:
-    data = context.project.data(path)
-    return leaves_out(data, start_of(data, position), names)
-
-
 def _name(path: str) -> str:
     return quoted(path.rpartition("/")[2])
 
@@ -137,7 +93,4 @@ def _name(path: str) -> str:
 QUESTIONS: dict[str, Question] = {
     "every-node-saves": _every_node_saves,
     "every-rank-saves": _every_rank_saves,
-    "callers-leave-out": _callers_leave_out,
-    "load-default-stands": _load_default_stands,
-    "load-has-an-origin": _load_has_an_origin,
 }

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import FALSE
 from ldlm_lint.program.gradients import asks_for_gradient
-from ldlm_lint.program.queries import State
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.optional_settings import is_one_by_default
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
-from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
@@ -79,19 +75,6 @@ def _detaches(context: Context, path: str) -> bool:
     return any(not asks_for_gradient(module, one[1]) for one in gradients)
 
 
-def _graph_is_not_static(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Nothing gives a wrapper True for ``static_graph``, with which DDP searches for nothing."""
-    position, _, option = subject.partition("|")
-    module = context.view.module(finding.span.path)
-    line, _, column = position.partition(":")
-    number = context.view.call_at(module, int(line) << COLUMNS | int(column)) if module is not None else None
-    if module is None or number is None:
-        return Verdict(True)
-    static = context.view.ask.argument(module.base | number, option)
-    given = static.state in (State.GIVEN, State.MAYBE)
-    return Verdict(not given or all(context.program.ask(one) == frozenset([FALSE]) for one in static.sources))
-
-
 def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
     project, path = context.project, finding.span.path
     found = random_buffer(project, path, names.split())
@@ -121,7 +104,9 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
             # No part of a training that is followed: its words have to do.
             holds = not any(map(_SYNCS_ITSELF.search, near))
         else:
-            holds = not context.view.reduction.is_taken_care_of(module)
+            backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
+            models = frozenset() if backward is None else context.view.reduction.models_of(module.base | backward)
+            holds = not context.view.reduction.is_taken_care_of(module, models)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.
@@ -133,7 +118,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
     """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
-    return Verdict(not divides_accumulation(context.project, entry))
+    return Verdict(not context.divides_accumulation(entry))
 
 
 def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdict:
@@ -149,7 +134,6 @@ def _launches_accumulate(context: Context, finding: Finding, name: str) -> Verdi
 QUESTIONS: dict[str, Question] = {
     "launches-accumulate": _launches_accumulate,
     "environment-variable-unread": _variable_is_unread,
-    "graph-is-not-static": _graph_is_not_static,
     "wrapped-model-trains": _wrapped_model_trains,
     "gradients-stay-attached": _gradients_stay_attached,
     "model-draws-buffers": _model_draws_buffers,

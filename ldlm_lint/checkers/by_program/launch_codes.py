@@ -1,0 +1,61 @@
+"""Commands that Python starts as code of a shell, whose words stand where Python writes them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.concepts.started_commands import Command, CommandWord, StartedCommands
+from ldlm_lint.model import Span
+from ldlm_lint.shell import launchers, tree
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.script import Launch, Script, Word
+from ldlm_lint.shell.text import Text
+from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+
+def codes_of(view: View) -> Iterator[tuple[str, Code]]:
+    """The launches of Python, each as a script of one command whose words stand where Python writes them."""
+    for command in StartedCommands(view.ask, view.texts, view.expressions).all():
+        texts = [one.text for one in command.words]
+        launcher = launchers.launcher_of(texts)
+        if launcher:
+            module = view.program.module_of(command.call)
+            source = Source(view.path(module), view.source(module).data, Kind.SHELL)
+            started = Launch(launcher, view.call_span(command.call), tuple(_words(view, command)))
+            script = Script(launches=(started,))
+            yield view.path(module), Code(Text.of(source), script, tree.parse(b""), {kind: [] for kind in tree.KINDS})
+
+
+def _words(view: View, command: Command) -> Iterator[Word]:
+    behind = 0
+    for word in command.words:
+        span = _span(view, command, word, behind)
+        behind = span.end
+        yield Word(word.text, span, "$" not in word.text)
+
+
+def _span(view: View, command: Command, word: CommandWord, behind: int) -> Span:
+    """The place of a word; of one in a longer text, ``behind`` the one before, where that has it as it is.
+
+    Where it has no place of its own, as many bytes as it has of the call.
+    """
+    length = len(word.text.encode())
+    call = view.call_span(command.call)
+    elsewhere = call._replace(end=call.start + length)
+    if word.home is None or word.node is None:
+        return elsewhere
+    module = view.program.modules.all[word.home]
+    span = view.span(module, place_of(word.node), end_of(word.node))
+    start = view.source(module).data.find(word.text.encode(), max(span.start, behind if behind <= span.end else 0), span.end)
+    if start >= 0 and isinstance(word.node, (ast.Constant, ast.JoinedStr)):
+        return span._replace(start=start, end=start + length)
+    return span if isinstance(word.node, ast.expr) and not isinstance(word.node, (ast.Constant, ast.JoinedStr)) else elsewhere
+
+
+__all__ = ["codes_of"]

@@ -1,0 +1,291 @@
+"""Which files a path may name: the patterns of its last component, what it begins with, and the calls that download it.
+
+Two paths that agree in these speak of the same files, whether one of them is written and the other read much later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.handed import handed_in
+from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, called_name
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.queries import Queries
+from ldlm_lint.vocabulary.downloads import COMMANDS, DOWNLOADS, PUBLISHED_NAMES, SHELLS
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.program.modules import Module
+
+Home = tuple[object, ...]
+"""What a path begins with: ``("parameter", function, name)``, ``("of self", class, name)``, ``("setting", name)``, ``("global", module, name)``,
+``("value", key)``, ``("memory", module)``."""
+_SCOPED = frozenset({"parameter", "of self"})
+_OUTSIDE = ("http://", "https://", "ftp://", "hf://")
+"""How an address begins that anybody may publish at; a bucket (``s3://``) holds one's own files as well."""
+_MOST = 300
+_CALLERS = 30
+_DIGITS = lazily(r"\d+")
+"""What is written out of a series: one of its numbers."""
+_NO_LETTERS = lazily(r"\.\w+$|[^A-Za-z]")
+_LEAST_LETTERS = 3
+_SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "list", "reversed", "next", "iter", "glob", "iglob", "natsorted"})
+"""Functions that give a path in another form, one of several paths, or the open file."""
+_OF_RECEIVER = frozenset({"resolve", "absolute", "expanduser", "as_posix", "strip", "replace", "with_suffix", "open", "pop", "read", "read_bytes"})
+"""Methods of paths, of lists of them and of open files that do so."""
+_BELOW = frozenset({"glob", "rglob"})
+
+
+@dataclass
+class FilePath:
+    """What is known of a path; ``fetched`` are the calls (keys) that download the file, and addresses of it."""
+
+    names: set[str] = field(default_factory=set)
+    homes: set[Home] = field(default_factory=set)
+    fetched: set[int | str] = field(default_factory=set)
+
+    def is_one_of(self, other: FilePath) -> bool:
+        """Whether two paths speak of the same files: by the name, or by the same beginning where not both have a name."""
+        own, others = _telling(self.names), _telling(other.names)
+        if any(_match(one, two) for one in own for two in others):
+            return not _lie_apart(self.homes, other.homes)
+        return bool(self.homes & other.homes) and not (own and others)
+
+
+def _lie_apart(one: set[Home], other: set[Home]) -> bool:
+    """Whether two paths begin with different parameters of one function, or attributes of one object: what a converter reads and what it writes."""
+    scopes = [{home[1] for home in homes if home[0] in _SCOPED} for homes in (one, other)]
+    return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
+
+
+def _telling(names: set[str]) -> set[str]:
+    """The patterns that tell one kind of file from another, and that no published model has."""
+    tails = ((one, one.rpartition("/")[2]) for one in names)
+    return {one for one, tail in tails if len(_NO_LETTERS.sub("", tail)) >= _LEAST_LETTERS and tail not in PUBLISHED_NAMES}
+
+
+def _match(one: str, two: str) -> bool:
+    (folder, _, name), (other, _, others) = one.rpartition("/"), two.rpartition("/")
+    if folder and other and folder != other:
+        return False
+    # What varies stands for itself in one of them: ``*_last.pt`` names none of ``step_*.pt``.
+    return name == others or fnmatchcase(name.replace("*", "#"), others) or fnmatchcase(others.replace("*", "#"), name)
+
+
+def _pattern(text: str) -> str:
+    """The last component of a path, behind its folder where that is written out, with a sign for numbers.
+
+    >>> _pattern("runs/ckpt_0010.pt")
+    'runs/ckpt_#.pt'
+    """
+    folder, _, name = text.rpartition("/")
+    above = folder.rpartition("/")[2]
+    written = above if "*" not in folder and above not in ("", ".", "..") else ""
+    return "/".join(filter(None, (written, _DIGITS.sub("#", name))))
+
+
+class FilePaths:
+    """Finds out what paths are made of; what one path needs is bounded, whatever it is put together from."""
+
+    def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
+        self.ask = ask
+        self.program = ask.program
+        self.patterns = patterns
+        self._seen: set[tuple[int, bool, bool]] = set()
+        self._shared: dict[tuple[object, ...], FilePath] = {}
+        self._downloading: frozenset[int] | None = None
+
+    def of(self, key: int) -> FilePath:
+        """The path that an expression (key) is."""
+        self._seen = set()
+        found = FilePath()
+        self._visit(key, found, begins=True, ends=True)
+        return found
+
+    def downloads(self, call: int) -> bool:
+        """Whether a call is of a function of the project that brings a file onto the machine."""
+        if self._downloading is None:
+            self._downloading = frozenset(self._functions_that_download())
+        self.program.ask(("to", call))
+        return not self._downloading.isdisjoint(self.program.targets_of.get(call, ()))
+
+    def _functions_that_download(self) -> Iterator[int]:
+        yield from (self.program.function_of(call) for call, _ in self.ask.calls_of(DOWNLOADS))
+        for call, _ in self.ask.calls_of(SHELLS):
+            sources = self.ask.argument(call, "args", 0).sources
+            if any(text.lstrip().startswith(COMMANDS) for one in sources for text in self._command(one)):
+                yield self.program.function_of(call)
+
+    def _command(self, key: int) -> Iterable[str]:
+        """The command line that a text or a list of words is."""
+        module = self.program.module_of(key)
+        row = module.plain(key & MASK)
+        if row[0] != "seq":
+            return self.patterns.of(key)
+        return [" ".join(next(iter(sorted(self.patterns.of(module.base | one)))) for one in row[2])]
+
+    def _visit(self, key: int, found: FilePath, *, begins: bool, ends: bool) -> None:
+        """Take what an expression adds: as the beginning of the path, as its last component, or as both."""
+        if (key, begins, ends) in self._seen or len(self._seen) > _MOST:
+            return
+        self._seen.add((key, begins, ends))
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        kind = row[0]
+        if begins and kind in ("call", "op", "fstr", "elem", "part"):
+            found.homes.add(("value", key))
+        if kind == "param":
+            self._parameter(module.base | row[1], row[2], found, begins=begins, ends=ends)
+        elif kind == "free":
+            self._name(module, row, found, begins=begins, ends=ends)
+        elif kind == "attr":
+            self._attribute(key, module, row, found, begins=begins, ends=ends)
+        elif kind == "item":
+            self._item(module, row, found, begins=begins, ends=ends)
+        elif kind == "call":
+            self._call(key, module, row, found, begins=begins, ends=ends)
+        elif kind in ("const", "fstr", "op"):
+            self._put_together(key, _parts(row), found, begins=begins, ends=ends)
+        else:
+            for one in _ways(row):
+                self._visit(module.base | one, found, begins=begins, ends=ends)
+
+    def _put_together(self, key: int, parts: tuple[int, ...], found: FilePath, *, begins: bool, ends: bool) -> None:
+        base = key & ~MASK
+        if begins and parts:
+            self._visit(base | parts[0], found, begins=True, ends=False)
+        if ends and self._take_names(key, found, begins=begins) and len(parts) > 1:
+            self._visit(base | parts[-1], found, begins=False, ends=True)
+
+    def _take_names(self, key: int, found: FilePath, *, begins: bool) -> bool:
+        """Take the names that an expression is known to be; whether the last component of one is not."""
+        texts = self.patterns.of(key)
+        found.fetched |= {one.partition("*")[0] for one in texts if begins and one.startswith(_OUTSIDE)}
+        names = {_pattern(one) for one in texts if "://" not in one}
+        found.names |= names - {"*"}
+        return "*" in names
+
+    def _parameter(self, function: int, name: str, found: FilePath, *, begins: bool, ends: bool) -> None:
+        """What the callers of a function give it, and its default."""
+        if begins:
+            found.homes.add(("parameter", function, name))
+        self._add((function, name), lambda whole: self._given(function, name, whole), found, begins=begins, ends=ends)
+
+    def _given(self, function: int, name: str, found: FilePath) -> None:
+        module = self.program.module_of(function)
+        default = module.scopes[function & MASK].defaults.get(name)
+        given = [node for _, node in handed_in(self.program, function, name)[:_CALLERS]]
+        for one in [module.base | default, *given] if default else given:
+            self._visit(one, found, begins=True, ends=True)
+
+    def _add(self, key: tuple[object, ...], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
+        """Add what is the same for every path that comes by here; it is found once."""
+        if key not in self._shared:
+            whole = self._shared[key] = FilePath()
+            find(whole)
+        shared = self._shared[key]
+        found.names |= shared.names if ends else set()
+        found.homes |= shared.homes if begins else set()
+        found.fetched |= shared.fetched
+
+    def _name(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+        """A name of the module, of a function around, or one that is imported."""
+        bound = list(self.ask.bound_to(module, row))
+        if begins:
+            found.homes.add(("global", module.index, row[2]))
+        if ends and not any(module.nodes[one & MASK][0] in ("param", "call") for one in bound):
+            for one in bound[:1]:
+                self._take_names(one, found, begins=begins)
+        for one in bound:
+            self._visit(one, found, begins=begins, ends=ends)
+
+    def _attribute(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+        """A setting, or an attribute of an object."""
+        owner = self.program.class_of_self(module, row[1])
+        if owner is None:
+            found.homes |= {("setting", row[2])} if begins else set()
+            if ends:
+                self._take_names(key, found, begins=begins)
+            if module.plain(row[1])[0] == "call":
+                # ``requests.get(url).content``
+                holder = FilePath()
+                self._visit(module.base | row[1], holder, begins=begins, ends=False)
+                found.fetched |= holder.fetched
+            return
+        found.homes |= {("of self", owner, row[2])} if begins else set()
+        for one in (value for cls in self.program.order(owner) for value in self.program.own_writes.get((cls, row[2]), ())):
+            self._visit(one, found, begins=begins, ends=ends)
+
+    def _item(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+        """A setting by its name, or one of several: which one is told by the number, not by what holds them."""
+        key = module.nodes[row[2]]
+        if key[0] == "const" and isinstance(key[1], str):
+            found.homes |= {("setting", key[1])} if begins else set()
+            return
+        holder = module.plain(row[1])
+        is_plain = holder[0] in ("free", "param", "attr", "imp", "impf")
+        if is_plain and begins and key[0] == "const":
+            found.homes.add(("setting", holder[-1] if holder[0] != "impf" else holder[2], key[1]))
+        self._visit(module.base | row[1], found, begins=begins and not is_plain, ends=ends)
+
+    def _call(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+        name, function = called_name(self.program, module, row[1]), module.plain(row[1])
+        names = self.ask.names_of(self.program.ask(module.base | row[1]))
+        is_method = function[0] == "attr" and not names
+        if names & DOWNLOADS.keys() or self.downloads(key):
+            found.fetched.add(key)
+        if is_method and name in _BELOW:
+            self._visit(module.base | function[1], found, begins=begins, ends=False)
+            for one in row[2][:1]:
+                self._visit(module.base | one, found, begins=False, ends=ends)
+        elif function[0] == "attr" and (name == "format" or (is_method and name in _OF_RECEIVER)):
+            self._take_names(key, found, begins=begins)
+            self._visit(module.base | function[1], found, begins=begins, ends=ends and name != "format")
+        elif name in JOINS and (names or function[0] == "attr"):
+            first = (function[1],) if name == "joinpath" else ()
+            self._put_together(key, (*first, *row[2]), found, begins=begins, ends=ends)
+        elif name in _SAME_FILE and len(row[2]) > 1 and name in OF_PATHS:
+            self._put_together(key, row[2], found, begins=begins, ends=ends)
+        elif name in _SAME_FILE and row[2]:
+            self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
+            if name == "BytesIO" and begins and not (found.names or found.fetched or any(home[0] != "value" for home in found.homes)):
+                # Bytes of which nobody knows whence: of what was put into such a buffer here, if anything was.
+                found.homes.add(("memory", module.index))
+        elif name == "BytesIO":
+            found.homes.add(("memory", module.index))
+        else:
+            self._add((key,), lambda whole: self._returned(key, whole), found, begins=begins, ends=ends)
+
+    def _returned(self, call: int, found: FilePath) -> None:
+        """What a function of the project gives back."""
+        self.program.ask(("to", call))
+        for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
+            module = self.program.module_of(function)
+            scope = module.scopes[function & MASK]
+            for value, _ in scope.returns:
+                if value:
+                    self._visit(module.base | value, found, begins=True, ends=True)
+
+
+def _parts(row: Node) -> tuple[int, ...]:
+    """What a text or a path is put together of."""
+    if row[0] == "fstr":
+        return tuple(row[1])
+    return tuple(row[2:4]) if row[0] == "op" and row[1] in ("Add", "Div") else (row[2],) if row[0] == "op" and row[1] == "Mod" else ()
+
+
+def _ways(row: Node) -> tuple[int, ...]:
+    """The expressions of which one is the value, or that hold it."""
+    kind = row[0]
+    if kind == "phi":
+        return tuple(row[1])
+    if kind in ("choice", "seq", "bool"):
+        return tuple(row[2]) if kind != "choice" else tuple(row[2:4])
+    return (row[1],) if kind in ("copy", "star", "enter", "elem", "part", "comp") else ()
+
+
+__all__ = ["FilePath", "FilePaths"]

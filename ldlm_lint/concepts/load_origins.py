@@ -1,0 +1,169 @@
+"""Where the file that a load reads comes from: from outside, from the project itself, or nobody knows.
+
+It decides what is at stake. A file from outside can run code of somebody else; a checkpoint of one's own training can
+only fail to load. That is told by where the path comes from, and by what is done with the content: a training that goes
+on restores its optimizer, and nobody publishes an optimizer to start from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.concepts.checkpoint_sinks import Sinks
+from ldlm_lint.concepts.file_paths import FilePath, FilePaths
+from ldlm_lint.concepts.path_patterns import PathPatterns
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.queries import Queries
+from ldlm_lint.vocabulary.downloads import DOWNLOADS
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.program.modules import Module
+
+_RANDOM_STATE = frozenset({"torch.set_rng_state", "torch.cuda.set_rng_state", "torch.cuda.set_rng_state_all", "random.setstate", "numpy.random.set_state"})
+_OF_A_RUN = ("torch.optim.", "torch.amp.", "torch.cuda.amp.", "torch.distributed.optim.", "apex.", "transformers.optimization.")
+"""Where the classes come from whose state only a training has; one that nobody shows goes by its name."""
+_SOUNDS_LIKE_ONE = lazily(r"optim|sched|scaler|(^|_)opt(_|$)", re.I)
+_STEPS = 8
+
+
+class Origin(NamedTuple):
+    """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it (0: none);
+    ``resumes``: what is restored from it belongs to a training that goes on. None of them: unknown."""
+
+    fetched: int | str = 0
+    written: int = 0
+    resumes: bool = False
+
+
+class _Written(NamedTuple):
+    call: int
+    path: FilePath
+
+
+class LoadOrigins:
+    """Answers where the files come from that a program loads."""
+
+    def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
+        self.ask = ask
+        self.program = ask.program
+        self._paths = FilePaths(ask, patterns)
+        self._sinks = Sinks(ask, patterns)
+
+    def of(self, call: int) -> Origin:
+        """The origin of the file that a load (key) reads."""
+        sources = self.ask.argument(call, "f", 0).sources
+        if not sources:
+            return Origin(resumes=self._resumes(call))
+        known = self._paths.of(sources[0])
+        fetched = min(known.fetched, key=lambda one: (isinstance(one, str), str(one)), default=0) or self._fetched_to(call, sources[0], known)
+        if fetched:
+            return Origin(fetched=fetched)
+        near = self.program.module_of(call)
+        written = [one.call for one in self._written if known.is_one_of(one.path)]
+        nearest = min(written, key=lambda one: self.program.module_of(one) is not near, default=0)
+        return Origin(written=nearest, resumes=self._resumes(call))
+
+    @cached_property
+    def _written(self) -> list[_Written]:
+        return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.files()]
+
+    def _fetched_to(self, load: int, read: int, known: FilePath) -> int:
+        """The call that downloads to the path: a downloader in this file, or a function of the project that is given the same value."""
+        module = self.program.module_of(load)
+        for call, name in self.ask.calls_of(DOWNLOADS):
+            place = DOWNLOADS[name]
+            target = self.ask.argument(call, *place).sources[:1] if place and self.program.module_of(call) is module else ()
+            if target and self._paths.of(target[0]).is_one_of(known):
+                return call
+        values = set(_held(module, read & MASK))
+        scope = module.scopes[module.table.sites[load & MASK].scope]
+        for number in scope.calls:
+            if number != load & MASK and not values.isdisjoint(module.nodes[number][2]) and self._paths.downloads(module.base | number):
+                return module.base | number
+        return 0
+
+    def _resumes(self, load: int) -> bool:
+        """Whether the function that loads a file restores from it what only a training that goes on has."""
+        module = self.program.module_of(load)
+        scope = module.scopes[module.table.sites[load & MASK].scope]
+        restoring = (one for one in scope.calls if self._restores(module, module.nodes[one]))
+        return any(_reaches(module, given, load & MASK) for one in restoring for given in module.nodes[one][2])
+
+    def _restores(self, module: Module, row: Node) -> bool:
+        """Whether a call restores what only a training that goes on has."""
+        function = module.nodes[row[1]]
+        if function[0] == "attr" and function[2] == "load_state_dict":
+            return self._is_of_a_run(module, function[1])
+        return not _RANDOM_STATE.isdisjoint(self.ask.names_of(self.program.ask(module.base | row[1])))
+
+    def _is_of_a_run(self, module: Module, receiver: int) -> bool:
+        """Whether an object is an optimizer, a schedule or a scaler, by what made it; by its name where nothing shows that."""
+        atoms, value = self.program.atoms, self.program.ask(module.base | receiver)
+        names = {fields[1] for fields in atoms.kinds(value, "o")}
+        for kind in ("i", "self"):
+            for fields in atoms.kinds(value, kind):
+                names |= self.program.outside_of(fields[1])
+        if names:
+            return any(one.startswith(_OF_A_RUN) for one in names)
+        return any(map(_SOUNDS_LIKE_ONE.search, _spelled(module, receiver)))
+
+
+def _spelled(module: Module, number: int) -> Iterator[str]:
+    """The names in an expression: ``self.optimizers[0]``."""
+    for _ in range(_STEPS):
+        row = module.nodes[number]
+        if row[0] in ("attr", "free", "param", "impf"):
+            yield str(row[2])
+        for names, values in module.scopes[0].bindings.items():
+            if number in values:
+                yield names
+        if row[0] not in ("attr", "item", "elem", "part", "copy", "call"):
+            return
+        number = row[1]
+
+
+def _held(module: Module, number: int) -> Iterator[int]:
+    """An expression and what a path is made of that stands in it."""
+    todo, seen = [number], {number}
+    while todo:
+        at = todo.pop()
+        yield at
+        row = module.nodes[at]
+        inner = row[2] if row[0] == "call" else row[2:4] if row[0] == "op" else row[1] if row[0] in ("fstr", "phi") else row[1:2] if row[0] in ("copy", "enter") else ()
+        fresh = [one for one in inner if one not in seen]
+        seen.update(fresh)
+        todo += fresh
+
+
+def _reaches(module: Module, start: int, wanted: int) -> bool:
+    """Whether a value is another one, or a part of it, by whichever way."""
+    waiting, seen = [start], {start}
+    while waiting:
+        number = waiting.pop()
+        if number == wanted:
+            return True
+        fresh = set(_came_from(module.nodes[number])) - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return False
+
+
+def _came_from(row: Node) -> tuple[int, ...]:
+    """What a value is, or is taken out of."""
+    kind = row[0]
+    if kind in ("attr", "item", "part", "elem", "copy", "upd"):
+        return (row[1],)
+    if kind == "phi":
+        return tuple(row[1])
+    if kind == "choice":
+        return tuple(row[2:4])
+    # ``state.get("optimizer")``, ``to_device(state)``
+    return (row[1], *row[2][:1]) if kind == "call" else ()
+
+
+__all__ = ["LoadOrigins", "Origin"]

@@ -98,7 +98,7 @@ class Calls(Containers):
             fields = self.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "partial":
                 value |= self.callvalue(self.get(("unwrapped", fields[1])), call, UNKNOWN)
-            elif fields[0] == "c" and call is not None:
+            elif call is not None and (fields[0] == "c" or fields[2:] == ("cls",)):
                 value |= self._loader_of_project(fields[1], call)
             elif fields[0] == "d" and call is not None and self.names_of_named_tuple(fields[1]):
                 value.add(self.atoms.atom("d", call))

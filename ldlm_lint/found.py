@@ -73,7 +73,7 @@ def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
 
 
 def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects: Projects) -> Iterator[Finding]:
-    linted = frozenset(paths)
+    linted = context.view.linted = frozenset(paths)
     for query in asked:
         try:
             with projects.clock(paths[0]).running(len(context.project.files)), deep():

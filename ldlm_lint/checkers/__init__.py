@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # A room ``gradient_scaling`` is a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed", "batch_size", "memory", "checkpoint_files", "loss", "autograd"),
-    *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "amp", "backends", "compilation"),
+    *("distributed", "batch_size", "memory", "loss", "autograd"),
+    *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
     *("no_sync", "rank_divergence", "segments"),
 )

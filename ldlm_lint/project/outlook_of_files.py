@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
-from ldlm_lint.project.questions.checkpoint_files import nothing_prunes
 from ldlm_lint.project.questions.evaluation import is_unit_test
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.project.training import runs_many_ranks
@@ -61,7 +60,6 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "loop-neglects-a-sampler": _knows_sampler,
     "model-trains": _is_made_in_training,
     "no-activation-checkpointing": may_lack_checkpointing,
-    "nothing-prunes-checkpoints": lambda context, path: nothing_prunes(context.project, path),
     "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "sampler-epoch-is-never-set": _makes_sampler,

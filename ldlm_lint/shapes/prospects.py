@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.python.checkpoint_words import MM_HOOKS, WRITERS
-from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
+from ldlm_lint.shapes.checkpoints import saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
 from ldlm_lint.tables.training_arguments import WORDS
@@ -59,12 +58,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
-    "unbounded-checkpoints": (
-        *_each("nothing-prunes-checkpoints stands-in-training-loop"),
-        *_OF_TRAINER,
-        *_each("belongs-to-training", words=tuple(one.encode() for one in WRITERS)),
-        *_each("is-setting-of-mm", words=MM_HOOKS),
-    ),
 }
 """The variants of the findings that a rule has: each finding is of one of them."""
 
@@ -72,13 +65,11 @@ PROSPECTS: dict[str, Prospect] = {
     "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
     "requires-grad-toggled-per-step": toggling_functions,
-    "unbounded-checkpoints": numbering_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
 
 BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
     "checkpoint-saved-by-every-rank": (),
     "requires-grad-toggled-per-step": (),
-    "unbounded-checkpoints": FRAMEWORK,
 }
 """The rules of `PROSPECTS` that have no chance in a file where no function has one, and what a text shows (any of it) where none is asked."""

@@ -26,14 +26,18 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
+    from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
+    from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
@@ -86,6 +90,8 @@ class View:
         self.context = context
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
+        self.linted: frozenset[str] | None = None
+        """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
         self._given_up: str | None = None
@@ -155,6 +161,13 @@ class View:
             return False
         pruned = self.checkpoints.may_be_pruned(series, near)
         return pruned is None or pruned
+
+    @cached_property
+    def trained_anew(self) -> TrainedAnew:
+        """The loops that train one model after the other."""
+        from ldlm_lint.concepts.trained_anew import TrainedAnew
+
+        return TrainedAnew(self.program)
 
     @cached_property
     def measuring(self) -> Measuring:
@@ -239,6 +252,27 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def micro_batches(self) -> MicroBatches:
+        """How many micro-batches make a step."""
+        from ldlm_lint.concepts.micro_batches import MicroBatches
+
+        return MicroBatches(self.ask)
+
+    @cached_property
+    def local_ranks(self) -> LocalRanks:
+        """How programs learn their local ranks."""
+        from ldlm_lint.concepts.local_ranks import LocalRanks
+
+        return LocalRanks(self.ask)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of the learning rate."""
+        from ldlm_lint.concepts.schedules import Schedules
+
+        return Schedules(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

@@ -32,10 +32,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("no-activation-checkpointing",),
     ),
-    "checkpoint_files": (
-        *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
-        *("lightning-saves-again", "save-is-not-optional"),
-    ),
+    "checkpoint_files": ("old-checkpoints-may-go", "save-is-not-optional"),
     "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),

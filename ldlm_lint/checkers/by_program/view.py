@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.texts import Texts
+    from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
@@ -157,6 +158,13 @@ class View:
             return False
         pruned = self.checkpoints.may_be_pruned(series, near)
         return pruned is None or pruned
+
+    @cached_property
+    def trained_anew(self) -> TrainedAnew:
+        """The loops that train one model after the other."""
+        from ldlm_lint.concepts.trained_anew import TrainedAnew
+
+        return TrainedAnew(self.program)
 
     @cached_property
     def measuring(self) -> Measuring:

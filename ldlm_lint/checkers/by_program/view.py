@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
+    from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
@@ -249,6 +252,27 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def micro_batches(self) -> MicroBatches:
+        """How many micro-batches make a step."""
+        from ldlm_lint.concepts.micro_batches import MicroBatches
+
+        return MicroBatches(self.ask)
+
+    @cached_property
+    def local_ranks(self) -> LocalRanks:
+        """How programs learn their local ranks."""
+        from ldlm_lint.concepts.local_ranks import LocalRanks
+
+        return LocalRanks(self.ask)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of the learning rate."""
+        from ldlm_lint.concepts.schedules import Schedules
+
+        return Schedules(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

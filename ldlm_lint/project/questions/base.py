@@ -167,6 +167,16 @@ class Context:
 
         return Launches(self.project, lambda: self.view.launches_of_python)
 
+    def divides_accumulation(self, entry: str) -> bool:
+        """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation steps."""
+        key = ("divides-accumulation", entry)
+        if key not in self.answers:
+            entries = [path for path in self.project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
+            files = self.project.reach_of_all(entries) or self.project.files
+            modules = (self.view.module(path) for path in files if b"accum" in self.project.data(path).lower())
+            self.answers[key] = any(module is not None and self.view.micro_batches.are_divided_in(module) for module in modules)
+        return self.answers[key]
+
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
         """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.
 

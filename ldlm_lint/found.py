@@ -73,7 +73,7 @@ def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
 
 
 def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects: Projects) -> Iterator[Finding]:
-    linted = frozenset(paths)
+    linted = context.view.linted = frozenset(paths)
     for query in asked:
         try:
             with projects.clock(paths[0]).running(len(context.project.files)), deep():
@@ -110,7 +110,9 @@ def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Find
     """The findings at places that no known one of the same rule is about, or relates to; one for each place."""
     places: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for finding in known:
-        for span in (finding.span, *(one.span for one in finding.related)):
+        # What a configuration gives is another value than the code's own, though it is read there.
+        related = finding.related if finding.span.path.endswith((".py", ".ipynb")) else ()
+        for span in (finding.span, *(one.span for one in related)):
             places[finding.rule, span.path].append(span)
     given: set[tuple[str, Span]] = set()
     for finding in findings:

@@ -102,18 +102,6 @@ FOUND = {
         "checkpoint-saved-by-every-rank",
         "def keep(model, path):\n    model . save_pretrained (path)\n",
     ),
-    "numbered: a formatted string": (
-        "unbounded-checkpoints",
-        "import torch\ndef keep(model, step):\n    torch.save(model, f'{step}.pt')\n",
-    ),
-    "numbered: a loop's own variable": (
-        "unbounded-checkpoints",
-        "import torch\ndef keep(model):\n    for k in range(9):\n        torch.save(model, 'a%d.pt' % k)\n",
-    ),
-    "numbered: a helper and a path with a name": (
-        "unbounded-checkpoints",
-        "def keep(model, epoch):\n    path = 'a{}.pt'.format(epoch)\n    save_weights(model, path)\n",
-    ),
     "kept state: the best of a loop": (
         "checkpoint-saves-live-state",
         "def fit(model, data):\n    for x in data:\n        model(x).backward()\n        if x:\n            best = model.state_dict()\n"
@@ -217,10 +205,6 @@ FOUND = {
         "compile-guarded-by-try",
         "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
     ),
-    "copy: a device with a name": (
-        "unsynchronized-copy-to-host",
-        "import torch\nHOST = 'cpu'\ndef read(x):\n    y = x.to(non_blocking=True, device=HOST)\n    return y.numpy()\n",
-    ),
     "removed: by a function with another name": (
         "checkpoint-removed-before-replacement",
         "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
@@ -277,7 +261,6 @@ SPARED = {
         "class Net(nn.Module):\n    def __init__(self, n):\n        layers = [Plain() for _ in range(n)]\n        self.layers = nn.Sequential(*layers)\n",
     ),
     "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
-    "numbered: a fixed path": ("unbounded-checkpoints", "def keep(model, epoch):\n    model.save_pretrained('last')\n"),
     "schedule: a sampler's step": (
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
@@ -313,10 +296,6 @@ SPARED = {
     "compile: not in a try": (
         "compile-guarded-by-try",
         "import torch\nnet = torch.compile(net)\ntry:\n    net(1)\nexcept Exception:\n    pass\n",
-    ),
-    "copy: to the device": (
-        "unsynchronized-copy-to-host",
-        "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
     ),
     "fused: for attention": (
         "fused-conflict",

@@ -72,7 +72,6 @@ if __name__ == "__main__":
 """
 HELPERS = {
     "checkpoint-saved-by-every-rank": "def help(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n",
-    "unbounded-checkpoints": "def help(model, step):\n    torch.save(model.state_dict(), f'{step}.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
     "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
     "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
@@ -116,20 +115,6 @@ def test_functions_that_only_the_tree_tells_are_named(symbol: str, tmp_path: Pat
     assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] in (("help",), ("", "help"))
 
 
-@pytest.mark.parametrize(
-    "symbol, text",
-    [
-        ("unbounded-checkpoints", "from transformers import TrainingArguments\n\nARGUMENTS = TrainingArguments('out', save_strategy='steps')\n"),
-    ],
-)
-def test_what_is_no_matter_of_functions_is_looked_at(symbol: str, text: str, tmp_path: Path) -> None:
-    files = helped(symbol)
-    assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] == ANYWHERE
-    files["helpers.py"] += "\n\n" + text
-    files["train.py"] = files["train.py"].replace("import torch\n", "import torch\nimport helpers\n", 1)
-    assert symbol not in ruled_out(made(tmp_path, files), "helpers.py")
-
-
 @pytest.mark.parametrize("symbol", sorted(PROSPECTS))
 def test_functions_that_are_called_where_it_matters_are_looked_at(symbol: str, tmp_path: Path) -> None:
     folder = made(tmp_path, {**helped(symbol, inside="help(model, step)"), "evaluate.py": EVALUATES})
@@ -142,13 +127,6 @@ def test_files_that_no_training_uses_are_left_whole(symbol: str, tmp_path: Path)
     others = {"sample.py": "from helpers import help\n\nhelp(None, 3)\n", "train.py": TRAIN.format(imports="", inside="pass", behind="pass")}
     text = "import torch\n\n\n" + HELPERS[symbol].replace("loss.backward()", "print(loss)")
     assert symbol in ruled_out(made(tmp_path, {"helpers.py": text, **others}), "helpers.py")
-
-
-def test_what_deletes_checkpoints_speaks_for_the_files_around_it(tmp_path: Path) -> None:
-    files = helped("unbounded-checkpoints", inside="help(model, step)")
-    assert "unbounded-checkpoints" not in ruled_out(made(tmp_path, files), "helpers.py")
-    files["train.py"] = files["train.py"].replace("import torch\n", "import torch\nkeep_last = 3\n", 1)
-    assert ruled_out(made(tmp_path, files), "helpers.py")["unbounded-checkpoints"] == ANYWHERE
 
 
 def test_settings_of_a_framework_need_no_function(tmp_path: Path) -> None:

@@ -85,8 +85,6 @@ SPARED = {
     "a tokenizer": ("checkpoint-saved-by-every-rank", "def f(tokenizer, p):\n    tokenizer.save_pretrained(p)\n"),
     "a keyword": ("checkpoint-saved-by-every-rank", "def f(x):\n    return run(x, save=True)\n"),
     "another library": ("checkpoint-saved-by-every-rank", "import numpy as np\nnp.save('a', [])\n"),
-    "a name that saves nothing": ("unbounded-checkpoints", "def f(step):\n    saver(step)\n"),
-    "a definition": ("unbounded-checkpoints", "def save_x(step):\n    pass\n"),
     "a loop that ended": ("checkpoint-saves-live-state", "def f(y):\n    for x in y:\n        z = x.state_dict()\n    train(z)\n"),
     "a pipeline": ("missing-activation-checkpointing", "from diffusers import Pipeline\nclass A(Pipeline):\n    def __init__(self):\n        from_pretrained()\n"),
     "no class": ("missing-activation-checkpointing", "def build():\n    return AutoModel.from_pretrained('a')\n"),

@@ -98,9 +98,8 @@ class CheckpointSavingChecker(LdlmChecker):
 
     def _note_writers(self, node: nodes.Call, save: Save) -> None:
         """Keep a save that every rank comes to, or the first rank of each node."""
-        guarded = RANK in guards_of(node)
-        test = local_test(node) if guarded else None
-        if (guarded and test is None) or not saves_state(save) or words_of(save.path).belongs_to_a_process or _exports(node):
+        test = local_test(node)
+        if (test is None and RANK in guards_of(node)) or not saves_state(save) or words_of(save.path).belongs_to_a_process or _exports(node):
             return
         if test is None:
             self._blocks.setdefault(_block_of(node), []).append(save)

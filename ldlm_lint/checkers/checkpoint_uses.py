@@ -38,18 +38,6 @@ def own_rotation(module: nodes.Module) -> nodes.FunctionDef | None:
     return next((one for one in found if one.argnames() == ["path", "before", "after", "keep"]), None)
 
 
-def is_rotated(save: nodes.Call, path: nodes.NodeNG) -> bool:
-    """Whether that function is called behind a save, with its path."""
-    statement = save.statement() if own_rotation(save.root()) is not None else None
-    while statement is not None and (statement := statement.next_sibling()) is not None:
-        call = statement.value if isinstance(statement, nodes.Expr) else None
-        if not isinstance(call, nodes.Call) or last_name(call.func) != ROTATION or not call.args:
-            continue
-        if call.args[0].as_string() == path.as_string():
-            return True
-    return False
-
-
 def is_repeated(save: nodes.Call) -> bool:
     """Whether the file itself repeats a save: in a loop, or by calls in one."""
     return any(loops_around(one) for one in _places(save))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.path_patterns import OF_PATHS, PathPatterns, may_meet
 from ldlm_lint.concepts.written_states import WrittenStates
 from ldlm_lint.program.atoms import MASK
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
+_SHARDED = {
+    f"torch.distributed.checkpoint.{module}{function}": ("checkpoint_id", 9)
+    for module in ("", "state_dict_saver.")
+    for function in ("save", "async_save")
+}
+"""Those that write nothing but states."""
 _SINKS = {
     "torch.save": ("f", 1),
     "torch.jit.save": ("f", 1),
@@ -21,8 +28,7 @@ _SINKS = {
     "safetensors.torch.save_model": ("filename", 1),
     "pickle.dump": ("file", 1),
     "joblib.dump": ("filename", 1),
-    "torch.distributed.checkpoint.save": ("checkpoint_id", 9),
-    "torch.distributed.checkpoint.state_dict_saver.save": ("checkpoint_id", 9),
+    **_SHARDED,
 }
 """Functions that write what they are given, with the parameter of the path and its place."""
 _PICKLES = frozenset({"pickle.dump", "joblib.dump"})
@@ -44,6 +50,8 @@ _PATH_FIRST = {
 """Classes whose ``save`` writes a training's state to the path that it takes first, with the parameter and its place."""
 _SAVING = {**_PATH_FIRST, **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1))}
 """These, and Accelerate, which writes whatever it is given first."""
+_ANNOTATED = {"Fabric": "lightning.Fabric", "Accelerator": "accelerate.Accelerator"}
+"""What the annotation of a parameter says of an object that nobody is seen to hand in."""
 COPIES = {
     **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
@@ -83,13 +91,24 @@ class Sinks:
         yield from (sink for sink, _ in self._of_objects())
 
     def _written(self) -> Iterator[Sink]:
-        yield from (sink for sink in self._of_functions(_SINKS) if self.states.written_by(sink.call))
+        yield from self._of_functions(_SHARDED)
+        yield from (sink for sink in self._of_functions(_SINKS.keys() - _SHARDED.keys()) if self.states.written_by(sink.call))
         yield from self._of_methods()
 
     def _of_functions(self, names: Collection[str]) -> Iterator[Sink]:
         for call, name in self.ask.calls_of(names):
-            for source in self.ask.argument(call, *_SINKS[name]).sources[:1]:
-                yield Sink(call, self._opened(source))
+            for writing in self._handing_on(call):
+                for source in self.ask.argument(writing, *_SINKS[name]).sources[:1]:
+                    yield Sink(writing, self._opened(source))
+
+    def _handing_on(self, call: int) -> list[int]:
+        """The calls that say what a call writes, and where: itself, or those of a function that hands all on by ``*args``."""
+        module = self.program.module_of(call)
+        args = module.nodes[call & MASK][2]
+        if args and module.nodes[args[0]][0] == "star" and module.plain(module.nodes[args[0]][1])[0] == "vararg":
+            function = self.program.function_of(call)
+            return callers_of(self.program, function) if not module.scopes[function & MASK].params else []
+        return [call]
 
     def _of_methods(self) -> Iterator[Sink]:
         for name, places in _METHODS.items():
@@ -107,10 +126,18 @@ class Sinks:
             module = self.program.module_of(call)
             function = module.nodes[module.nodes[call & MASK][1]]
             if function[0] == "attr":
-                made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
+                made = self._made_by(module, function[1])
                 for name in sorted(made & _SAVING.keys()):
                     for source in self.ask.argument(call, *_SAVING[name]).sources[:1]:
                         yield Sink(call, source), not made.isdisjoint(_PATH_FIRST)
+
+    def _made_by(self, module: Module, number: int) -> set[str]:
+        """The classes of other packages that an object may be of."""
+        made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | number), "o")}
+        row = module.plain(number)
+        if not made and row[0] == "param":
+            made = {_ANNOTATED.get(module.scopes[row[1]].annotations.get(row[2], ""), "")}
+        return made - {""}
 
     def _is_of_others(self, call: int) -> bool:
         """Whether a method is no function of the project, which takes what it likes and writes by a call of its own."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _COUNTS = frozenset({"global_step", "current_epoch", "global_steps"})
 """What Lightning, DeepSpeed and the Trainer count in objects of their own."""
 _STEPS = 12
+_MOST = 60
+"""Values of one name that are looked at."""
 
 
 class Series(NamedTuple):
@@ -85,13 +87,13 @@ class Checkpoints:
                 yield from self._named_at(caller, node, seen)
 
     def _parameters_of_name(self, module: Module, number: int, steps: int = 0) -> list[Node]:
-        """The parameters in the last component of a path: ``os.path.join(folder, f"{name}.pt")``."""
+        """The parameters in the components of a path, and of the last one those in a text: ``os.path.join(folder, f"{name}.pt")``."""
         row = module.nodes[number]
         if row[0] == "param":
             return [row]
         parts = self._parts(module, number) if steps < _STEPS else []
         is_path = (row[0] == "call" and module.last_name(row[1]) in JOINS) or row[:2] == ("op", "Div")
-        inner = parts[-1:] if is_path else _behind_slash(module, parts)
+        inner = parts if is_path else _behind_slash(module, parts)
         return [one for part in inner for one in self._parameters_of_name(module, part, steps + 1)]
 
     def _counters(self, key: int, steps: int = 0) -> list[int]:
@@ -122,13 +124,29 @@ class Checkpoints:
             return self._ways(module, row) if kind == "phi" else [row[1]]
         if kind == "choice":
             return [row[2], row[3]]
+        if kind == "elem":
+            return self._listed(module, row[1])
         if kind != "call":
             return []
         name = module.last_name(row[1])
-        is_text = name in (*JOINS, *OF_PATHS, "format", "zfill")
         function = module.nodes[row[1]]
+        is_text = name in (*JOINS, *OF_PATHS, "zfill") or (name == "format" and function[0] == "attr" and self._has_fields(module, function[1]))
         parts = [*row[2], *(value for _, value in row[3])] if is_text else []
         return parts + ([function[1]] if name == "zfill" and function[0] == "attr" else [])
+
+    def _has_fields(self, module: Module, number: int) -> bool:
+        """Whether a text that is formatted may have a field: ``"last.pt".format(step)`` is the same at every step."""
+        texts = self.patterns.of(module.base | number)
+        return any("{" in one or "*" in one.rpartition("/")[2] for one in texts)
+
+    def _listed(self, module: Module, number: int) -> list[int]:
+        """What a list holds: as it is written, and what is appended to it."""
+        row = module.plain(number)
+        if row[0] != "seq":
+            return []
+        added = [module.nodes[call] for call in module.table.named.get("append", ())]
+        mine = (one for one in added if module.nodes[one[1]][0] == "attr" and module.plain(module.nodes[one[1]][1]) is row)
+        return [*row[2], *(value for one in mine for value in one[2])]
 
     def _counters_of_helper(self, call: int, steps: int) -> list[int]:
         """The counters in what a function of the project returns: its own, and what this call gives for its parameters."""
@@ -196,10 +214,13 @@ class Checkpoints:
         if kind == "copy":
             return self.counts(module.base | row[1])
         if kind == "phi":
-            return any(self.counts(module.base | one) or self._adds_to(module, one, key & MASK) for one in self._ways(module, row))
+            return _adds_to_itself(module, key & MASK) or any(self.counts(module.base | one) for one in self._ways(module, row))
         if kind == "op":
             if any(isinstance(module.nodes[one][1], str) for one in row[2:4] if module.nodes[one][0] == "const"):
                 return False
+            if row[1] == "Div":
+                # A path is divided as well, by a name.
+                return self.counts(module.base | row[2])
             return row[1] in ("Add", "Sub", "Mult", "FloorDiv") and any(self.counts(module.base | one) for one in row[2:4])
         if kind == "choice":
             return any(self.counts(module.base | one) for one in row[2:4])
@@ -210,23 +231,19 @@ class Checkpoints:
             element = module.nodes[row[1]]
             return element[0] == "elem" and self._is_call_of(module, element[1], "enumerate")
         if kind == "elem":
-            return self._is_call_of(module, row[1], "range") or self._is_call_of(module, row[1], "count")
+            return any(self._is_call_of(module, row[1], name) for name in ("range", "trange", "count"))
         if kind == "param":
             given = handed_in(self.program, module.base | row[1], row[2])
             return any(self.counts(one) for _, one in given)
-        return kind == "attr" and self._is_counted_attribute(module, row)
+        if kind == "free":
+            return any(map(self.counts, self.ask.bound_to(module, row)))
+        return (kind == "attr" and self._is_counted_attribute(module, row)) or (kind == "item" and self._is_counted_item(module, row))
 
     def _returns_count(self, call: int) -> bool:
         """Whether a method of the project gives what it counts: ``self.total_steps()``."""
         returned = self._returned(call)
         rows = [self.program.module_of(value).nodes[value & MASK] for _, value in returned]
         return bool(returned) and all(row[0] in ("attr", "op") and self.counts(value) for row, (_, value) in zip(rows, returned, strict=True))
-
-    @staticmethod
-    def _adds_to(module: Module, number: int, phi: int) -> bool:
-        """``step += 1`` in a loop: an operation on the value that the loop began with."""
-        row = module.nodes[number]
-        return row[0] == "op" and row[1] == "Add" and (row[2] == phi or module.nodes[row[2]][:2] == ("copy", phi))
 
     @staticmethod
     def _is_call_of(module: Module, number: int, name: str) -> bool:
@@ -253,6 +270,20 @@ class Checkpoints:
                     return True
             return bool(written) and any(map(self.counts, written))
         return name in _COUNTS and not self.program.ask(module.base | base)
+
+    def _is_counted_item(self, module: Module, row: Node) -> bool:
+        """What a program counts in a dictionary, in whichever of its functions."""
+        key = module.nodes[row[2]]
+        adding = self._added_items.get(key[1], set()) if key[0] == "const" and isinstance(key[1], str) else set()
+        return bool(adding) and not adding.isdisjoint(self.program.together.programs_of(module))
+
+    @cached_property
+    def _added_items(self) -> dict[object, set[int]]:
+        found: dict[object, set[int]] = {}
+        for module in self.program.live:
+            for key in _added_items(module):
+                found.setdefault(key, set()).add(module.index)
+        return found
 
     def _makes_room(self, path: int, series: Series) -> bool:
         """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
@@ -284,6 +315,34 @@ class Checkpoints:
             and not (one.path and self._makes_room(one.path, series))
             for one in self._removals
         )
+
+
+def _adds_to_itself(module: Module, phi: int) -> bool:
+    """``step += 1`` in a loop, in some branch of it: an operation on the value that the round began with."""
+    todo, seen = [phi], {phi}
+    while todo and len(seen) < _MOST:
+        row = module.nodes[todo.pop()]
+        inner = list(row[1]) if row[0] == "phi" else [row[1]] if row[0] == "copy" else []
+        for one in inner:
+            added = module.nodes[one]
+            if added[:2] == ("op", "Add") and (added[2] == phi or module.nodes[added[2]] == ("copy", phi)):
+                return True
+            if one not in seen:
+                seen.add(one)
+                todo.append(one)
+    return False
+
+
+def _added_items(module: Module) -> set[object]:
+    """The keys of which a module adds something to what stands there: ``state["step"] += 1``."""
+    found: set[object] = set()
+    for update in module.table.updates:
+        _, _, name, value = module.nodes[update]
+        added = module.nodes[value]
+        old = module.nodes[added[2]] if added[:2] == ("op", "Add") else ("none",)
+        if old[0] == "item" and module.nodes[name][0] == "const" and module.nodes[old[2]] == module.nodes[name]:
+            found.add(module.nodes[name][1])
+    return found
 
 
 def _behind_slash(module: Module, parts: list[int]) -> list[int]:

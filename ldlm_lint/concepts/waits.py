@@ -373,7 +373,8 @@ class Waits:
         if value <= OF_PYTHON:
             return base == ON_DEVICE and self._compares_unknown(module, number)
         row = module.plain(number)
-        if HOST_TENSOR in value or not value & _THERE:
+        # A mask from wherever it is: places that it marks in what is on the device go there first.
+        if HOST_TENSOR in value or not value & (_THERE | frozenset([TENSOR])):
             return False
         if HOST in value:
             # None compares as Python does, and makes no index.

@@ -272,12 +272,25 @@ class Calls(Containers):
                     for of, call in own:
                         if owner in self.order(of) or self._is_left_to(owner, of, name):
                             self.get(("to", call))
-                if function in self.above_training and len(self.calls.get(name, ())) <= CALLERS and name not in EVERYBODYS:
+                if function in self.above_training and (name in EVERYBODYS or len(self.calls.get(name, ())) > CALLERS):
+                    other = [call for call in other if owner is not None and self._is_of_made(call, owner)]
+                if function in self.above_training:
                     for call in other:
                         self.get(("to", call))
 
         self.without_reader(look)
         return NOTHING
+
+    def _is_of_made(self, call: int, owner: int) -> bool:
+        """Whether a method is called on an object that is made in sight by the name of a class: ``trainer = Trainer(…)``, ``trainer.fit(…)``."""
+        module = self.module_of(call)
+        function = module.nodes[module.nodes[call & MASK][1]]
+        row = module.plain(function[1]) if function[0] == "attr" else ("",)
+        if row[0] == "free":
+            bound = module.scopes[0].bindings.get(row[2], ())
+            row = module.plain(bound[-1]) if bound else row
+        names = {self.module_of(one).scopes[one & MASK].name for one in self.below(owner)}
+        return row[0] == "call" and module.last_name(row[1]) in names
 
     def _is_left_to(self, owner: int, base: int, name: str) -> bool:
         """Whether a class takes the place of a method that its base class calls, and does not set as an attribute."""

@@ -14,7 +14,6 @@ _OPENS = lazily(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
 _IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:[\w, \t]*|\([\w, \t\r\n]*)")
 # A number or a word of the language is read from nowhere.
 _WRITTEN_OUT = rb"(?<!\w)%s\s*=\s*(?:\d+|None|True|False)\s*[,)]"
-_ONE_VALUE = rb"[(,\s]%s\s*=\s*(?:'[^'\\\n]*'|\"[^\"\\\n]*\"|\d+)\s*[,)]"
 _RENAMED = lazily(rb"[ \t]*(?:as\b|\\|\()")
 
 
@@ -59,22 +58,3 @@ def _arguments_may_give(data: bytes, opens: int, parameter: bytes, position: int
             if position is not None and commas >= position:
                 return True
     return True
-
-
-def start_of(data: bytes, position: str) -> int:
-    """The offset of a position (``line:column``, counted from 1 and in bytes from 0) in a text."""
-    line, _, column = position.partition(":")
-    return sum(map(len, data.splitlines(keepends=True)[: int(line) - 1])) + int(column)
-
-
-def gives_one_value(data: bytes, start: int, parameter: str) -> bool:
-    """Whether the call that begins somewhere in a text names a parameter and gives it one text or number, written out."""
-    opens = data.find(b"(", start)
-    depth = 0
-    for match in _TOKEN.finditer(data, opens) if opens >= 0 else ():
-        depth += (match[0] in b"([{") - (match[0] in b")]}")
-        if depth == 0:
-            given = data[opens : match.end()]
-            written = re.search(_ONE_VALUE % re.escape(parameter.encode()), given)
-            return written is not None
-    return False

@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.sketch import Place
-from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.shapes.evaluation import MODE
 from ldlm_lint.shapes.outline import GAP
 
-_DEPTH = 5
 _WAYS = 400
-_LIGHTNING = Trait(re.compile(rb"lightning"), (b"lightning",))
 # ``model.eval()``, and ``model.train(…)`` with anything in it.
 _SWITCHES = Trait(
     re.compile(rb"eval" + GAP + rb"\(" + GAP + rb"\)|\." + GAP + rb"train" + GAP + rb"\((?!\))"),
@@ -33,21 +30,6 @@ def _each(of_one: Callable[[Context, str, str], bool]) -> Outlook:
 def _may_be_step_of_ranks(context: Context, path: str, scopes: Sequence[str]) -> bool:
     """Whether a training step may come to a function, calls that happen now and then among those that count."""
     return context.steps.any_may_be_step([(path, one) for one in scopes])
-
-
-def _may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
-    """Whether a function, or one of its callers, may hold a loop that trains, or a framework may call it in one."""
-    sketch, project = context.calls.sketch, context.project
-    seen = {(path, scope)}
-    waiting = seen
-    for _ in range(_DEPTH + 1):
-        if len(seen) > _WAYS:
-            return True
-        if any(sketch.may_come_to(one, BACKWARD) or project.any_shows(one[:1], _LIGHTNING) for one in waiting):
-            return True
-        waiting = {caller for one in waiting for caller in sketch.callers(one)} - seen
-        seen |= waiting
-    return False
 
 
 def _may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
@@ -80,6 +62,5 @@ OUTLOOKS: dict[str, Outlook] = {
     "checkpoint-saved-by-every-rank": _each(_may_save_on_every_rank),
     "evaluation-with-gradients": _each(_may_be_evaluated),
     "requires-grad-toggled-per-step": _may_be_step_of_ranks,
-    "unbounded-checkpoints": _each(_may_stand_in_training_loop),
 }
 """By the symbols of rules what their findings need of a function that they stand in."""

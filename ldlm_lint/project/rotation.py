@@ -46,6 +46,12 @@ def may_go(calls: Calls, ranks: Ranks, trees: Trees, path: str, position: str) -
     return _is_of_one_rank(calls, ranks, (path, save))
 
 
+def saves_at(trees: Trees, path: str, positions: Sequence[str]) -> list[nodes.Call]:
+    """The calls at some positions of a file."""
+    module = trees.of(path)
+    return [one for one in nodes_of(module, nodes.Call) if position_of(one) in positions] if module is not None else []
+
+
 def lost_elsewhere(calls: Calls, trees: Trees, path: str, positions: Sequence[str]) -> str:
     """What other files of the project would lose with the older ones of the checkpoints that these saves number; empty for nothing.
 
@@ -55,8 +61,7 @@ def lost_elsewhere(calls: Calls, trees: Trees, path: str, positions: Sequence[st
     from ldlm_lint.checkers.checkpoint_rotation import words_of_save
 
     project = calls.project
-    module = trees.of(path)
-    saves = [one for one in nodes_of(module, nodes.Call) if position_of(one) in positions] if module is not None else []
+    saves = saves_at(trees, path, positions)
     words = list(dict.fromkeys(word for one in saves for word in words_of_save(one)))
     sites = [one for one in project.flow(path).calls if one.position in positions]
     training = {one for site in sites for one, _ in _places(calls, (path, site))} | {path, *trainings_of(project, path)}
@@ -105,4 +110,4 @@ def _is_of_one_rank(calls: Calls, ranks: Ranks, place: Place, depth: int = 0) ->
     return bool(callers) and all(_is_of_one_rank(calls, ranks, one, depth + 1) for one in callers)
 
 
-__all__ = ["lost_elsewhere", "may_go"]
+__all__ = ["lost_elsewhere", "may_go", "saves_at"]

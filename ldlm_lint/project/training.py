@@ -74,12 +74,3 @@ def trains_on_cuda(project: Project, path: str) -> bool:
 def runs_many_ranks(project: Project, path: str) -> bool:
     """Whether a training that uses a file makes a process group, or has a launcher or framework that makes one."""
     return project.any_shows(trainings_of(project, path), _MANY_RANKS)
-
-
-def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
-    """Whether a loader of a training that uses a file takes an attribute of this name as its number of workers."""
-    taken = re.compile(rb"num_workers[\"']?[ \t]*[=:][ \t]*(?:int\()?[\w.]*\." + re.escape(name).encode() + rb"\b")
-    # ``args.workers = int(args.workers / ranks)``: the setting is the share of a node, not that of a rank.
-    shared = re.compile(rb"\.%(name)s[ \t]*(?:/{1,2}=|=(?!=)[^\n#]{0,80}\b%(name)s\b[^\n#]{0,80}/)" % {b"name": re.escape(name).encode()})
-    files = [project.data(one) for one in trainings_of(project, path)]
-    return any(b"DataLoader" in data and taken.search(data) for data in files) and not any(map(shared.search, files))

@@ -1,4 +1,4 @@
-"""Names by which calls that save are known, and counters in what they save to."""
+"""Names of counters in what is saved to, of what is small, and of whose disk a path lies on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ COUNTER = lazily(
     r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?|counter)(_|\d|$)"
 )
 COUNTING = {"range", "trange", "count", "enumerate"}
-SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
-SAVE_HELPER = lazily(r"(^|_)save(_|$)|snapshot$")
-# What the configurations of OpenMMLab call the hook that saves, and what mmcv makes it from.
-WRITERS = ("ModelCheckpoint", "PeriodicCheckpointer")
-"""The classes of Lightning and fvcore that write checkpoints, and are told how many to keep."""
-MM_HOOKS = (b"CheckpointHook", b"checkpoint_config")
 SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
 # A disk of the node itself, and one that all nodes see.
 _LIES_ON_NODE = lazily(r"(?:^|[ =])(?:/(?:var/)?tmp|/dev/shm|/(?:local|localscratch|raid|nvme\w*|ssd)\b|/scratch/local)|TMPDIR|\btmp/", re.I)

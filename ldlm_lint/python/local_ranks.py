@@ -77,13 +77,13 @@ def _is_local(test: nodes.NodeNG, depth: int = 0) -> bool:
         return operator in _NUMBERS and any(type(one := constant(each)) is int and one in (0, 1) for each in options) and _is_number(test.left, depth)
     if _LOCAL_TEST.search(last_name(test.func if isinstance(test, nodes.Call) else test)):
         return True
-    held = _held(test) if isinstance(test, nodes.Name) and depth < _DEPTH else None
+    held = _held(test) if depth < _DEPTH else None
     return held is not None and _is_local(held, depth + 1)
 
 
 def _is_number(node: nodes.NodeNG, depth: int) -> bool:
     """Whether an expression is the number of a process inside its node; where it comes from counts more than its name."""
-    held = _held(node) if isinstance(node, nodes.Name) and depth < _DEPTH else None
+    held = _held(node) if depth < _DEPTH else None
     if held is not None and not (isinstance(held, nodes.Const) and held.value in (-1, 0, None)):
         return _is_number(held, depth + 1)
     if isinstance(node, nodes.Call) and node.args and last_name(node.func) == "int":
@@ -106,9 +106,11 @@ def _is_overall(number: nodes.Attribute) -> bool:
     return any(last_name(call.func) in _OVERALL for value in values for call in nodes_of(value, nodes.Call))
 
 
-def _held(name: nodes.Name) -> nodes.NodeNG | None:
-    """What the one binding of a variable holds, its part of an unpacking too; None where that is no assignment."""
-    found = bindings(name)
+def _held(name: nodes.NodeNG) -> nodes.NodeNG | None:
+    """What the one binding of a variable, or of an attribute of ``self``, holds, its part of an unpacking too; None where that is no assignment."""
+    if isinstance(name, nodes.Attribute):
+        return _held_by_self(name)
+    found = bindings(name) if isinstance(name, nodes.Name) else []
     target = found[0] if len(found) == 1 else None
     if not isinstance(target, nodes.AssignName):
         return None
@@ -119,6 +121,16 @@ def _held(name: nodes.Name) -> nodes.NodeNG | None:
     if isinstance(together, nodes.Tuple) and isinstance(value, nodes.Tuple) and len(value.elts) == len(together.elts):
         return value.elts[together.elts.index(target)]
     return None
+
+
+def _held_by_self(attribute: nodes.Attribute) -> nodes.NodeNG | None:
+    """What a class sets an attribute of its objects to, where it does so once."""
+    around = next((one for one in attribute.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    if around is None or last_name(attribute.expr) != "self" or not isinstance(attribute.expr, nodes.Name):
+        return None
+    stored = [one for one in nodes_of(around, nodes.AssignAttr) if one.attrname == attribute.attrname and one.expr.as_string() == "self"]
+    statement = stored[0].parent if len(stored) == 1 else None
+    return statement.value if isinstance(statement, (nodes.Assign, nodes.AnnAssign)) else None
 
 
 __all__ = ["local_test"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Frequency, Option, Probe, Reference, Rule
-from ldlm_lint.tables.training_arguments import WORDS
 
 CHECKPOINTS_TO_KEEP = Option(
     "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps", minimum=1
@@ -41,17 +40,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(
-        b"save(",
-        b"save_",
-        b"_save",
-        b"snapshot(",
-        *WORDS,
-        b"ModelCheckpoint",
-        b"PeriodicCheckpointer",
-        b"CheckpointHook",
-        b"checkpoint_config",
-    ),
+    triggers=(b"",),
     setting_triggers=(b"save_", b"save-", b"num_train_epochs", b"num-train-epochs"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it deletes files later, those of earlier runs in the same folder included. Where a framework does the rotation its "

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable
 
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
-    may_copy_to_host,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
     may_round,
 )
-from ldlm_lint.shapes.checkpoints import may_keep_state, may_number_saves, may_save
+from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
@@ -30,7 +29,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
-    "unbounded-checkpoints": may_number_saves,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,
@@ -47,7 +45,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "rank-local-skip": may_skip,
     "reentrant-checkpoint-misuse": may_checkpoint,
     "requires-grad-toggled-per-step": may_toggle,
-    "unsynchronized-copy-to-host": may_copy_to_host,
     "whole-model-checkpoint": may_checkpoint,
 }
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.checkpoint_words import MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL, WRITERS
+from ldlm_lint.python.checkpoint_words import SMALL
 from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.outline import GAP
-from ldlm_lint.tables.training_arguments import WORDS
 
 _SAVES = (b"save", b"save_file", b"save_model")
 _PACKAGES = (b"torch", b"safetensors")
-_FRAMEWORKS = (*WORDS, *(one.encode() for one in WRITERS), *MM_HOOKS)
 _CALLED = lazily(rb"\w+" + GAP + rb"\(")
 # ``(save)(x)`` calls it as well.
 _CALL = lazily(rb"(\w*)" + GAP + rb"(?:\)" + GAP + rb")*\(")
@@ -30,16 +28,6 @@ _BRINGS_ALL = lazily(rb"import[ \t\\(]*\*")
 def may_save(draft: Draft) -> bool:
     """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model."""
     return _BRINGS_ALL.search(draft.data) is not None or any(True for _ in _saves(draft))
-
-
-def may_number_saves(draft: Draft) -> bool:
-    """Whether something may be saved by a function that is called so, or a framework be told how much to keep."""
-    data = draft.data
-    if any(one in data for one in _FRAMEWORKS) or _BRINGS_ALL.search(data):
-        return True
-    if any(_CALLED.match(data, at) is None and _may_be_of_library(draft, at) for at in draft.words(b"save")):
-        return True
-    return any(_may_save_by_name(name) for word in _SAVING_WORDS for _, name in _calls(draft, word))
 
 
 def may_keep_state(draft: Draft) -> bool:
@@ -59,10 +47,6 @@ def _calls(draft: Draft, part: bytes) -> Iterator[tuple[int, str]]:
             if not draft.is_defined(begin):
                 yield at, data[begin : match.end(1)].decode(errors="replace")
         at = data.find(part, at + len(part))
-
-
-def _may_save_by_name(name: str) -> bool:
-    return name == "save" or name in SAVE_METHODS or SAVE_HELPER.search(name) is not None
 
 
 def _saves(draft: Draft) -> Iterator[int]:

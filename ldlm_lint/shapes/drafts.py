@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.shapes.checkpoints_draft import may_keep_state, may_number_saves, may_save
+from ldlm_lint.shapes.checkpoints_draft import may_keep_state, may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
 from ldlm_lint.shapes.memory_draft import may_lack_checkpointing
@@ -25,7 +25,6 @@ DRAFTS: dict[str, Callable[[Draft], bool]] = {
     "checkpoint-saved-by-every-rank": may_save,
     "evaluation-with-gradients": may_evaluate,
     "missing-activation-checkpointing": may_lack_checkpointing,
-    "unbounded-checkpoints": may_number_saves,
 }
 """What the functions of a text have to be."""
 

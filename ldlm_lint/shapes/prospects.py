@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.python.checkpoint_words import MM_HOOKS, WRITERS
-from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
+from ldlm_lint.shapes.checkpoints import saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
 from ldlm_lint.tables.training_arguments import WORDS
@@ -38,7 +37,6 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 _TRAINS = _each("belongs-to-training")
 # What the arguments of a Trainer say, whoever makes its loader and its optimizer.
 _OF_TRAINER = _each("belongs-to-training", words=WORDS)
-_FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-workers-at-zero")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
@@ -49,14 +47,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "clamped-loss": _TRAINS,
     "compile-guarded-by-try": _OUTSIDE_TESTS,
-    "dataloader-conflicting-options": _OUTSIDE_TESTS,
-    "dataloader-in-main-process": (*_FEEDS, *_OF_TRAINER),
-    "dataloader-too-many-workers": _TRAINS,
-    "dataloader-without-persistent-workers": (*_each("loader-is-reiterated"), *_OF_TRAINER),
-    "dataloader-without-pin-memory": (*_each("loader-feeds-training trains-on-cuda"), *_OF_TRAINER),
-    "dataloader-without-prefetch": _FEEDS,
-    "dataloader-worker-count-may-be-zero": _OUTSIDE_TESTS,
-    "dataloader-worker-options-without-workers": (*_OUTSIDE_TESTS, *_OF_TRAINER),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,
@@ -68,12 +58,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
-    "unbounded-checkpoints": (
-        *_each("nothing-prunes-checkpoints stands-in-training-loop"),
-        *_OF_TRAINER,
-        *_each("belongs-to-training", words=tuple(one.encode() for one in WRITERS)),
-        *_each("is-setting-of-mm", words=MM_HOOKS),
-    ),
 }
 """The variants of the findings that a rule has: each finding is of one of them."""
 
@@ -81,13 +65,11 @@ PROSPECTS: dict[str, Prospect] = {
     "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
     "requires-grad-toggled-per-step": toggling_functions,
-    "unbounded-checkpoints": numbering_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
 
 BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
     "checkpoint-saved-by-every-rank": (),
     "requires-grad-toggled-per-step": (),
-    "unbounded-checkpoints": FRAMEWORK,
 }
 """The rules of `PROSPECTS` that have no chance in a file where no function has one, and what a text shows (any of it) where none is asked."""

@@ -25,7 +25,6 @@ _OUTSIDE_TESTS = frozenset(
         "requires-grad-toggled-per-step",
         "scheduler-before-optimizer",
         "scheduler-per-micro-batch",
-        "unbounded-checkpoints",
     }
 )
 # A test that somebody starts as a script evaluates a model.

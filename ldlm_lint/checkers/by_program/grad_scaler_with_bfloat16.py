@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.calls import line_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of, written_argument
 from ldlm_lint.code.table import line_of
@@ -70,7 +70,7 @@ def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:
     line = line_of(module.table.sites[autocast & MASK].place)
     where = f"the autocast at {located(view.path(module), line, view.path(own))}"
     span = view.call_span(autocast) if module is own else line_span(view, autocast)
-    return view.finding(RULE, view.call_span(call), {"where": where}, [Related(span, "the forward pass computes in bfloat16")], fix=fix)
+    return view.finding(RULE, view.call_span(call), {"where": where}, [Related(span, "the forward pass computes in bfloat16")], fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _fix(view: View, call: int, position: int) -> Fix | None:

@@ -138,17 +138,10 @@ class LoaderCalls:
             number = guard.parent
         return False
 
-    def has_none_by_default(self, path: str, position: str) -> bool:
-        """Whether the loader made at ``line:column`` of a file has no workers by defaults that no launch replaces."""
-        one = self._by_place.get((path, position))
-        if one is None or one.workers.state is not State.GIVEN or not one.ways or any(way.number != 0 for way in one.ways):
-            return False
-        return not self.may_have_workers(one)
-
-    def may_go_through(self, path: str, line: int, maker: tuple[str, str]) -> bool:
-        """Whether the loop on a line may go through the loader made at ``line:column`` of a file, by the arms that lead there."""
-        one, module = self._by_place.get(maker), self.view.module(path)
-        return one is None or module is None or self.concept.may_go_through(module, line, one.call)
+    def has_none_by_default(self, one: LoaderCall) -> bool:
+        """Whether it has no workers by defaults that nothing replaces."""
+        given = one.workers.state is State.GIVEN and bool(one.ways)
+        return given and all(way.number == 0 for way in one.ways) and not self.may_have_workers(one)
 
     def only_others_get(self, classes: Collection[str]) -> bool:
         """Whether all samplers of some classes go to loaders that nothing trains on."""

@@ -139,7 +139,22 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
-    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=fused_fix(view, call, names) if made.is_only and not may_be_given else None)
+    return view.finding(
+        RULE,
+        view.call_span(call),
+        args,
+        related,
+        claims=claims,
+        fix=fused_fix(view, call, names) if made.is_only and not may_be_given and not _is_named_by_file(view, call) else None,
+        confidence=calls.confidence_of(view, RULE, call),
+    )
+
+
+def _is_named_by_file(view: View, call: int) -> bool:
+    """Whether a configuration file names the class: another one's may name a class without the implementation."""
+    module = view.program.module_of(call)
+    row = module.plain(module.nodes[call & MASK][1])
+    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:

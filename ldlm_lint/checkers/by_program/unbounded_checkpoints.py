@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import place_span
@@ -10,6 +11,7 @@ from ldlm_lint.checkers.checkpoint_uses import ROTATION
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Series
+from ldlm_lint.concepts.trained_anew import loop_of
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK, SHIFT
 from ldlm_lint.program.modules import Module
@@ -21,7 +23,7 @@ WORDS: tuple[bytes, ...] = (b"save", b"dump", b"write", b"ckpt", b"checkpoint", 
 
 
 _MOST = 60
-"""Expressions of one name that are looked at."""
+"""Parts of one test that are looked at."""
 
 
 def find(view: View) -> Iterator[Finding]:
@@ -30,47 +32,71 @@ def find(view: View) -> Iterator[Finding]:
     for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
         module = view.program.module_of(series.call)
         site = module.table.sites[series.call & MASK]
-        together.setdefault((module.index, site.scope, site.loop, site.guard), []).append(series)
+        key = (module.index, _outermost(module, site.scope), site.loop, _interval(view, module, series.call & MASK))
+        together.setdefault(key, []).append(series)
     for group in together.values():
-        yield _finding(view, group, view.program.module_of(group[0].call))
+        module = view.program.module_of(group[0].call)
+        group.sort(key=lambda one: module.table.sites[one.call & MASK].place)
+        yield _finding(view, group, module)
+
+
+def _outermost(module: Module, scope: int) -> int:
+    """The outermost function around a scope: one that is defined inside of a function saves on its behalf."""
+    found = scope
+    while scope > 0:
+        found = scope if module.scopes[scope].kind == "def" else found
+        scope = module.scopes[scope].parent
+    return found
+
+
+def _interval(view: View, module: Module, call: int) -> int:
+    """The outermost test of a counter around a save, inside of its loop: two saves with intervals of their own are two defects."""
+    site = module.table.sites[call]
+    begin = module.table.loops[site.loop].place if site.loop >= 0 else module.scopes[site.scope].place
+    guard, found = site.guard, 0
+    while guard >= 0:
+        one = module.table.guards[guard]
+        if one.place >= begin and one.kind in ("if", "rest") and one.test and _speaks_of_counter(view, module, one.test):
+            # The other branch of the same test has the same one.
+            found = one.test
+        guard = one.parent
+    return found
+
+
+def _speaks_of_counter(view: View, module: Module, test: int) -> bool:
+    todo, seen = [test], 0
+    while todo and seen < _MOST:
+        number, seen = todo.pop(), seen + 1
+        row = module.nodes[number]
+        if view.checkpoints.counts(module.base | number):
+            return True
+        if row[0] in ("bool", "cmp"):
+            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
+        elif row[0] in ("not", "copy"):
+            todo.append(row[1])
+        elif row[0] == "op":
+            todo += row[2:4]
+    return False
 
 
 def _is_unbounded(view: View, series: Series) -> bool:
     module = view.program.module_of(series.call)
-    # The checker of single files has looked at what one file shows.
-    if _is_read_by_itself(view, series) or _is_kept_short(module, series) or view.is_pruned(series):
+    if all(map(view.trained_anew.counts_models, series.counters)) or _is_milestones(module, series) or _is_rotated(view, module, series):
         return False
-    return not view.training.frequency.is_rare(module, series.call & MASK)
-
-
-def _is_read_by_itself(view: View, series: Series) -> bool:
-    """Whether the name is made and counted where `torch.save` is called; what a caller counts a look at one file does not show."""
-    module = view.program.module_of(series.call)
-    handed = all(_is_of_helper(view, series.call, one) or _is_handed_in(module, one & MASK, set()) for one in series.counters)
-    return series.call == series.sink and not handed and "torch.save" in _functions(view, series.sink)
-
-
-def _is_of_helper(view: View, call: int, counter: int) -> bool:
-    """Whether another function counts, none that the call stands in: ``torch.save(state, self.name())``."""
-    module, home = view.program.module_of(call), view.program.module_of(counter)
-    place = home.table.places[counter & MASK]
-    if module is not home or view.program.targets_of.get(counter):
-        return True
-    function, at = view.function_at(module, place) & MASK if place else 0, module.table.sites[call & MASK].scope
-    while at != function and at >= 0:
-        at = module.scopes[at].parent
-    return at != function
-
-
-def _is_handed_in(module: Module, number: int, seen: set[int]) -> bool:
-    """Whether an expression is what a caller gives, also as a text, or in one of several cases."""
-    row = module.nodes[number]
-    if number in seen or len(seen) > _MOST:
+    if view.is_pruned(series):
         return False
-    seen.add(number)
-    is_text = row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "str"
-    inner = row[1] if row[0] == "phi" else row[1:2] if row[0] == "copy" else row[2] if is_text else ()
-    return row[0] == "param" or any(_is_handed_in(module, one, seen) for one in inner)
+    return _runs_again(module, series) or not view.training.frequency.is_rare(module, series.call & MASK)
+
+
+def _runs_again(module: Module, series: Series) -> bool:
+    """Whether a loop around that of a save counts: what one step of the inner loop saves, each round of the outer one saves again."""
+    loop = module.table.sites[series.call & MASK].loop
+    counted = {loop_of(module, key & MASK) for key in series.counters if key >> SHIFT == module.index}
+    while loop >= 0:
+        loop = module.table.loops[loop].parent
+        if loop >= 0 and loop in counted:
+            return True
+    return False
 
 
 def _functions(view: View, call: int) -> set[str]:
@@ -80,12 +106,17 @@ def _functions(view: View, call: int) -> set[str]:
     return {fields[1] for fields in view.program.atoms.kinds(value, "x")}
 
 
-def _is_kept_short(module: Module, series: Series) -> bool:
-    """Whether few are written, at steps that are named, or the function that the fix writes is called beside the save."""
-    site = module.table.sites[series.call & MASK]
-    if any(module.table.sites[call].scope == site.scope for call in module.table.named.get(ROTATION, ())):
-        return True
-    guard = site.guard
+def _is_rotated(view: View, module: Module, series: Series) -> bool:
+    """Whether the function that the fix writes is called behind the save, with its path."""
+    site, patterns = module.table.sites[series.call & MASK], view.checkpoints.patterns
+    behind = (one for one in module.table.named.get(ROTATION, ()) if module.table.sites[one].scope == site.scope)
+    paths = [module.nodes[one][2][0] for one in behind if module.nodes[one][2] and module.table.sites[one].place > site.place]
+    return any(module.base | one == series.path or patterns.of(module.base | one) == patterns.of(series.path) for one in paths)
+
+
+def _is_milestones(module: Module, series: Series) -> bool:
+    """Whether few are written, at steps that are named."""
+    guard = module.table.sites[series.call & MASK].guard
     while guard >= 0:
         one = module.table.guards[guard]
         own = tuple(key & MASK for key in series.counters if key >> SHIFT == module.index)
@@ -103,8 +134,14 @@ def _is_milestone(module: Module, test: int, counters: tuple[int, ...]) -> bool:
         return any(parts) if row[1] == "And" else all(parts)
     if row[0] != "cmp" or row[1] not in (("In",), ("Eq",)):
         return False
-    sides = {module.plain(one) for one in (row[2], row[3][0])}
-    return not sides.isdisjoint(module.plain(one) for one in counters)
+    sides = {_behind_copies(module, one) for one in (row[2], row[3][0])}
+    return not sides.isdisjoint(_behind_copies(module, one) for one in counters)
+
+
+def _behind_copies(module: Module, number: int) -> int:
+    while module.nodes[number][0] == "copy":
+        number = module.nodes[number][1]
+    return number
 
 
 def _finding(view: View, group: list[Series], module: Module) -> Finding:
@@ -116,14 +153,28 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
     related = [] if series.sink == series.call else [Related(view.call_span(series.sink), "this writes the file")]
     related += [Related(view.call_span(one.call), "this is saved together with it") for one in group[1:]]
     begin = module.table.sites[series.call & MASK].place
-    claims = [Claim("save-is-not-optional", f"{line_of(begin)}:{column_of(begin)}")]
+    claims = [Claim("save-is-not-optional", _position(begin))]
     loop = view.training_loops.around(series.call)
     if loop is not None:
         related.append(Related(place_span(view, loop.module, loop.module.table.loops[loop.loop].place), "this training loop runs it"))
     else:
         place = f"{scope_name(module, module.table.sites[series.call & MASK].scope)}|{_lines_of_loops(module, series.call & MASK)}"
         claims.append(Claim("stands-in-training-loop", place))
+    if all(one.call == one.sink and not _is_only_a_number(view, one) for one in group):
+        places = [module.table.sites[one.call & MASK].place for one in group]
+        claims.append(Claim("old-checkpoints-may-go", " ".join(map(_position, places))))
     return view.finding(RULE, view.call_span(series.call), args, related, claims=claims)
+
+
+def _is_only_a_number(view: View, series: Series) -> bool:
+    """Whether a file has no name but the number that a caller hands in: what else is saved with it stands elsewhere."""
+    rows = [view.program.module_of(key).plain(key & MASK) for key in series.counters]
+    names = [posixpath.basename(one).partition(".")[0] for one in view.checkpoints.patterns.of(series.path)]
+    return all(row[0] == "param" for row in rows) and not any(one.strip("*") for one in names)
+
+
+def _position(place: int) -> str:
+    return f"{line_of(place)}:{column_of(place)}"
 
 
 def _counter(view: View, module: Module, number: int) -> str:

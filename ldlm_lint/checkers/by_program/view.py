@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
+    from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.program import Program
@@ -89,6 +90,8 @@ class View:
         self.context = context
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
+        self.linted: frozenset[str] | None = None
+        """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
         self._given_up: str | None = None
@@ -158,6 +161,13 @@ class View:
             return False
         pruned = self.checkpoints.may_be_pruned(series, near)
         return pruned is None or pruned
+
+    @cached_property
+    def trained_anew(self) -> TrainedAnew:
+        """The loops that train one model after the other."""
+        from ldlm_lint.concepts.trained_anew import TrainedAnew
+
+        return TrainedAnew(self.program)
 
     @cached_property
     def measuring(self) -> Measuring:

@@ -1,0 +1,101 @@
+"""`unbounded-checkpoints` of OpenMMLab's configurations: ``checkpoint_config = dict(interval=1)`` keeps all that its hook writes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.by_program.framework_checkpoints import KEEP_REASON
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code import Table
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.frameworks.sections import integer
+from ldlm_lint.model import Applicability, Finding, Fix
+from ldlm_lint.program.of_project import table_of_file
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.kept_checkpoints import HANDFUL
+from ldlm_lint.source import Kind, Source
+
+RULE = UNBOUNDED_CHECKPOINTS
+WORDS: tuple[bytes, ...] = (b"checkpoint_config", b"CheckpointHook")
+_KEEP = "max_keep_ckpts"
+_LENGTHS = ("max_", "total_")
+_OPERATIONS = {"Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "FloorDiv": operator.floordiv}
+_STEPS = 8
+_LARGEST = 1 << 40
+
+
+def find(view: View) -> Iterator[Finding]:
+    """The settings of hooks that save again and again, and are told by no file of their configuration how many to keep."""
+    project, configs = view.context.project, view.context.mm_configs
+    for path in sorted(project.files):
+        if any(word in project.data(path) for word in WORDS) and not project.is_test(path) and configs.is_config(path):
+            table = table_of_file(project, path)
+            calls = _keeping_all(table) if table is not None else []
+            if table is not None and calls and not configs.is_settled_elsewhere(path, _KEEP.encode()):
+                source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
+                yield from (_finding(view, source, table, call) for call in calls)
+
+
+def _finding(view: View, source: Source, table: Table, call: int) -> Finding:
+    site = table.sites[call]
+    span = source.span(*(source.offset(line_of(place), column_of(place)) for place in (site.place, site.end)))
+    keep = integer(view.options_of(source.path), CHECKPOINTS_TO_KEEP)
+    edit = add_keyword(source, span, _KEEP, str(keep))
+    fix = Fix(f"set {_KEEP}={keep}", (edit,), Applicability.UNSAFE, KEEP_REASON) if edit else None
+    return view.finding(RULE, span, {"what": f"`{_KEEP}` is not set, so the CheckpointHook keeps every checkpoint"}, fix=fix)
+
+
+def _keeping_all(table: Table) -> list[int]:
+    """The settings of a file that save at an interval, more than a few times as far as it tells, and keep all."""
+    old = table.scopes[0].bindings.get("checkpoint_config", ())
+    found = []
+    for call in table.named.get("dict", ()):
+        row = table.nodes[call]
+        if table.sites[call].scope or row[2] or table.nodes[row[1]][0] != "free" or any(name is None for name, _ in row[3]):
+            continue
+        given = dict(row[3])
+        kind = _name(table, given["type"]) if "type" in given else ""
+        if (kind == "CheckpointHook" or (not kind and call in old)) and _KEEP not in given and _saves_often(table, given):
+            found.append(call)
+    return found
+
+
+def _name(table: Table, number: int) -> str:
+    """A class by its text, or as it is imported."""
+    row = table.nodes[number]
+    return str(row[1]) if row[0] == "const" else str(row[2]) if row[0] in ("attr", "free", "impf") else ""
+
+
+def _saves_often(table: Table, given: dict[str, int]) -> bool:
+    interval = _constant(table, given.get("interval", 0))
+    if not isinstance(interval, int) or interval < 1:
+        return False
+    by_epoch = _constant(table, given.get("by_epoch", 0)) is not False
+    length = _length(table, "epochs" if by_epoch else "iters")
+    return length > HANDFUL * interval if length is not None else by_epoch and interval == 1
+
+
+def _length(table: Table, word: str) -> int | None:
+    """How many epochs, or iterations, the file trains for; None where it does not say."""
+    wanted = [f"{one}{word}" for one in _LENGTHS]
+    values = [value for name in wanted for value in table.scopes[0].bindings.get(name, ())]
+    for name in ("runner", "train_cfg"):
+        for number in table.scopes[0].bindings.get(name, ()):
+            row = table.nodes[number]
+            values += [value for one, value in row[3] if one in wanted] if row[0] == "call" else []
+    numbers = [one for one in (_constant(table, value) for value in values) if isinstance(one, int)]
+    return max(numbers) if numbers else None
+
+
+def _constant(table: Table, number: int, steps: int = 0) -> object:
+    """The constant that an expression is, also as ``80000 // factor``; None where that is not known."""
+    row = table.nodes[number]
+    while row[0] == "copy":
+        row = table.nodes[row[1]]
+    if row[0] == "op" and row[1] in _OPERATIONS and steps < _STEPS:
+        left, right = (_constant(table, one, steps + 1) for one in row[2:4])
+        if isinstance(left, int) and isinstance(right, int) and max(abs(left), abs(right)) < _LARGEST and (right or row[1] != "FloorDiv"):
+            return _OPERATIONS[row[1]](left, right)
+    return row[1] if row[0] == "const" else None

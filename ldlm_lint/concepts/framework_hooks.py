@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK, ON_DEVICE, WHERE_TENSOR, Value
+from ldlm_lint.program.atoms import MASK, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
 
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 """The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
 _TRAINERS = ("transformers", "trl")
 OF_LIGHTNING = ("training_step", "on_train_batch_start", "on_train_batch_end", "on_after_backward", "on_before_zero_grad", "on_before_optimizer_step")
 """Methods of a LightningModule that its Trainer calls in each step."""
+_OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"})
 _OF_MODULES = ("forward", "loss")
 
 
@@ -35,11 +36,20 @@ class FrameworkHooks:
             yield from ((name, WHERE_TENSOR) for name in ("forward_train", "train_step"))
             if any("etector" in name for name in outside):
                 yield "forward", WHERE_TENSOR
+        if not _OPTIMIZERS.isdisjoint(outside) and self._is_named(owner):
+            # Whoever trains with one steps it: a loop, a Trainer, an engine.
+            yield "step", NOTHING
         if owner in self._from_configurations:
             if any(name.endswith("Assigner") for name in of_mm):
                 yield "assign", WHERE_TENSOR
             elif self.program.is_module(owner):
                 yield from ((name, WHERE_TENSOR) for name in _OF_MODULES)
+
+    def _is_named(self, owner: int) -> bool:
+        """Whether something of the program names a class: makes it, or hands it on to who does."""
+        home = self.program.module_of(owner)
+        name = home.scopes[owner & MASK].name
+        return any(row[0] in ("free", "attr") and row[2] == name for module in self.program.live for row in module.nodes)
 
     def _losses_of(self, owner: int) -> Iterator[str]:
         """The losses that a trainer of trl computes in its steps and a class derived from it computes instead: ``cpo_loss``."""

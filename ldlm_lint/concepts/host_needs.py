@@ -22,7 +22,7 @@ def is_needed(module: Module, reading: Reading, call: int) -> bool:
     receiver, is_item = module.nodes[row[1]][1], module.last_name(row[1]) == "item"
     names = {module.last_name(receiver), reading.name_of(root_of(module, receiver)), *reading.names_given(call)}
     if is_item and not reading.is_returned(call):
-        if any(map(_NUMBERS_ON_HOST.search, names)) or reading.need_of(call) is Need.SIZES:
+        if any(map(_NUMBERS_ON_HOST.search, names)) or (reading.is_kept_as_number(call) and reading.need_of(call) is Need.SIZES):
             return True
     elif any(map(_NEEDED_ON_HOST.search, names)):
         return True

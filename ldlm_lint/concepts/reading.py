@@ -86,11 +86,6 @@ class Reading:
         """Whether a function returns a value as it is."""
         return number in self._returned
 
-    def is_kept_as_number(self, number: int) -> bool:
-        """Whether a variable takes a value, or the number that is made of it."""
-        made = (one for one in self._users.get(number, ()) if self.module.nodes[one][0] == "call" and self.module.last_name(self.module.nodes[one][1]) in HANDS_ON)
-        return number in self._bound or any(one in self._bound for one in made)
-
     def name_of(self, number: int) -> str:
         """The name of a parameter or of another module's value, or the one that a row is bound to; empty for none."""
         row = self.module.nodes[number]

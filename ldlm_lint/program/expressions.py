@@ -257,7 +257,9 @@ class Expressions(Parameters):
             if function[2] in MODULE_METHODS and not self.tensor_part(value) and self.is_used_as_module(module, function[1]):
                 return value | receiver
             value |= self.method(receiver, function[2], given, base | function[1])
-            return value if function[2] in PLAIN_METHODS else value | self.later(key, receiver)
+            # Of a model too, what is asked of it gives itself.
+            is_plain = function[2] in PLAIN_METHODS and function[2] not in MODULE_METHODS
+            return value if is_plain else value | self.later(key, receiver)
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
             return value
         return value | self.later(key, functions)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _OTHER_DEVICES = frozenset({"cpu", "mps", "xla", "meta"})
 _DRAWS = frozenset({"random", "rand", "uniform"})
 _SELDOM = 0.1
 """One step in ten, or fewer."""
+_BELOW = {"Lt": True, "LtE": True, "Gt": False, "GtE": False}
 _EQUAL = frozenset({"Eq", "Is", "In"})
 
 
@@ -83,6 +85,8 @@ class Rarity:
     def _of_comparison(self, module: Module, row: Node) -> bool | None:
         operator, left, right = row[1][0], row[2], row[3][0]
         equal = operator in _EQUAL
+        if operator in _BELOW and self._is_of_the_past(module, left, right):
+            return _BELOW[operator]
         texts = [module.nodes[one][1] for one in (left, right) if module.nodes[one][0] == "const" and module.nodes[one][1].__class__ is str]
         if "__main__" in texts:
             return equal
@@ -97,6 +101,13 @@ class Rarity:
         if is_up and (TROUBLE.search(named[0]) or (operator == "Eq" and self._is_set_in_handler(module, left, right))):
             return True
         return self._by_chance(module, row)
+
+    def _is_of_the_past(self, module: Module, version: int, number: int) -> bool:
+        """Whether the version of torch is compared with one that nobody trains with any more: ``parse(torch.__version__) < parse("1.8")``."""
+        names = self.program.atoms.kinds(self.program.ask(module.base | _argument(module, version)), "x")
+        row = module.nodes[_argument(module, number)]
+        told = NUMBERS.search(row[1]) if row[0] == "const" and row[1].__class__ is str else None
+        return told is not None and (int(told[1]), int(told[2] or 0)) < PAST and any(fields[1] in VERSION_NAMES for fields in names)
 
     def _is_set_in_handler(self, module: Module, number: int, constant: int) -> bool:
         """Whether a flag becomes a constant in a handler alone, which runs after a failure."""
@@ -134,3 +145,9 @@ class Rarity:
             return None
         chance = limit[1] if row[1][0] in ("Lt", "LtE") else 1 - limit[1]
         return True if chance <= _SELDOM else False if chance >= 1 - _SELDOM else None
+
+
+def _argument(module: Module, number: int) -> int:
+    """What a call is given first, ``parse(torch.__version__)``; of anything else itself."""
+    row = module.plain(number)
+    return int(row[2][0]) if row[0] == "call" and row[2] else number

@@ -12,6 +12,7 @@ from ldlm_lint.code.table import Guard
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 
+_MISSING = (("const", None), ("const", False))
 _ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
 
 
@@ -54,14 +55,24 @@ class Restarts:
         """Whether a branch runs as long as something is not there, and makes it: ``if first is None: first = loss.item()``."""
         asked = _missing(module, guard.test, guard.holds)
         if asked is None:
-            return False
+            is_flag = guard.holds is True and module.nodes[guard.test][0] == "phi"
+            return is_flag and self._is_bound_under(module, guard.test, number, function, turned=True)
         row = module.nodes[asked]
         if row[0] in ("attr", "const"):
             name = row[2] if row[0] == "attr" else row[1]
             written = module.scopes[function & MASK].writes
             return any(one == name and place > guard.place for _, one, _, place in written)
-        bound = self._bound_in(module, function)
-        return any(_is_under(module, at, number) for one in _carried(module, asked) for at in bound.get(one, ()))
+        return self._is_bound_under(module, asked, number, function)
+
+    def _is_bound_under(self, module: Module, asked: int, guard: int, function: int, turned: bool = False) -> bool:
+        """Whether a branch binds what its test misses (``turned``: takes away what it finds), and nothing in the rounds takes that back."""
+        carried = _carried(module, asked)
+        events = [event for event in module.scopes[function & MASK].events if event[0] in ("bind", "add") and event[1] in carried]
+        inside = [event for event in events if _is_under(module, event[3], guard)]
+        loops = {event[2] for event in inside}
+        others = [event for event in events if event not in inside and event[2] in loops]
+        makes = any((module.nodes[event[1]] in _MISSING) is turned for event in inside)
+        return makes and all((module.nodes[event[1]] in _MISSING) is turned for event in others)
 
     def _written_under(self, module: Module, guard: int, function: int) -> list[tuple[str, int]]:
         """The attributes that are set to a constant in a branch, with their places: up to where the next guard around it begins."""

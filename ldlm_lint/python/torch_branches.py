@@ -9,20 +9,11 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.numerals import whole
-from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 
-_VERSION_NAMES = {
-    *("torch.__version__", "torch.version.__version__", "torch.torch_version.__version__"),
-    # OpenMMLab's names of the same.
-    *("mmcv.TORCH_VERSION", "mmcv.utils.TORCH_VERSION", "mmcv.utils.parrots_wrapper.TORCH_VERSION"),
-    *("mmengine.utils.dl_utils.TORCH_VERSION", "mmengine.utils.dl_utils.parrots_wrapper.TORCH_VERSION"),
-}
-_PAST = (2, 0)
-"""Before this version nobody trains any more."""
-_NUMBERS = lazily(r"^\D{0,3}(\d{1,4})(?:\.(\d{1,4}))?")
 _DEPTH = 8
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # The number of a comparison belongs to the older side itself.
@@ -67,7 +58,7 @@ def is_of_the_past(test: nodes.NodeNG, truth: bool) -> bool:
     if operator not in _MIRRORED or not _is_version(test.left) or _part_of(test.left) is not None:
         return False
     told = _number(right)
-    return told is not None and told < _PAST and truth == (operator in ("<", "<="))
+    return told is not None and told < PAST and truth == (operator in ("<", "<="))
 
 
 def _by_name(module: nodes.Module) -> Iterator[OlderTorch]:
@@ -91,10 +82,10 @@ def _is_version(node: nodes.NodeNG | None, depth: int = 0) -> bool:
     """Whether an expression is made of torch's version: parsed, split, cut or bound to a name before."""
     if node is None or depth > _DEPTH:
         return False
-    if isinstance(node, nodes.Attribute) and qualified(node) & _VERSION_NAMES:
+    if isinstance(node, nodes.Attribute) and qualified(node) & VERSION_NAMES:
         return True
     if isinstance(node, nodes.Name):
-        return bool(qualified(node) & _VERSION_NAMES) or _is_version(only_binding(node), depth + 1)
+        return bool(qualified(node) & VERSION_NAMES) or _is_version(only_binding(node), depth + 1)
     if isinstance(node, nodes.Call):
         owner = [node.func.expr] if isinstance(node.func, nodes.Attribute) else []
         return any(_is_version(one, depth + 1) for one in (*owner, *node.args))
@@ -132,7 +123,7 @@ def _number(node: nodes.NodeNG) -> tuple[int, int] | None:
 
 
 def _of_text(text: str) -> tuple[int, int] | None:
-    match = _NUMBERS.match(text)
+    match = NUMBERS.match(text)
     return (whole(match[1]), whole(match[2] or "0")) if match else None
 
 

@@ -1,0 +1,15 @@
+"""The names that the version of torch has, and the versions that nobody trains with any more."""
+
+from __future__ import annotations
+
+from ldlm_lint.patterns import lazily
+
+VERSION_NAMES = {
+    *("torch.__version__", "torch.version.__version__", "torch.torch_version.__version__"),
+    # OpenMMLab's names of the same.
+    *("mmcv.TORCH_VERSION", "mmcv.utils.TORCH_VERSION", "mmcv.utils.parrots_wrapper.TORCH_VERSION"),
+    *("mmengine.utils.dl_utils.TORCH_VERSION", "mmengine.utils.dl_utils.parrots_wrapper.TORCH_VERSION"),
+}
+PAST = (2, 0)
+"""Before this version nobody trains any more."""
+NUMBERS = lazily(r"^\D{0,3}(\d{1,4})(?:\.(\d{1,4}))?")

@@ -115,6 +115,7 @@ class Training:
         gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         seen: set[int] = set()
         functions: set[int] = set()
+        named: dict[int, tuple[str, str]] = {}
         todo: list[int] = []
 
         def above(call: int, is_backward: bool) -> None:
@@ -123,17 +124,21 @@ class Training:
             function = module.base | site.scope
             functions.add(function)
             self.frequency.leading.add(call)
-            if site.loop < 0:
+            loop = site.loop
+            if not is_backward and loop >= 0 and self._calls_element(module, call & MASK, loop):
+                # ``for hook in self.hooks: hook.after_step()`` repeats no step.
+                loop = module.table.loops[loop].parent
+            if loop < 0:
                 if function not in seen:
                     seen.add(function)
                     todo.append(function)
                 return
-            gates[function, site.loop].append(self._gate(module, site.guard))
-            steps[function].add(site.loop)
-            if (module.index, site.loop) in stepping:
+            gates[function, loop].append(self._gate(module, site.guard))
+            steps[function].add(loop)
+            if (module.index, loop) in stepping:
                 return
             # Micro-batches: the loop around them steps.
-            parent = module.table.loops[site.loop].parent
+            parent = module.table.loops[loop].parent
             if parent >= 0 and (module.index, parent) in stepping:
                 steps[function].add(parent)
             elif is_backward and function not in seen:
@@ -149,8 +154,36 @@ class Training:
             if not calls:
                 steps[function].add(None)
             for call in calls:
-                above(call, False)
+                if self._may_name(call, named.get(function), function):
+                    named.update(self._named_at(call, function))
+                    above(call, False)
         return steps, gates, functions
+
+    def _calls_element(self, module: Module, call: int, loop: int) -> bool:
+        """Whether a call is of a method of what a loop takes in turn, by its name or by one that is computed."""
+        row = module.nodes[module.nodes[call][1]]
+        if row[0] == "call" and module.last_name(row[1]) == "getattr" and row[2]:
+            return self._comes_from(module, row[2][0], module.table.loops[loop].value)
+        return row[0] == "attr" and self._comes_from(module, row[1], module.table.loops[loop].value)
+
+    def _named_at(self, call: int, method: int) -> dict[int, tuple[str, str]]:
+        """Of a call ``getattr(hook, name)()`` the function that it stands in, the parameter that has the name, and the name that leads to a method."""
+        module = self.program.module_of(call)
+        row = module.nodes[module.nodes[call & MASK][1]]
+        key = module.plain(row[2][1]) if row[0] == "call" and module.last_name(row[1]) == "getattr" and len(row[2]) > 1 else ("",)
+        if key[0] != "param":
+            return {}
+        return {module.base | key[1]: (key[2], self.program.module_of(method).scopes[method & MASK].name)}
+
+    def _may_name(self, call: int, named: tuple[str, str] | None, function: int) -> bool:
+        """Whether a call of a function may give a parameter of it a name."""
+        program = self.program
+        edges = [edge for edge in program.ask(("edges", function)) if edge >> 2 == call] if named is not None else []
+        if named is None or not edges or edges[0] & 3 == UNKNOWN:
+            return True
+        node = program.argument_node(call, function, edges[0] & 3, named[0])
+        texts = program.atoms.texts(program.ask(node)) if node is not None else set()
+        return not texts or named[1] in texts
 
     def _look_above(self) -> None:
         """Who calls the functions that hold the loops of steps, also as methods of objects, and so on: what they give is what training gets."""
@@ -202,8 +235,15 @@ class Training:
         if ("callers", function) in program.values:
             program.requeue(("callers", function))
         program.ask(("callers", function))
-        known = [edge >> 2 for edge in sorted(program.ask(("edges", function)))]
-        return known or self._given_to(function)
+        known = self._edges_to(function) or self._given_to(function)
+        if not known and function in program.owner:
+            # ``getattr(hook, name)(self)``: no name at the call tells which method that is.
+            program.indirect.take_down()
+            known = self._edges_to(function)
+        return known
+
+    def _edges_to(self, function: int) -> list[int]:
+        return [edge >> 2 for edge in sorted(self.program.ask(("edges", function)))]
 
     def _given_to(self, function: int) -> list[int]:
         """The calls of functions of the program that are given a function and call it: ``timed(step)``."""

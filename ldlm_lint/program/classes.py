@@ -91,9 +91,11 @@ class Classes(Records):
         if len(below) > SUBCLASSES:
             below = []
             self.limited["subclasses"] += 1
+        # What objects get as an attribute hides a method of a derived class.
+        is_set = any((one, name) in self.own_writes for one in self.order(owner))
         for one in below:
             body, writes = self._bound_in(one, name)
-            for key in (*body, *writes) if not is_field else writes:
+            for key in (*body, *writes) if not (is_field or is_set) else writes:
                 value |= self.get(key)
             if self.is_field(one, name):
                 value |= self.get(("field", one, name))

@@ -184,7 +184,7 @@ class Modules:
     def _find(self, name: str, near: Module | None) -> Module | None:
         module = self.by_name.get(name)
         if module is not None:
-            return module
+            return self._beside(name, near) or module
         candidates = self._ends.get(name)
         if candidates and "." not in name and near is not None:
             # A module alone in a folder is often called like a package of others: ``lib/datasets.py``.
@@ -195,6 +195,13 @@ class Modules:
             return candidates[0]
         # The one that shares most of the path with who imports it.
         return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
+
+    def _beside(self, name: str, near: Module | None) -> Module | None:
+        """The module in the folder of a script, which stands first on its path; a file of a package is no script."""
+        folder = near.path.rpartition("/")[0] if near is not None else ""
+        if not folder or f"{folder}/__init__.py" in self.by_path:
+            return None
+        return self.by_path.get(f"{folder}/{name.replace('.', '/')}.py")
 
     def _is_on_path(self, module: Module, near: Module) -> bool:
         """Whether a file finds a module by its bare name: from its folder or one around it, as a package, or in a folder of ``sys.path``."""

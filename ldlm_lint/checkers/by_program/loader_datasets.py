@@ -20,7 +20,14 @@ _NUMBERS = frozenset({"range", "arange", "randperm"})
 def classes_of_dataset(view: View, one: LoaderCall) -> set[int]:
     """The classes of the project that a loader's dataset may be of."""
     value = _value(view, one)
-    return {fields[1] for kind in ("i", "self") for fields in view.program.atoms.kinds(value, kind)}
+    classes = {fields[1] for kind in ("i", "self") for fields in view.program.atoms.kinds(value, kind)}
+    return {one for one in classes if _gives_items(view, one)}
+
+
+def _gives_items(view: View, owner: int) -> bool:
+    """Whether a class can be a dataset: a factory by configuration may also make models."""
+    known = any(view.program.methods(owner, name) for name in ("__getitem__", "__getitems__", "__iter__"))
+    return known or any("Dataset" in name for name in view.program.outside_of(owner))
 
 
 def _value(view: View, one: LoaderCall) -> frozenset[int]:
@@ -48,16 +55,16 @@ def _is_changed(view: View, one: LoaderCall, owner: int) -> bool:
             if _may_be(view, module.base | function[1], family) and view.loaders.concept.comes_again(call, one.call):
                 return True
     names = [name for name in program.other_writes if any((each, name) in program.own_writes for each in family)]
-    writes = (target for name in names for target, _ in program.other_writes[name] if _may_be(view, target, family))
-    return any(_is_written_again(view, one, target) for target in dict.fromkeys(writes))
+    writes = ((target, name) for name in names for target, _ in program.other_writes[name] if _may_be(view, target, family))
+    return any(_is_written_again(view, one, *write) for write in dict.fromkeys(writes))
 
 
-def _is_written_again(view: View, one: LoaderCall, target: int) -> bool:
+def _is_written_again(view: View, one: LoaderCall, target: int, name: str) -> bool:
     """Whether an attribute of an object (key) is set again and again while there is one loader."""
     module = view.program.module_of(target)
     for number, scope in enumerate(module.scopes):
-        for base, _, _, place in scope.writes:
-            if base == target & MASK and view.loaders.concept.happens_again(module.base | number, view.loop_around(module, place), one.call):
+        for base, written, _, place in scope.writes:
+            if (base, written) == (target & MASK, name) and view.loaders.concept.happens_again(module.base | number, view.loop_around(module, place), one.call):
                 return True
     return False
 

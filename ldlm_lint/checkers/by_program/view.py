@@ -441,27 +441,6 @@ class View:
         """The call (row) from a place to an end."""
         return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
 
-    def loops_at(self, module: Module, function: int, place: int) -> list[int]:
-        """The loops of a function around a place, innermost first: known by the calls and events that stand there."""
-        scope = module.scopes[function & MASK]
-        line = line_of(place)
-        for call in scope.calls:
-            site = module.table.sites[call]
-            if line_of(site.place) == line:
-                return self._loops_from(module, site.loop)
-        for event in scope.events:
-            if line_of(event[4]) == line:
-                return self._loops_from(module, event[2])
-        return []
-
-    @staticmethod
-    def _loops_from(module: Module, loop: int) -> list[int]:
-        found = []
-        while loop >= 0:
-            found.append(loop)
-            loop = module.table.loops[loop].parent
-        return found
-
     def call_span(self, call: int) -> Span:
         """The span of a call, by its key."""
         module = self.program.module_of(call)

@@ -237,10 +237,11 @@ def kind_of(path: Path, note: Note = note_nothing) -> Kind | None:
         return kind
     note("head", path.as_posix())
     with path.open("rb") as file:
-        return _kind_of_head(path, file.read(_HEAD_BYTES))
+        return kind_of_head(path, file.read(_HEAD_BYTES))
 
 
-def _kind_of_head(path: Path, head: bytes) -> Kind | None:
+def kind_of_head(path: Path, head: bytes) -> Kind | None:
+    """The front end for a file by how it begins."""
     if _PYTHON_SHEBANG.match(head):
         return Kind.PYTHON
     return Kind.SHELL if is_shell(path, head) else None
@@ -302,7 +303,7 @@ def _take_named_file(walk: _Walk, path: Path) -> None:
 def _take_overlaid(walk: _Walk, path: Path, data: bytes) -> None:
     kind = kind_of_name(path)
     if kind is None and not path.suffix:
-        kind = _kind_of_head(path, data[:_HEAD_BYTES])
+        kind = kind_of_head(path, data[:_HEAD_BYTES])
     if kind is None:
         walk.problem(path, _NO_INPUT)
     else:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
+from ldlm_lint.checkers import symbols_of_files
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
@@ -85,7 +86,7 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
     """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
     ruled_out: list[RuledOut] = []
     if source.kind is Kind.PYTHON:
-        at_risk -= silent_in(source.path, source.data)
+        at_risk = (at_risk & symbols_of_files()) - silent_in(source.path, source.data)
         at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
         at_risk = possible_by_text(at_risk, source.utf8)
     if _is_whole(source, at_risk):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, apart
 from ldlm_lint.config import Config, Configured, may_be_project, root_among
-from ldlm_lint.discover import kind_of_name, project_files
+from ldlm_lint.discover import kind_of_head, kind_of_name, project_files
 from ldlm_lint.source import Kind, UnreadableError, read_bytes
 from ldlm_lint.tomlfile import ConfigError
 
@@ -162,7 +162,7 @@ class Projects:
         named = {
             path: kind
             for path in (*self._linted, *unsaved)
-            if path.startswith(below) and (kind := kind_of_name(path)) is not None
+            if path.startswith(below) and (kind := self._kind_of(path)) is not None
         }
         kinds = named | {path.as_posix(): kind for path, kind in self._below(root)}
         if self._session is not None:
@@ -174,6 +174,11 @@ class Projects:
         files = (*(path for path, kind in kinds.items() if kind is Kind.PYTHON), *inner)
         texts = {**self._overlay, **inner}
         return Context(Project(root, files, texts, self._known_flows(), others, self._session, self._known_tables), self._told_torch, self.facts)
+
+    def _kind_of(self, path: str) -> Kind | None:
+        """The front end of a linted file by its name, of a buffer without a suffix by its first line."""
+        kind = kind_of_name(path)
+        return kind_of_head(Path(path), self._overlay[path]) if kind is None and path in self._overlay else kind
 
     def facts(self, path: str) -> Mapping[str, object]:
         """What the rules of a file are told, see `Config.facts`."""

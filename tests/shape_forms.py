@@ -205,10 +205,6 @@ FOUND = {
         "compile-guarded-by-try",
         "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
     ),
-    "copy: a device with a name": (
-        "unsynchronized-copy-to-host",
-        "import torch\nHOST = 'cpu'\ndef read(x):\n    y = x.to(non_blocking=True, device=HOST)\n    return y.numpy()\n",
-    ),
     "removed: by a function with another name": (
         "checkpoint-removed-before-replacement",
         "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
@@ -300,10 +296,6 @@ SPARED = {
     "compile: not in a try": (
         "compile-guarded-by-try",
         "import torch\nnet = torch.compile(net)\ntry:\n    net(1)\nexcept Exception:\n    pass\n",
-    ),
-    "copy: to the device": (
-        "unsynchronized-copy-to-host",
-        "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
     ),
     "fused: for attention": (
         "fused-conflict",

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from ldlm_lint.code import table_of
-from ldlm_lint.concepts.loader_options import LoaderOptions, Way
+from ldlm_lint.concepts.loader_options import LoaderOptions
 from ldlm_lint.concepts.loaders import Loaders
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program import Program, linked
@@ -125,7 +125,7 @@ def test_a_default_and_a_flag_are_told_apart_from_what_is_given():
     """
     found, options = loaders(program(train=text))
     ways = [options.ways(options.option(one, "num_workers")) for one in found.made]
-    assert ways[0] == [Way(0, "parameter")]
+    assert [(way.number, way.default, bool(way.left)) for way in ways[0]] == [(0, "parameter", True)]
     assert [(way.number, way.default) for way in ways[1]] == [(2, "--workers")]
 
 

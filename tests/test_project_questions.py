@@ -11,6 +11,7 @@ from snippets import ROOT, ask, context, place_of_call
 import ldlm_lint
 from ldlm_lint.model import Claim, Finding, Span
 from ldlm_lint.project import QUESTIONS
+from ldlm_lint.project.configured import TOPICS
 from ldlm_lint.project.questions import decide
 
 TRAIN = "import torch\nfor x in y:\n    loss.backward()\n"
@@ -192,7 +193,7 @@ def test_file_trains() -> None:
     "before, related", [pytest.param("", 0, id="at-the-finding"), pytest.param("x = 1\n", 1, id="elsewhere")]
 )
 def test_the_loop_is_not_shown_twice(before: str, related: int) -> None:
-    loop = "while y:\n    for b in iter(loader): b.backward()\n"
+    loop = "while y:\n    for b in iter(loader): step(b).backward()\n"
     code = f"{before}{loop}from torch.utils.data import DataLoader\nloader = DataLoader(x)\n"
     at = Span(f"{ROOT}/train.py", 13, 20)
     asked = Finding("some-rule", "W7101", at)
@@ -240,12 +241,11 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "collates-on-host",
         "dataset-works-per-item",
         "default-is-in-force",
+        "each-rank-has-its-loader",
         "environment-variable-unread",
         "gradients-stay-attached",
         "launches-accumulate",
         "launches-do-not-shard",
-        "loader-has-few-workers",
-        "loader-may-feed-training",
         "loss-is-divided-nowhere",
         "no-activation-checkpointing",
         "nothing-is-reduced",
@@ -265,7 +265,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     callee = "function|gone.run|1|"
     subjects = {"ddp-model-is-called": "var:main:model", "every-rank-saves": "1:0||"}
     subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee, "callee-takes-keywords": callee}
-    subjects |= {"loader-has-few-workers": "8|1:0|run|workers"}
     subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     # What only says at which level forbids nothing.
@@ -282,6 +281,8 @@ def test_every_claim_in_the_package_has_an_answer():
         for path in package.rglob("*.py")
         for kind in re.findall(r'\bClaim\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
+    # What configurations give is asked about where it goes.
+    asked |= {kind for topic in TOPICS.values() for kind in topic.asks}
     assert asked == set(QUESTIONS)
 
 

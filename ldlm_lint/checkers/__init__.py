@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 # A room ``gradient_scaling`` is a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("data", "distributed", "batch_size", "memory", "loss", "autograd"),
-    *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "amp", "backends", "compilation"),
+    *("distributed", "batch_size", "memory", "loss", "autograd"),
+    *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
     *("no_sync", "rank_divergence", "segments"),
 )
@@ -40,6 +40,12 @@ def symbols_of(room: str) -> frozenset[str]:
     """The rules of a room."""
     modules = (importlib.import_module(f"ldlm_lint.rules.{name}") for name in _RULES.get(room, (room,)))
     return frozenset(rule.symbol for module in modules for rule in module.RULES)
+
+
+@functools.cache
+def symbols_of_files() -> frozenset[str]:
+    """The rules that are looked for in each file by itself; those left are the linked program's alone."""
+    return frozenset().union(*map(symbols_of, ROOMS))
 
 
 @functools.cache

@@ -113,7 +113,7 @@ class LdlmChecker:
                 confidence=rule.confidence if confidence is None else confidence,
                 related=tuple(Related(self.span(place), note) for place, note in related),
                 fix=fix(source) if fix and self.linter.ldlm_fixes else None,
-                claims=(*_presumed(node), *claims),
+                claims=(*presumed(node), *claims),
                 level=level,
             )
         )
@@ -123,7 +123,7 @@ class LdlmChecker:
         self.linter.ldlm_report(finding)
 
 
-def _presumed(node: nodes.NodeNG) -> tuple[Claim, ...]:
+def presumed(node: nodes.NodeNG) -> tuple[Claim, ...]:
     """What must hold where the call that is reported is of a name which a module of the project hands on."""
     for one in (node, *node.node_ancestors()):
         if isinstance(one, nodes.Call) and (found := handed_on(one.func)) is not None:
@@ -148,4 +148,4 @@ def span_of(source: Source, node: nodes.NodeNG) -> Span:
     return source.span_of(*extent(node))
 
 
-__all__ = ["LdlmChecker", "extent", "span_of"]
+__all__ = ["LdlmChecker", "extent", "presumed", "span_of"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, extent
@@ -22,6 +24,7 @@ from ldlm_lint.wording import quoted
 
 _REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
 _COMPARISONS = ("==", "!=")
+OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
 class BatchSizeChecker(LdlmChecker):
@@ -42,28 +45,45 @@ class BatchSizeChecker(LdlmChecker):
         self._check(node, node.target, node.value)
 
     def _check(self, node: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeNG | None) -> None:
-        name = name_of(target)
-        operands = _operands(node, value) if name and value is not None else None
-        if operands is None:
-            return
-        left, right = operands
-        if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
-            # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
-            return
-        if _is_rounded_up(left) or not (counts_ranks(right) or is_of_one_rank(left)) or not holds_steps(target):
-            return
-        if leaves_nothing(left, right):
-            return
-        if _is_checked(node.root(), name, names_behind(left) | names_behind(right)):
+        found = drift_of(node, target, value)
+        if found is None or not holds_steps(target) or not (counts_ranks(found.divisor) or is_of_one_rank(found.total)):
             return
         self.report(
             BATCH_SIZE_DRIFT,
             node,
-            args={"name": quoted(name), "target": quoted(left.as_string()), "divisor": quoted(right.as_string())},
+            args=found.args,
             confidence=Confidence.MEDIUM,
-            claims=(Claim("stands-outside-tests"),),
-            fix=lambda source: _fix(source, node, left, right),
+            claims=OUTSIDE_TESTS,
+            fix=lambda source: _fix(source, node, found.total, found.divisor),
         )
+
+
+class Drift(NamedTuple):
+    """A quotient that is rounded down and not looked at again: what is divided, and by what."""
+
+    name: str
+    total: nodes.NodeNG
+    divisor: nodes.NodeNG
+
+    @property
+    def args(self) -> dict[str, str]:
+        """What the message says."""
+        return {"name": quoted(self.name), "target": quoted(self.total.as_string()), "divisor": quoted(self.divisor.as_string())}
+
+
+def drift_of(node: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeNG | None) -> Drift | None:
+    """The quotient that an assignment rounds down without a look at the remainder, anywhere in its file."""
+    name = name_of(target)
+    operands = _operands(node, value) if name and value is not None else None
+    if operands is None:
+        return None
+    left, right = operands
+    if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
+        # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
+        return None
+    if _is_rounded_up(left) or leaves_nothing(left, right) or _is_checked(node.root(), name, names_behind(left) | names_behind(right)):
+        return None
+    return Drift(name, left, right)
 
 
 def _operands(node: nodes.NodeNG, value: nodes.NodeNG) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 _NAMED = (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)
+_OWNERS = ("self", "cls")
 _MOST_NAMES = 50
 
 
 def names_in(node: nodes.NodeNG) -> Iterator[str]:
     """The last names of all variables, attributes, called functions and constant keys in an expression."""
     for one in nodes_of(node, _NAMED):
-        if name := name_of(one):
+        if (name := name_of(one)) and name not in _OWNERS:
             yield name
 
 

@@ -1,4 +1,4 @@
-"""Finds copies between host and device that wait needlessly, or do not wait where they must."""
+"""Finds copies between host and device that wait needlessly."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING
 from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.batch_copies import batch_of_next, blocking_copies
-from ldlm_lint.checkers.host_copies import first_read, is_async_copy_to_host
 from ldlm_lint.model import Applicability, Claim, Fix
-from ldlm_lint.rules.copies import BLOCKING_COPY, RULES, UNSYNCHRONIZED_COPY
+from ldlm_lint.rules.copies import BLOCKING_COPY, RULES
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
-_CAPTURES = (b"CUDAGraph", b"cuda.graph", b"make_graphed_callables")
-_CAPTURE_REASON = "a copy that waits cannot be captured in a CUDA graph, and this file captures one"
 _REASON = "code that writes into the pinned batch before the copy is done changes what arrives on the GPU"
 
 
@@ -38,30 +34,14 @@ class CopiesChecker(LdlmChecker):
         self._loops = set()
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at copies to the host, and at loops that take their batches by ``next``."""
-        if is_async_copy_to_host(node):
-            self._check_copy_to_host(node)
-        elif (taken := batch_of_next(node)) is not None:
+        """Look at loops that take their batches by ``next``."""
+        if (taken := batch_of_next(node)) is not None:
             loop, targets = taken
             self._check_loop(loop, targets, loop.lineno or 0)
 
     def visit_for(self, node: nodes.For) -> None:
         """Look at loops over batches."""
         self._check_loop(node, [node.target], node.iter.lineno or 0)
-
-    def _check_copy_to_host(self, node: nodes.Call) -> None:
-        read = first_read(node)
-        if read is None:
-            return
-        elsewhere = read.lineno != node.lineno
-        self.report(
-            UNSYNCHRONIZED_COPY,
-            node,
-            args={"read": described(read)},
-            related=[(read, "the copy is read here")] if elsewhere else (),
-            claims=(Claim("stands-outside-tests"),),
-            fix=lambda source: _wait_fix(source, node),
-        )
 
     def _check_loop(self, loop: nodes.NodeNG, targets: list[nodes.NodeNG], line: int) -> None:
         if line in self._loops:
@@ -78,21 +58,6 @@ class CopiesChecker(LdlmChecker):
             claims=(Claim("loop-takes-pinned-batches", str(line)), Claim("trains-on-cuda")),
             fix=lambda source: _asynchronous_fix(source, copies),
         )
-
-
-def described(read: nodes.NodeNG) -> str:
-    """What reads a copy, as messages quote it."""
-    return "an f-string" if isinstance(read, nodes.FormattedValue) else quoted(read.as_string())
-
-
-def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:
-    keywords = [span_of(source, one) for one in call.keywords if one.arg == "non_blocking"]
-    edits = remove_arguments(source, keywords)
-    if not edits:
-        return None
-    reason = _CAPTURE_REASON if any(word in source.data for word in _CAPTURES) else ""
-    level = Applicability.UNSAFE if reason else Applicability.SAFE
-    return Fix("drop non_blocking=True, so that the copy waits", edits, level, reason)
 
 
 def _asynchronous_fix(source: Source, copies: list[nodes.Call]) -> Fix | None:

@@ -51,11 +51,6 @@ def wants_no_workers(remark: str) -> bool:
     return _WANTS_NONE.search(remark) is not None
 
 
-def is_for_one_test(call: nodes.Call) -> bool:
-    """Whether it is made where the split is the one for tests, which are made once."""
-    return says_test(_splits(call))
-
-
 def _targets(call: nodes.Call) -> list[nodes.NodeNG]:
     """What is assigned, through the calls around it: ``valid = cycle(DataLoader(…))``."""
     parent = call.parent
@@ -80,6 +75,3 @@ def _equals(call: nodes.Call) -> Iterator[str]:
             if len(parent.test.ops) == 1 and (operator, child in parent.body) in (("==", True), ("!=", False)):
                 yield from words
         child = parent
-
-
-__all__ = ["is_for_evaluation", "is_for_one_test"]

@@ -16,8 +16,6 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.slots import Slot, subject_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.ddp_graph import (
-    CHECKPOINT_FIX,
-    FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
     PARAMETERS_FROZEN_AFTER_WRAP,
     RULES,
     STATIC_GRAPH_WITH_DYNAMIC_MODEL,
@@ -39,7 +37,6 @@ class DdpGraphChecker(LdlmChecker):
     finds: ClassVar = {
         "visit_module": (PARAMETERS_FROZEN_AFTER_WRAP,),
         "visit_call": (
-            FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
             STATIC_GRAPH_WITH_DYNAMIC_MODEL,
             STATIC_GRAPH_WITH_NO_SYNC,
         ),
@@ -62,22 +59,16 @@ class DdpGraphChecker(LdlmChecker):
         if len(names) != 1:
             return
         name = next(iter(names))
-        if name == "lightning.Trainer":
-            strategy = Arguments(node)["strategy"]
-            if strategy.is_only("ddp_find_unused_parameters_true"):
-                self._check_unused(node, strategy.node, _models_of_engine(node, "lightning"))
-        elif name == _DDP or name in _ENGINES:
+        if name == _DDP or name in _ENGINES:
             self._check_wrap(node, _ENGINES.get(name, ""))
 
     def _check_wrap(self, node: nodes.Call, engine: str) -> None:
         arguments = Arguments(node, ("module",)) if not engine else Arguments(node)
-        static, unused = arguments["static_graph"], arguments["find_unused_parameters"]
+        static = arguments["static_graph"]
         model = arguments["module"].node
         slots = model_slots(model) if model is not None else _models_of_engine(node, engine) if engine else []
         if static.is_only(True):
             self._check_static(node, engine, slots)
-        elif unused.is_only(True) and (static.absent or static.is_only(False)):
-            self._check_unused(node, _keyword(node, "find_unused_parameters"), slots)
 
     def _check_static(self, node: nodes.Call, engine: str, slots: list[Slot]) -> None:
         place = _keyword(node, "static_graph")
@@ -92,16 +83,6 @@ class DdpGraphChecker(LdlmChecker):
         if slots:
             claims = (Claim("model-changes-its-graph", subject_of(slots)),)
             self.report(STATIC_GRAPH_WITH_DYNAMIC_MODEL, place, args={"model": ""}, claims=claims)
-
-    def _check_unused(self, node: nodes.Call, place: nodes.NodeNG, slots: list[Slot]) -> None:
-        if slots:
-            self.report(
-                FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
-                place,
-                args={"where": ""},
-                claims=(Claim("model-checkpoints-reentrantly", subject_of(slots)),),
-                fix=lambda _: CHECKPOINT_FIX,
-            )
 
 
 def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Questions that mostly come to where values go in the file itself: that is found while its tree is there. Of the other
 # files with claims the project asks it of one in four, and parses those once more.
 _ASK_OF_FLOW = frozenset({
-    *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
+    *("callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
     *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
     *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })

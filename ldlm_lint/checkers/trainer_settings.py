@@ -6,15 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.checkers.trainer_models import trained_models
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section
-from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.python.slots import subject_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
-from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
+from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 
 # What these say of a group or of DDP holds wherever the arguments are used; the others cost a training something.
 _OF_ANY_RUN = frozenset({one.symbol for one in (EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT)})
@@ -27,18 +24,8 @@ def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[
     """What the settings of a section cost, which a call or class gives."""
     if not _trains(section):
         return
-    found = list(trainer.decide(section, options))
-    for finding in (*found, *_meeting_switch(node, section, found)):
+    for finding in trainer.decide(section, options):
         yield _claiming(finding, section)
-
-
-def _meeting_switch(node: nodes.NodeNG, section: Section, found: list[Finding]) -> Iterator[Finding]:
-    """The search for unused parameters beside a checkpoint that the model itself, not the Trainer, switches on."""
-    rule = FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
-    if section.flag(SEARCH) is not True or section.on(STATIC_GRAPH) or any(one.rule == rule.symbol for one in found):
-        return
-    if slots := trained_models(node.root(), node if isinstance(node, nodes.Call) else None):
-        yield section.report(rule, section.settings[SEARCH], {"where": ""}, claims=(Claim("model-checkpoints-reentrantly", subject_of(slots)),), fix=CHECKPOINT_FIX)
 
 
 def _claiming(finding: Finding, section: Section) -> Finding:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ldlm_lint.code.table import Node
 from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
@@ -65,7 +64,8 @@ class LoaderPasses:
         """The class of the project (key) that a loader is of; 0 for another package's."""
         module = self.program.module_of(call)
         value = self.program.ask(module.base | module.nodes[call & MASK][1])
-        return next((fields[1] for fields in self.program.atoms.kinds(value, "c") if self.program.outside_of(fields[1]) & LOADERS), 0)
+        classes = [fields for fields in (*self.program.atoms.kinds(value, "c"), *self.program.atoms.kinds(value, "self"))]
+        return next((fields[1] for fields in classes if self.program.outside_of(fields[1]) & LOADERS), 0)
 
     def _is_call_of_base(self, call: int) -> bool:
         """``DataLoader.__init__(self, …)`` in a class makes no loader of its own."""
@@ -100,9 +100,9 @@ class LoaderPasses:
         for module in self.program.live:
             for number, loop in enumerate(module.table.loops):
                 if loop.kind != "while":
-                    yield Pass(module, loop.scope, loop.value, number, loop.parent, loop.place)
+                    yield Pass(module, loop.scope, self._begun(module, loop.value), number, loop.parent, loop.place)
             yield from self._handed_on(module)
-        for module, call, value in self._given_to("iter"):
+        for module, call, value in (*self._given_to("iter"), *self._cycled()):
             if not self._is_looped_over(module, call):
                 site = module.table.sites[call]
                 yield Pass(module, site.scope, value, -1, site.loop, site.place)
@@ -121,6 +121,21 @@ class LoaderPasses:
             function = module.nodes[row[1]]
             if function[0] == "attr" and not row[2] and module.last_name(function[1]) != "()super":
                 yield module, call & MASK, function[1]
+
+    def _cycled(self) -> Iterator[tuple[Module, int, int]]:
+        """The calls of ``itertools.cycle``, which goes through what it is given once."""
+        for call, _ in self.ask.calls_of({"itertools.cycle"}):
+            module = self.program.module_of(call)
+            row = module.nodes[call & MASK]
+            if len(row[2]) == 1:
+                yield module, call & MASK, row[2][0]
+
+    @staticmethod
+    def _begun(module: Module, number: int) -> int:
+        """What a loop goes through: a loop over ``iter(loader)`` itself begins a pass."""
+        row = module.nodes[number]
+        is_iter = row[0] == "call" and module.last_name(row[1]) == "iter" and len(row[2]) == 1 and module.nodes[row[1]][0] != "attr"
+        return int(row[2][0]) if is_iter else number
 
     @staticmethod
     def _handed_on(module: Module) -> Iterator[Pass]:
@@ -145,7 +160,10 @@ class LoaderPasses:
         if key in seen:
             return found
         seen.add(key)
-        for one in self.program.ask(key):
+        value = self.program.ask(key)
+        if not value and (given := self._wrapped(key)):
+            return self.objects(given, seen, of_iterators=of_iterators)
+        for one in value:
             fields = self.program.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "o" and not of_iterators:
                 found.add(fields[2])
@@ -158,6 +176,18 @@ class LoaderPasses:
                 for argument in module.nodes[fields[2] & MASK][2]:
                     found |= self.objects(module.base | argument, seen, of_iterators=of_iterators)
         return found
+
+    def _wrapped(self, key: int) -> int:
+        """What an unknown function or class is given first, or at the place of a part of what it gives: it hands a loader on in another form."""
+        module = self.program.module_of(key)
+        row, index = module.nodes[key & MASK], 0
+        while row[0] == "copy":
+            row = module.nodes[row[1]]
+        if row[0] == "part":
+            row, index = module.plain(row[1]), row[2]
+        if row[0] != "call" or not 0 <= index < len(row[2]):
+            return 0
+        return module.base | int(row[2][index]) if module.nodes[row[2][index]][0] != "star" else 0
 
     def of(self, call: int) -> list[Pass]:
         """The passes through the loader that a call makes."""
@@ -207,12 +237,12 @@ class LoaderPasses:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         found = {key} if row[0] == "call" else set()
-        return found.union(*(self._calls_behind(one, seen) for one in self._behind(module, row)))
+        return found.union(*(self._calls_behind(one, seen) for one in self._behind(module, key & MASK)))
 
-    def _behind(self, module: Module, row: Node) -> Iterable[int]:
-        base = module.base
+    def _behind(self, module: Module, number: int) -> Iterable[int]:
+        row, base = module.nodes[number], module.base
         if row[0] == "call":
-            return [base | one for one in row[2]]
+            return [*(base | one for one in row[2]), *self._returned(base | number)]
         if row[0] in ("copy", "enter"):
             return [base | row[1]]
         if row[0] == "phi":
@@ -224,6 +254,13 @@ class LoaderPasses:
         if row[0] == "attr" and (owner := self.program.class_of_self(module, row[1])) is not None:
             return self.program.own_writes.get((owner, row[2]), ())
         return self.ask.bound_to(module, row) if row[0] == "free" else ()
+
+    def _returned(self, call: int) -> Iterator[int]:
+        """What the functions of the project return that a call goes to."""
+        self.program.ask(("to", call))
+        for target in sorted(self.program.targets_of.get(call, ())):
+            home = self.program.module_of(target)
+            yield from (home.base | value for value, _ in home.scopes[target & MASK].returns if value)
 
     def _parts(self, module: Module, number: int, index: int) -> Iterator[int]:
         """What stands at a place of a tuple, as it is written here or returned by a function of the project."""

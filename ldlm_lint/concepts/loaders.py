@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.handed import callers_of, edges_of
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
@@ -67,11 +66,6 @@ class Loaders:
     def _arms_through(self, giver: int) -> LoaderArms:
         return LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with, giver)
 
-    def may_go_through(self, module: Module, line: int, call: int) -> bool:
-        """Whether the loop on a line may go through the loader that a call makes, by the arms that lead there; so may one that is not known."""
-        values = [loop.value for loop in module.table.loops if line_of(loop.place) == line and loop.kind != "while"]
-        return not values or any(self._arms.may_come(module.base | value, call) for value in values)
-
     @cached_property
     def _arms(self) -> LoaderArms:
         return LoaderArms(Arms(self.ask), self._may_be, self._goes_on_with)
@@ -100,18 +94,26 @@ class Loaders:
 
     def _is_step(self, module: Module, function: int, outer: int) -> bool:
         """Whether a loop is a training step, or one stands in it."""
-        for step in self.training.steps.get(function, ()):
-            loop = -1 if step is None else step
+        steps = [-1 if step is None else step for step in self.training.steps.get(function, ())]
+        for loop in (*steps, *self._defined_steps(module, function)):
             while loop >= 0:
                 if loop == outer:
                     return True
                 loop = module.table.loops[loop].parent
         return False
 
+    def _defined_steps(self, module: Module, function: int) -> Iterator[int]:
+        """The loops in which functions are defined that take a training step: something unknown runs them there."""
+        number = function & MASK
+        inner = [one for one in self.training.steps if self.program.module_of(one) is module and module.scopes[one & MASK].parent == number and one & MASK]
+        if inner:
+            made = {("def", one & MASK) for one in inner}
+            yield from (event[2] for event in module.scopes[number].events if event[0] == "bind" and module.nodes[event[1]] in made)
+
     def _feeds_step(self, one: Pass) -> bool:
         """Whether a training step takes the batches of such an iterator, by ``next`` or in a loop."""
         made = self._iterated(one.module.base | one.value)
-        if any(made & self._iterators(module.base | value) for module, _, value in self._passes.drawn_in_steps):
+        if any(made & self._drawn(module.base | value) for module, _, value in self._passes.drawn_in_steps):
             return True
         for function in self.training.steps:
             module = self.program.module_of(function)
@@ -120,6 +122,10 @@ class Loaders:
                 if is_step and row.kind != "while" and made & self._iterators(module.base | row.value):
                     return True
         return False
+
+    def _drawn(self, key: int) -> set[int]:
+        """The loaders that a ``next`` takes from: what it is given is an iterator, ``itertools.cycle(loader)`` too."""
+        return self._iterators(key) | self._passes.objects(key, set())
 
     def _iterated(self, key: int) -> set[int]:
         return self._passes.objects(key, set())
@@ -227,7 +233,22 @@ class Loaders:
         if not self._arms.may_come(one.module.base | one.value, call):
             return False
         frames = self._climb(Frame(one.function, one.around), one, call)
-        return any(loop not in made and self._is_of_same(loop, one) for frame in frames for loop in self._loops_of(frame))
+        loops = (loop for frame in frames for loop in self._loops_of(frame) if not self._runs_once(loop))
+        return any(loop not in made and self._is_of_same(loop, one) for loop in loops)
+
+    def _runs_once(self, frame: Frame) -> bool:
+        """``for _ in range(1)``."""
+        module = self.program.module_of(frame.function)
+        loop = module.table.loops[frame.loop]
+        row = module.plain(loop.value)
+        if loop.kind == "while" or row[0] not in ("seq", "call"):
+            return False
+        if row[0] == "seq":
+            return len(row[2]) == 1 and module.nodes[row[2][0]][0] != "star"
+        given = [module.plain(one) for one in row[2]]
+        numbers = [one[1] for one in given if one[0] == "const" and one[1].__class__ is int]
+        is_known = module.last_name(row[1]) == "range" and 0 < len(numbers) == len(given) <= 2
+        return is_known and numbers[-1] - (numbers[0] if len(numbers) > 1 else 0) <= 1
 
     def _is_of_same(self, frame: Frame, one: Pass) -> bool:
         """Whether a loop goes through the same loader in each round, and not through the next one of several."""

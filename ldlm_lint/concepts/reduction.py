@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.queries import Queries, State
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ _SCOPES = ("no_sync", "accumulate", "set_requires_gradient_sync", "set_requires_
 _FLAG = "require_backward_grad_sync"
 _DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _SHARDS = ("fully_shard", "FullyShardedDataParallel", "FSDP")
+_STEPS = 20
 _ENGINES = frozenset({"accelerate.Accelerator"})
 
 
@@ -29,22 +32,54 @@ class Reduction:
         self.ask = ask
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that somebody runs."""
-        self._taken: dict[frozenset[int], bool] = {}
+        self._taken: dict[tuple[frozenset[int], frozenset[int]], bool] = {}
 
-    def is_taken_care_of(self, module: Module) -> bool:
+    def is_taken_care_of(self, module: Module, models: frozenset[int] = frozenset()) -> bool:
         """Whether something in the programs that a module takes part in decides on the reduction by itself.
 
         That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
+        The scope of a model that is surely none of some ``models`` (see `models_of`) decides nothing for those.
         """
         near = self.program.together.programs_of(module)
-        if near not in self._taken:
-            self._taken[near] = self._decides(near)
-        return self._taken[near]
+        if (near, models) not in self._taken:
+            self._taken[near, models] = self._decides(near, models)
+        return self._taken[near, models]
 
-    def _decides(self, near: frozenset[int]) -> bool:
+    def models_of(self, backward: int) -> frozenset[int]:
+        """Where DDP wraps the models (keys of calls) that the loop of a backward pass calls by plain names; those that are not known are left out."""
+        module = self.program.module_of(backward)
+        site = module.table.sites[backward & MASK]
+        inside = (one for one in module.scopes[site.scope].calls if module.table.sites[one].loop == site.loop)
+        called = {module.nodes[one][1] for one in inside if module.nodes[module.nodes[one][1]][0] in ("copy", "param", "free")}
+        return frozenset(one for one in map(self._wrapped_by, (module.base | one for one in called)) if one is not None)
+
+    def _wrapped_by(self, key: int) -> int | None:
+        """The call that makes a DDP model: of the class, or of a function that does nothing else with what it wraps."""
+        call = model_behind(self.program, self.ask, key)
+        return call if call is not None and self._wraps(call) else None
+
+    def _wraps(self, call: int) -> bool:
+        module = self.program.module_of(call)
+        function = self.program.ask(module.base | module.nodes[call & MASK][1])
+        names = {fields[1] for fields in self.program.atoms.kinds(function, "x")}
+        if names:
+            return names <= _DDP
+        made = self.program.atoms.kinds(function, "f")
+        return len(made) == len(function) == 1 and self._returns_wrapped(made[0][1])
+
+    def _returns_wrapped(self, function: int) -> bool:
+        module = self.program.module_of(function)
+        returns = module.scopes[function & MASK].returns
+        rows = [module.plain(number) for number, _ in returns]
+        values = [self.program.ask(module.base | row[1]) for row in rows if row[0] == "call"]
+        names = {fields[1] for value in values for fields in self.program.atoms.kinds(value, "x")}
+        return bool(returns) and len(values) == len(returns) and bool(names) and names <= _DDP
+
+    def _decides(self, near: frozenset[int], models: frozenset[int]) -> bool:
+        scopes = [name for name in _SCOPES if name != "no_sync" or not (models and self._is_for_others(near, models))]
         return (
             any(self._sets_flag(one) for one in near)
-            or any(self._reaches(name, near) for name in _SCOPES)
+            or any(self._reaches(name, near) for name in scopes)
             or any(self._is_called(name, near) for name in _SHARDS)
             or self._has_static_graph(near)
             or any(self._makes(call, near) for call, _ in self.ask.calls_of(_ENGINES))
@@ -75,6 +110,17 @@ class Reduction:
                 or self.program.module_of(call).index not in self._stepping
             )
         return not self._found[name].isdisjoint(near)
+
+    def _is_for_others(self, near: frozenset[int], models: frozenset[int]) -> bool:
+        """Whether every ``no_sync`` of some modules is surely that of another model."""
+        calls = [one for one in self.program.calls.get("no_sync", ()) if self.program.module_of(one).index in near]
+        behind = [self._model_of_scope(one) for one in calls]
+        return all(one is not None and one not in models for one in behind)
+
+    def _model_of_scope(self, call: int) -> int | None:
+        module = self.program.module_of(call)
+        function = module.nodes[module.nodes[call & MASK][1]]
+        return self._wrapped_by(module.base | function[1]) if function[0] == "attr" else None
 
     def _runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
         site = module.table.sites[call & MASK]
@@ -124,3 +170,28 @@ class Reduction:
 
     def _makes(self, call: int, near: frozenset[int]) -> bool:
         return self.program.module_of(call).index in near
+
+
+def model_behind(program: Program, ask: Queries, key: int) -> int | None:
+    """The call (key) that gave what an expression is, through names and the parameters of functions with one caller; None where that is open."""
+    for _ in range(_STEPS):
+        module = program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] == "call":
+            return key
+        if row[0] == "copy":
+            key = module.base | row[1]
+        elif row[0] == "free":
+            bound = list(ask.bound_to(module, row))
+            if len(bound) != 1:
+                return None
+            key = bound[0]
+        elif row[0] == "param":
+            edges = edges_of(program, module.base | row[1])
+            given = program.argument_node(edges[0] >> 2, module.base | row[1], edges[0] & 3, row[2]) if len(edges) == 1 and edges[0] & 3 != UNKNOWN else None
+            if given is None:
+                return None
+            key = given
+        else:
+            return None
+    return None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.read_before import Earlier
 from ldlm_lint.concepts.updates import Updates
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
@@ -20,6 +23,12 @@ _MAKERS = ("transformers.get_", "transformers.optimization.get_", "diffusers.opt
 _PLATEAU = "ReduceLROnPlateau"
 _OPTIMIZERS = "torch.optim."
 _LEVELS = 6
+_MOST = 200
+"""Functions below a call that are looked at."""
+_ROWS = 30
+_GROWS = frozenset({"Gt", "GtE", "Lt", "LtE", "NotEq"})
+# Of an object that nothing is known of only its name is left.
+_OPTIMIZER = lazily(r"optim|(?:^|_)opt(?:_|\d|$)|scaler", re.I)
 
 
 class EarlyStep(NamedTuple):
@@ -50,6 +59,63 @@ class Schedules:
                 found = self._in_loop_above(step, optimizers)
                 if found is not None:
                     yield EarlyStep(step, *found)
+
+    def stepping_below(self, call: int, *, optimizer: bool) -> int | None:
+        """The call that steps an optimizer, or else a schedule, in a function that a call goes to, from the first round of its loop on."""
+        return self._below(call, self._is_optimizer_step if optimizer else self._is_schedule_step, set())
+
+    def _below(self, call: int, is_one: Callable[[int], bool], seen: set[int]) -> int | None:
+        self._program.ask(call)
+        self._program.ask(("to", call))
+        for function in sorted(self._program.targets_of.get(call, ())):
+            if function in seen or len(seen) >= _MOST:
+                continue
+            seen.add(function)
+            module = self._program.module_of(function)
+            inside = [module.base | one for one in module.scopes[function & MASK].calls]
+            for one in inside:
+                if is_one(one) and not self._waits(module, module.table.sites[one & MASK].guard):
+                    return one
+            for one in inside:
+                found = self._below(one, is_one, seen)
+                if found is not None:
+                    return found
+        return None
+
+    def _is_optimizer_step(self, call: int) -> bool:
+        module, receiver = self._stepped(call)
+        if module is None:
+            return False
+        value = self._program.ask(module.base | receiver)
+        made = [fields[1] for fields in self._program.atoms.kinds(value, "o")]
+        owners = [fields[1] for kind in ("i", "self") for fields in self._program.atoms.kinds(value, kind)]
+        if made or owners:
+            outside = {name for owner in owners for name in self._program.outside_of(owner)}
+            return any(map(_is_optimizer, {*made, *outside})) or any(name.endswith("GradScaler") for name in made)
+        return _OPTIMIZER.search(module.last_name(receiver)) is not None
+
+    def _is_schedule_step(self, call: int) -> bool:
+        module, receiver = self._stepped(call)
+        if module is None or module.nodes[call & MASK][2]:
+            return False
+        made = [fields[1] for fields in self._program.atoms.kinds(self._program.ask(module.base | receiver), "o")]
+        return any(map(_is_schedule, made)) if made else "sched" in module.last_name(receiver).lower()
+
+    def _stepped(self, call: int) -> tuple[Module | None, int]:
+        """The module of a call of ``step`` with the row of its object; None for another call."""
+        module = self._program.module_of(call)
+        function = module.nodes[module.nodes[call & MASK][1]]
+        return (module, function[1]) if function[0] == "attr" and function[2] == "step" else (None, 0)
+
+    @staticmethod
+    def _waits(module: Module, guard: int) -> bool:
+        """Whether something stands under a test for a later step or epoch: ``if iteration > 1``."""
+        while guard >= 0:
+            held = module.table.guards[guard]
+            if held.kind in ("if", "rest") and any(_counts(module, row) for row in _rows_of(module, held.test)):
+                return True
+            guard = held.parent
+        return False
 
     def _optimizers_behind(self, step: int) -> frozenset[int]:
         """The optimizers (the calls that make them) that a schedule changes; none where a call steps no schedule of torch."""
@@ -129,6 +195,24 @@ class Schedules:
         module = self._program.module_of(call)
         function = module.nodes[module.nodes[call & MASK][1]]
         return function[0] == "attr" and function[2] == "step" and not self._updates.steps_schedule(call)
+
+
+def _rows_of(module: Module, test: int) -> Iterator[Node]:
+    todo, seen = [test], 0
+    while todo and seen < _ROWS:
+        row = module.nodes[todo.pop()]
+        seen += 1
+        yield row
+        todo += row[2] if row[0] == "bool" else [row[2], *row[3]] if row[0] == "cmp" else [row[1]] if row[0] in ("not", "copy") else ()
+
+
+def _counts(module: Module, row: Node) -> bool:
+    """Whether a part of a test compares a number that grows, or takes a remainder."""
+    if row[0] == "cmp":
+        sides = [module.nodes[one] for one in (row[2], *row[3])]
+        texts = any(side[0] == "const" and (side[1] is None or isinstance(side[1], str)) for side in sides)
+        return not texts and not _GROWS.isdisjoint(row[1])
+    return row[:2] == ("op", "Mod")
 
 
 def _is_schedule(name: str) -> bool:

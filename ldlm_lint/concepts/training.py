@@ -34,6 +34,9 @@ Loops = set[int | None]
 """Loops of a function that are steps; None stands for all of it."""
 Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[int]]
 
+_MOST_ABOVE = 200
+"""Functions above the loops of steps that are looked at."""
+
 
 class Training:
     """The training steps of a program. Making it asks the program for all it needs."""
@@ -58,6 +61,7 @@ class Training:
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
+        self._look_above()
         self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
@@ -147,6 +151,17 @@ class Training:
             for call in calls:
                 above(call, False)
         return steps, gates, functions
+
+    def _look_above(self) -> None:
+        """Who calls the functions that hold the loops of steps, also as methods of objects, and so on: what they give is what training gets."""
+        todo, seen = list(self.steps), set(self.steps)
+        while todo and len(seen) < _MOST_ABOVE:
+            function = todo.pop()
+            for call in self._callers(function) if function & MASK else ():
+                above = self.program.function_of(call)
+                if above not in seen:
+                    seen.add(above)
+                    todo.append(above)
 
     def _take_down_counts(self) -> None:
         for function, loops in self.steps.items():

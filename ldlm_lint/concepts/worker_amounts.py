@@ -17,6 +17,8 @@ _LOOK_UPS = frozenset({"get", "getattr", "pop", "getenv"})
 _FEW = 4
 """A division of the CPUs by less leaves many times what is a rank's share."""
 _MOST_OPEN = 30
+_MOST = 60
+"""Expressions behind a number of workers that are looked at."""
 
 
 class Written(NamedTuple):
@@ -88,18 +90,36 @@ class WorkerAmounts:
 
     def written_for(self, key: int) -> Iterator[Written]:
         """The numbers that are written for a setting whose value is not known here, in the programs that read it."""
+        seen, todo = {key}, [key]
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            yield from self._written(one)
+            behind_it = set(self._behind(one)) - seen
+            seen |= behind_it
+            todo += sorted(behind_it)
+
+    def _behind(self, key: int) -> Iterator[int]:
         module = self.program.module_of(key)
-        row = module.plain(key & MASK)
-        if row[0] == "call" and module.last_name(row[1]) in _CASTS and len(row[2]) == 1:
-            yield from self.written_for(module.base | row[2][0])
-            return
+        row, base = module.nodes[key & MASK], module.base
+        if row[0] == "copy":
+            yield base | row[1]
+        elif row[0] == "phi":
+            yield from (base | one for one in row[1])
+        elif row[0] in ("param", "free"):
+            yield from behind(self.program, module, row)
+        elif row[0] == "call" and module.last_name(row[1]) in _CASTS and len(row[2]) == 1:
+            yield base | row[2][0]
+
+    def _written(self, key: int) -> Iterator[Written]:
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
         if row[0] == "call" and module.last_name(row[1]) in _LOOK_UPS:
             default = looked_up_default(module, row)
             number = _whole(module, default) if default is not None else None
             if number is not None:
                 yield Written(number, module, module.table.sites[key & MASK].place if key & MASK in module.table.sites else 0)
         if row[0] == "attr":
-            yield from self._by_name(module, module.base | number_of(module, key), row)
+            yield from self._by_name(module, key, row)
 
     def _by_name(self, module: Module, key: int, row: Node) -> Iterator[Written]:
         program, name = self.program, setting_of(module, row)
@@ -131,14 +151,6 @@ class WorkerAmounts:
         if number is not None and home.index in near:
             owner = self.program.module_of(call)
             yield Written(number, owner, owner.table.sites[call & MASK].place)
-
-
-def number_of(module: Module, key: int) -> int:
-    """The row behind copies."""
-    number = key & MASK
-    while module.nodes[number][0] == "copy":
-        number = module.nodes[number][1]
-    return number
 
 
 def _whole(module: Module, number: int) -> int | None:

@@ -13,7 +13,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.records import Records
-from ldlm_lint.vocabulary.tensors import BATCH_ATTRIBUTES, HOST_ATTRIBUTES, LIBRARIES, MODEL_WORDS
+from ldlm_lint.vocabulary.tensors import BATCH_ATTRIBUTES, HOST_ATTRIBUTES, HOST_METHODS, LIBRARIES, MODEL_WORDS
 
 SUBCLASSES = 64
 """Subclasses above which ``self`` of a base says nothing of theirs."""
@@ -122,7 +122,7 @@ class Classes(Records):
         found: set[int] = set()
         homes = value & HOMES
         if homes:
-            if name in HOST_ATTRIBUTES or name in BATCH_ATTRIBUTES:
+            if name in HOST_ATTRIBUTES or name in BATCH_ATTRIBUTES or (name in HOST_METHODS and not called):
                 found.add(HOST)
             elif not called:
                 found |= homes

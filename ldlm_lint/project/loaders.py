@@ -21,8 +21,6 @@ _LOADER_METHODS = ("train_dataloader", "val_dataloader", "get_train_dataloader",
 _LIGHTNING_CLASS = re.compile(rb"\bLightning(?:Data)?Module\b")
 _TRAINER = re.compile(rb"(?<![\w.])(?:transformers\.|trl\.)?(?:Seq2Seq|SFT|DPO|Reward)?Trainer\b")
 _BASES = 3
-# What ends a branch, so that the loops before and after it exclude each other.
-_LEAVES = lazily(rb"[ \t]*(?:else|elif|except|finally|case|return|raise|def|continue|break)\b")
 _WRAPPER = lazily(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|dali|inf_")
 _STEPS = 4000
 
@@ -81,10 +79,6 @@ class Tracer:
         """Every loop over the loader that the call at ``line:column`` of a file makes."""
         # A loader whose class another module hands on is the result of a call like any other.
         return self._sites_of(path, (Slot("new", "", position), Slot("out", "", position)))
-
-    def sites_of_result(self, path: str, position: str) -> list[Site]:
-        """Every loop over what another call at ``line:column`` returns, or over an element of it."""
-        return self._sites_of(path, (Slot("out", "", position), Slot("out", "", position, ANY_ELEMENT)))
 
     def _sites_of(self, path: str, slots: tuple[Slot, ...]) -> list[Site]:
         key = (path, slots[0])
@@ -175,37 +169,6 @@ class Tracer:
             return path, name
         imports = (one for one in self.project.skim(path).imports if one.rpartition(".")[2] == name)
         return next((found for one in imports if (found := self.project.resolve(path, one)) is not None), None)
-
-    def second_pass(self, path: str, position: str) -> Site | None:
-        """A loop over a loader that goes through it a second time: one that is repeated, or the second of two in a row.
-
-        What a test does with a loader no training need do.
-        """
-        seen = [one for one in self.sites(path, position) if not self.project.is_test(one.path)]
-        # Of the loops that a loader may come to through a library those of its own file are sure.
-        sites = sorted(seen, key=lambda one: one.path != path)
-        if any(self._is_within(one, two) for one in sites if one.held for two in sites):
-            return None
-        repeated = next((one for one in sites if one.repeated), None)
-        return repeated or next((two for one in sites for two in sites if self._follows(one, two)), None)
-
-    def _is_within(self, one: Site, two: Site) -> bool:
-        """Whether a second pass begins while the first goes on, in a function that is called meanwhile: persistent workers serve one pass at a time."""
-        # What a framework goes through by a hook has no place of its own.
-        if one.scope == two.scope or two.goes_on or not two.scope or not any(two.taken):
-            return False
-        return any((where, call.scope) == (one.path, one.scope) for where, call in self.calls.callers(two.path, two.scope))
-
-    def _follows(self, one: Site, two: Site) -> bool:
-        """Whether a loop runs after another of the same function, not instead of it."""
-        if (one.path, one.scope, one.taken) != (two.path, two.scope, two.taken) or not 0 < one.line < two.line or one.goes_on or two.goes_on:
-            return False
-        lines = self.project.data(one.path).splitlines()
-        depth = _indent(lines[one.line - 1])
-        between = [line for line in lines[one.line : two.line - 1] if line.strip()]
-        if one.taken[0] == "var" and any(_binds(line, one.taken[2]) for line in between):
-            return False
-        return depth >= _indent(lines[two.line - 1]) and not any(_indent(line) <= depth and _LEAVES.match(line) for line in between)
 
     def _onward(self, path: str, slot: Slot, repeated: bool, wrapped: bool) -> Iterator[tuple[str, Slot, bool]]:
         for source, target in self.uses(path).moves.get(_place(slot), ()):
@@ -309,15 +272,6 @@ def _hands_on(name: str, key: int | str) -> bool:
     other things returns something else.
     """
     return name in _PREPARES or (key == 0 and (name[:1].isupper() or _WRAPPER.search(name) is not None))
-
-
-def _binds(line: bytes, name: str) -> bool:
-    """Whether a line gives a variable another value: ``loader = …``, ``_, loader = …``."""
-    return re.match(rb"[ \t]*(?:\w+[ \t]*,[ \t]*)*%s[ \t]*(?:,[ \t]*\w+[ \t]*)*(?::[^=]*)?=(?!=)" % name.encode(), line) is not None
-
-
-def _indent(line: bytes) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _place(slot: Slot) -> _Place:

@@ -12,7 +12,7 @@ from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
-from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
+from ldlm_lint.project.training import runs_many_ranks
 from ldlm_lint.project.traits import Trait
 
 _SAMPLER = Trait(re.compile(rb"DistributedSampler"), (b"DistributedSampler",))
@@ -28,10 +28,6 @@ def _is_used_in_training(context: Context, path: str) -> bool:
 
 def _is_made_in_training(context: Context, path: str) -> bool:
     return _is_used_in_training(context, path) or (_is_no_test(context, path) and context.named.may_take(path))
-
-
-def _feeds(context: Context, path: str) -> bool:
-    return _is_no_test(context, path) and not is_tutorial(context.project, path)
 
 
 def _trains_itself(context: Context, path: str) -> bool:
@@ -57,13 +53,10 @@ def _knows_sampler(context: Context, _path: str) -> bool:
 
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "belongs-to-training": _is_used_in_training,
-    "call-feeds-training": _feeds,
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "file-trains": _trains_itself,
-    "loader-feeds-training": _feeds,
-    "loader-is-reiterated": _feeds,
     "loop-neglects-a-sampler": _knows_sampler,
     "model-trains": _is_made_in_training,
     "no-activation-checkpointing": may_lack_checkpointing,
@@ -72,6 +65,4 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "sampler-epoch-is-never-set": _makes_sampler,
     "stands-in-training-loop": _is_no_test,
     "stands-outside-tests": _is_no_test,
-    "trains-on-cuda": lambda context, path: trains_on_cuda(context.project, path),
-    "wrapper-leaves-workers-at-zero": _feeds,
 }

@@ -35,12 +35,6 @@ BACKWARD = Trait(
     (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),
 )
 ON_TPU = Trait(lazily(rb"torch_xla"), (b"torch_xla",))
-_DIVIDES_ACCUMULATION = Trait(
-    lazily(
-        rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
-    ),
-    (b"accum",),
-)
 
 
 def is_tutorial(project: Project, path: str) -> bool:
@@ -80,18 +74,3 @@ def trains_on_cuda(project: Project, path: str) -> bool:
 def runs_many_ranks(project: Project, path: str) -> bool:
     """Whether a training that uses a file makes a process group, or has a launcher or framework that makes one."""
     return project.any_shows(trainings_of(project, path), _MANY_RANKS)
-
-
-def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
-    """Whether a loader of a training that uses a file takes an attribute of this name as its number of workers."""
-    taken = re.compile(rb"num_workers[\"']?[ \t]*[=:][ \t]*(?:int\()?[\w.]*\." + re.escape(name).encode() + rb"\b")
-    # ``args.workers = int(args.workers / ranks)``: the setting is the share of a node, not that of a rank.
-    shared = re.compile(rb"\.%(name)s[ \t]*(?:/{1,2}=|=(?!=)[^\n#]{0,80}\b%(name)s\b[^\n#]{0,80}/)" % {b"name": re.escape(name).encode()})
-    files = [project.data(one) for one in trainings_of(project, path)]
-    return any(b"DataLoader" in data and taken.search(data) for data in files) and not any(map(shared.search, files))
-
-
-def divides_accumulation(project: Project, entry: str) -> bool:
-    """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation by the world size."""
-    entries = [path for path in project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
-    return project.any_shows(project.reach_of_all(entries) or project.files, _DIVIDES_ACCUMULATION)

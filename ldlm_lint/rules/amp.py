@@ -35,8 +35,7 @@ DEPRECATED_AMP_API = Rule(
         ),
     ),
     reads=("py",),
-    triggers=(b"cuda.amp", b"cpu.amp", b"torch.cuda import", b"torch.cpu import"),
-    requires=((b"amp",),),
+    triggers=(),
     applicability=Applicability.SAFE,
     fix_safety="Safe where target-torch or the project's requirements say 2.4 or newer: the call gets the device type, positional arguments get their "
     "names, and an `autocast` that names no dtype gets the one that the old name stood for, since the new one takes that "

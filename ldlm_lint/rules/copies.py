@@ -65,7 +65,7 @@ UNSYNCHRONIZED_COPY = Rule(
     "what is read after `torch.cuda.synchronize()`. On a CPU both are equal.",
     references=(_GUIDE, _PINNED),
     reads=("py",),
-    triggers=(b"non_blocking",),
+    triggers=(),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the copy then waits until the values have arrived, as it does by default, and they "
     "are the ones that were meant. Unsafe in a file that makes CUDA graphs, into which a copy that waits cannot be captured.",

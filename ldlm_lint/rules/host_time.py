@@ -58,13 +58,7 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
         ),
     ),
     reads=("py",),
-    triggers=(
-        *(b".item(", b".tolist(", b".cpu(", b'"cpu"', b"'cpu'", b"isnan", b"isinf", b"isfinite", b"backward("),
-        # ``float(p.grad.norm())`` of a file that only sums up gradients for another's step.
-        *(b"training_step", b"compute_loss", b".grad.", b".grad)"),
-        # ``if torch.max(y) > 1.0:``, which needs no method of the tensor.
-        *(b"if torch.min(", b"if torch.max(", b"if torch.any(", b"if torch.all("),
-    ),
+    triggers=(),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: what reads the value decides how long it may stay on the device; a sum that becomes a tensor "
@@ -101,7 +95,7 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
         ),
     ),
     reads=("py",),
-    triggers=(b"empty_cache",),
+    triggers=(),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
     probe=Probe("emptied-caches", "the allocator's cache is emptied in every step", device_bound=True),
@@ -133,7 +127,7 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
         _TUNING,
     ),
     reads=("py",),
-    triggers=(b"synchronize",),
+    triggers=(),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: times that the host takes around it mean something else, and code that counts on its wait "
     "(another stream, a buffer that is reused, another library) races.",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 
 from ldlm_lint.shapes.calls import (
     may_checkpoint,
-    may_copy_to_host,
     may_guard_compile,
     may_leave_implementation,
     may_remove,
@@ -46,7 +45,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "rank-local-skip": may_skip,
     "reentrant-checkpoint-misuse": may_checkpoint,
     "requires-grad-toggled-per-step": may_toggle,
-    "unsynchronized-copy-to-host": may_copy_to_host,
     "whole-model-checkpoint": may_checkpoint,
 }
 

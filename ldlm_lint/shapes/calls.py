@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from ldlm_lint.rules.batch_size import may_count_ranks
-from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
+from ldlm_lint.shapes.meaning import calls_of, closure
 from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
@@ -34,23 +33,6 @@ def may_guard_compile(outline: Outline) -> bool:
         isinstance(one, ast.Try) and any(id(inner) in compiled for part in one.body for inner in nodes_below(part))
         for one in outline.compound
     )
-
-
-def may_copy_to_host(outline: Outline) -> bool:
-    """Whether something may be copied to the host without waiting for it."""
-    return any(
-        isinstance(one, ast.Call) and _may_go_to_host(outline, one)
-        for _, nodes in outline.places.near(("non_blocking",))
-        for one in nodes
-    )
-
-
-def _may_go_to_host(outline: Outline, call: ast.Call) -> bool:
-    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "to"):
-        return False
-    keywords = {one.arg: one.value for one in call.keywords}
-    target = keywords.get("device") or next(iter(call.args), None)
-    return "non_blocking" in keywords and target is not None and leads_to(outline, [target], re.compile("^cpu$"))
 
 
 def may_remove(outline: Outline) -> bool:
@@ -81,4 +63,4 @@ def _rounds(node: ast.AST) -> bool:
     return isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)
 
 
-__all__ = ["may_checkpoint", "may_copy_to_host", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]
+__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]

@@ -37,7 +37,6 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 _TRAINS = _each("belongs-to-training")
 # What the arguments of a Trainer say, whoever makes its loader and its optimizer.
 _OF_TRAINER = _each("belongs-to-training", words=WORDS)
-_FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-workers-at-zero")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
@@ -48,14 +47,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "clamped-loss": _TRAINS,
     "compile-guarded-by-try": _OUTSIDE_TESTS,
-    "dataloader-conflicting-options": _OUTSIDE_TESTS,
-    "dataloader-in-main-process": (*_FEEDS, *_OF_TRAINER),
-    "dataloader-too-many-workers": _TRAINS,
-    "dataloader-without-persistent-workers": (*_each("loader-is-reiterated"), *_OF_TRAINER),
-    "dataloader-without-pin-memory": (*_each("loader-feeds-training trains-on-cuda"), *_OF_TRAINER),
-    "dataloader-without-prefetch": _FEEDS,
-    "dataloader-worker-count-may-be-zero": _OUTSIDE_TESTS,
-    "dataloader-worker-options-without-workers": (*_OUTSIDE_TESTS, *_OF_TRAINER),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,

@@ -21,6 +21,7 @@ _ROOMS = (
     "data_parallel",
     "dataloader_conflicting_options",
     "dataloader_in_main_process",
+    "batch_size_drift",
     "checkpoint_load_unspecified",
     "dataloader_too_many_workers",
     "dataloader_without_persistent_workers",

@@ -6,7 +6,7 @@ import re
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
-from ldlm_lint.model import Span
+from ldlm_lint.model import Confidence, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -93,14 +93,6 @@ def place_span(view: View, module: Module, place: int) -> Span:
     return view.context.line_span(view.path(module), line_of(place))
 
 
-def name_of_module(view: View, module: Module, name: str) -> str:
-    """The name under which a file imports a module as a whole at its top; empty where it does not."""
-    for bound, values in module.scopes[0].bindings.items():
-        if any(module.nodes[one][:2] == ("imp", name) for one in values):
-            return bound
-    return ""
-
-
 def is_as_written(view: View, call: int) -> bool:
     """Whether a call says itself which function it is of and what it gives: a look at its file alone decides that."""
     module = view.program.module_of(call)
@@ -108,6 +100,18 @@ def is_as_written(view: View, call: int) -> bool:
     if any(name is None for name, _ in row[3]):
         return False
     return _is_imported(view, module, row[1])
+
+
+def is_named_by_file(view: View, key: int) -> bool:
+    """Whether a configuration file names what an expression is, as in ``getattr(torch, config["dtype"])``: another one may name something else."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
+
+
+def confidence_of(view: View, rule: Rule, call: int) -> Confidence:
+    """How sure a finding about a call is: less where values bring its function or its options there."""
+    return rule.confidence if is_as_written(view, call) else Confidence.MEDIUM
 
 
 def _is_imported(view: View, module: Module, number: int) -> bool:

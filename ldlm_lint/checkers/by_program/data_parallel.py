@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import functions_around, line_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import call_as_written, span_of
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
@@ -48,6 +48,8 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
         return True
     if view.program.function_of(call) in view.training.evaluates or untrained.is_only_evaluated(call):
         return False
+    if untrained.is_run_unrecorded(call):
+        return False
     is_known = any(one >= FIRST for one in view.program.ask(call)) and _has_steps(view, call)
     if is_known or any(map(names_evaluation, functions_around(view, call))):
         return False
@@ -67,7 +69,8 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
     path = view.path(module)
     trains = [one for one in view.context.project.trainers_of(path) if view.context.runs_training(one)]
     others = [(one, _per_process(view, {path, one})) for one in trains]
-    finding = view.finding(RULE, view.call_span(call), {"name": name}, fix=_fix(view, call) if name == WRAPPER else None)
+    fix = _fix(view, call) if name == WRAPPER else None
+    finding = view.finding(RULE, view.call_span(call), {"name": name}, fix=fix, confidence=confidence_of(view, RULE, call))
     if any(not found for _, found in others):
         yield finding
         return

@@ -17,6 +17,13 @@ ENGINES = frozenset(
         *(f"{package}.strategies.ddp.DDPStrategy" for package in ("pytorch_lightning", "lightning.pytorch")),
     }
 )
+SEARCHING_STRATEGY = "ddp_find_unused_parameters_true"
+TAKE_STRATEGY = frozenset(
+    {
+        *(f"{package}.{name}" for package in ("lightning", "lightning.pytorch", "pytorch_lightning") for name in ("Trainer", "trainer.Trainer")),
+        *("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"),
+    }
+)
 
 
 def may_have(view: View, call: int, option: str) -> bool:

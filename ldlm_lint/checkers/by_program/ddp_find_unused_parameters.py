@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import line_span
-from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, WRAPPERS
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
+from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
 from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
@@ -19,13 +19,6 @@ from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 RULE = FIND_UNUSED_PARAMETERS
 WORDS = (b"DistributedDataParallel", b"DDP", b"find_unused_parameters")
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
-_STRATEGY = "ddp_find_unused_parameters_true"
-_TAKE_STRATEGY = frozenset(
-    {
-        *(f"{package}.{name}" for package in ("lightning", "lightning.pytorch", "pytorch_lightning") for name in ("Trainer", "trainer.Trainer")),
-        *("lightning.Fabric", "lightning.fabric.Fabric", "lightning_fabric.Fabric"),
-    }
-)
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _OF_MM = (Claim("is-setting-of-mm"), Claim("some-child-keeps-setting", _FLAG))
 _GIVEN = (State.GIVEN, State.MAYBE)
@@ -41,12 +34,12 @@ def find(view: View) -> Iterator[Finding]:
             places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, ways, source, by if by != call else None)]
             if places:
                 yield _finding(view, call, places)
-    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(_TAKE_STRATEGY)):
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(TAKE_STRATEGY)):
         strategy = view.ask.argument(call, "strategy")
-        if strategy.sources and view.ask.meaning(*strategy.sources).only == _STRATEGY:
+        if strategy.sources and view.ask.meaning(*strategy.sources).only == SEARCHING_STRATEGY:
             yield _of_strategy(view, call, strategy.sources[0])
     for switch in mm_switches(view):
-        yield view.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"))
+        yield view.finding(RULE, switch.span, {}, claims=_OF_MM, fix=_fix(switch.flag, "False"), confidence=RULE.confidence)
 
 
 def _may_be_static(view: View, call: int) -> bool:
@@ -81,14 +74,14 @@ def _finding(view: View, call: int, places: list[int]) -> Finding:
     span = span_of(view, module, keyword) if keyword is not None else view.call_span(call)
     literal = keyword.value if keyword is not None and isinstance(keyword.value, ast.Constant) else None
     fix = _fix(span_of(view, module, literal) if literal is not None else None, "False")
-    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix)
+    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _of_strategy(view: View, call: int, source: int) -> Finding:
     """Lightning takes the flag inside the name of its strategy."""
     written = written_argument(view, call, "strategy")
     span = span_of(view, view.program.module_of(call), written) if written is not None else line_span(view, source)
-    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'))
+    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(literal: Span | None, value: str) -> Fix:

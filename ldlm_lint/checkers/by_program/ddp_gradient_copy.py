@@ -40,7 +40,7 @@ def find(view: View) -> Iterator[Finding]:
             continue
         if not _is_second_choice(view, ways, call) and not _is_small(view, call):
             claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
-            yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call))
+            yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call), confidence=calls.confidence_of(view, RULE, call))
 
 
 def _gives_more(view: View, call: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.calls import line_span, place_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import call_as_written, span_of, written_default
 from ldlm_lint.code.table import line_of
@@ -177,7 +177,7 @@ def _finding(view: View, call: int, length: _Length, limit: float) -> Finding:
         return view.finding(RULE, length.default.span, args, (taker,), claims=_LOWERED)
     span = view.call_span(length.call)
     related = (taker,) if taker.span.path != span.path or not taker.span.start <= span.start < taker.span.end else ()
-    return view.finding(RULE, span, args, related, claims=_LOWERED, fix=_fix(view, length.call, span))
+    return view.finding(RULE, span, args, related, claims=_LOWERED, fix=_fix(view, length.call, span), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(view: View, call: int, span: Span) -> Fix | None:

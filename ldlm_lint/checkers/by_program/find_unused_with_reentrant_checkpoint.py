@@ -1,4 +1,4 @@
-"""find-unused-with-reentrant-checkpoint where a helper switches checkpointing on, or the flag is filled in elsewhere."""
+"""find-unused-with-reentrant-checkpoint: models that recompute by reentrant checkpoints, and on which a helper switches them on."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
-from ldlm_lint.checkers.by_program.calls import line_span
-from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, WRAPPERS
+from ldlm_lint import tables
+from ldlm_lint.autofix.resolve import edit_key
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
+from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import keyword_of, span_of
 from ldlm_lint.code.table import line_of
-from ldlm_lint.model import Applicability, Claim, Finding, Fix, Related
+from ldlm_lint.concepts.recomputing import Recomputing
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
 from ldlm_lint.program.queries import State
-from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers
+from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers, is_left_off
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
-from ldlm_lint.rules.segments import NON_REENTRANT
+from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import located
 
@@ -28,15 +31,16 @@ _GIVEN = (State.GIVEN, State.MAYBE)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All wraps that search for unused parameters of a model on which a reentrant checkpoint is switched on."""
-    switches = _Switches(view)
-    if not switches.all:
-        return
+    """All wraps that search for unused parameters of a model that recomputes by a reentrant checkpoint, or on which one is switched on."""
+    models = _Models(view)
     for calls, prefix in ((WRAPPERS | ENGINES, ""), (TRAINING_ARGUMENTS, "ddp_")):
         for call in dict.fromkeys(call for call, _ in view.ask.calls_of(calls)):
-            switch = switches.of(call) if _searches(view, call, prefix) else 0
-            if switch and not (prefix and _switches_itself(view, call)):
-                yield _finding(view, call, switch, f"{prefix}find_unused_parameters")
+            if _searches(view, call, prefix) and not (prefix and _switches_itself(view, call)):
+                yield from _found(view, call, f"{prefix}find_unused_parameters", models.reentrant_in(call))
+    for call in dict.fromkeys(call for call, _ in view.ask.calls_of(TAKE_STRATEGY)):
+        strategy = view.ask.argument(call, "strategy")
+        if strategy.sources and view.ask.meaning(*strategy.sources).only == SEARCHING_STRATEGY:
+            yield from _found(view, call, "strategy", models.reentrant_in(call))
 
 
 def _searches(view: View, call: int, prefix: str) -> bool:
@@ -51,13 +55,14 @@ def _switches_itself(view: View, call: int) -> bool:
     return view.ask.argument(call, "gradient_checkpointing").state is not State.ABSENT
 
 
-class _Switches:
-    """The calls that switch reentrant checkpointing on, and the models that they do it for."""
+class _Models:
+    """The models of a program that recompute by reentrant checkpoints: the calls that say so."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self.program = view.program
-        self.all = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
+        self.recomputing = Recomputing(view.ask)
+        self.switches = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
 
     def _is_reentrant(self, call: int) -> bool:
         options = self.view.ask.argument(call, _OPTIONS, 0)
@@ -76,13 +81,34 @@ class _Switches:
     def _objects(self, key: int) -> frozenset[int]:
         return frozenset(one for one in self.program.ask(key) if one >= FIRST and self.program.atoms.of[one][0] in ("o", "i"))
 
-    def of(self, call: int) -> int:
-        """A switch for a model that goes to DDP with what a call makes; 0 for none."""
-        models = frozenset().union(*(self._objects(key) for key in self._given_with(call)))
-        return next((switch for switch, receiver in sorted(self.all.items()) if receiver & models), 0)
+    def reentrant_in(self, call: int) -> list[int]:
+        """A switch for a model that goes to DDP with what a call makes, or else the checkpoints in its forward pass."""
+        models = frozenset().union(*map(self._behind, self._given_with(call)))
+        switch = next((switch for switch, receiver in sorted(self.switches.items()) if receiver & models), None)
+        if switch is not None:
+            return [switch]
+        found = self.recomputing.calls_of(models) if models else []
+        return [one for one in found if not self._is_left_off(call, one)]
+
+    def _behind(self, key: int, steps: int = 4) -> frozenset[int]:
+        """The objects that an expression may be; of what a function of another package makes, those that it is given: ``get_peft_model(model, …)``."""
+        known = self._objects(key)
+        module = self.program.module_of(key)
+        row = module.plain(key & MASK)
+        if known or row[0] != "call" or not steps:
+            return known
+        return frozenset().union(*(self._behind(module.base | one, steps - 1) for one in row[2]))
+
+    def _is_left_off(self, wrap: int, call: int) -> bool:
+        """Whether a checkpoint stands under a switch that nothing of the training turns on."""
+        module, project = self.program.module_of(call), self.view.context.project
+        own, path = self.view.path(self.program.module_of(wrap)), self.view.path(module)
+        node = node_at(self.view, module, module.table.sites[call & MASK].place, nodes.Call)
+        near = {own, *project.trainings_of(own)} - {path}
+        return isinstance(node, nodes.Call) and is_left_off(project, node, near)
 
     def _given_with(self, call: int) -> set[int]:
-        """The arguments of a call, and those of the calls that get what it makes: ``Trainer(model, args)``, ``prepare(model)``."""
+        """The arguments of a call, and those of the calls that get what it makes: ``Trainer(model, args)``, ``prepare(model)``, ``trainer.fit(model)``."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         found = {module.base | one for one in (*row[2], *(value for _, value in row[3]))}
@@ -94,7 +120,9 @@ class _Switches:
                 values = [other.base | one for one in (*given[2], *(value for _, value in given[3]))]
                 if any(self._holds(value, made) for value in values):
                     found.update(values)
-        return found | (self._prepared(near) if any(name in ENGINES for name in self._names(call)) else set())
+        if any(name in ENGINES or name in TAKE_STRATEGY for name in self._names(call)):
+            found |= self._handed_to_engines(near)
+        return found
 
     def _names(self, call: int) -> set[str]:
         module = self.program.module_of(call)
@@ -103,31 +131,43 @@ class _Switches:
     def _holds(self, key: int, made: set[int]) -> bool:
         return not made.isdisjoint(self.program.ask(key))
 
-    def _prepared(self, near: frozenset[int]) -> set[int]:
-        """What the programs of a module hand to an accelerator."""
+    def _handed_to_engines(self, near: frozenset[int]) -> set[int]:
+        """What the programs of a module hand to an accelerator, or to a Trainer of Lightning."""
         found: set[int] = set()
-        for call in self.program.calls.get("prepare", ()):
+        for call in (*self.program.calls.get("prepare", ()), *self.program.calls.get("fit", ())):
             module = self.program.module_of(call)
             if module.index in near:
                 found.update(module.base | one for one in module.nodes[call & MASK][2])
         return found
 
 
-def _finding(view: View, call: int, switch: int, name: str) -> Finding:
-    own, module = view.program.module_of(call), view.program.module_of(switch)
-    line = line_of(module.table.sites[switch & MASK].place)
+def _found(view: View, call: int, name: str, reentrant: list[int]) -> Iterator[Finding]:
+    if not reentrant:
+        return
+    own, module = view.program.module_of(call), view.program.module_of(reentrant[0])
+    line = line_of(module.table.sites[reentrant[0] & MASK].place)
     where = f"the reentrant checkpoint at {located(view.path(module), line, view.path(own))}"
-    related = (Related(line_span(view, switch), "this checkpoint is reentrant"),)
+    related = (Related(line_span(view, reentrant[0]), "this checkpoint is reentrant"),)
     keyword = keyword_of(view, call, name)
-    span = span_of(view, own, keyword) if keyword is not None else view.call_span(call)
-    return view.finding(RULE, span, {"where": where}, related, claims=(Claim("stands-outside-tests"),), fix=_fix(view, switch))
+    place = keyword.value if keyword is not None and name == "strategy" else keyword
+    span = span_of(view, own, place) if place is not None else view.call_span(call)
+    claims = (Claim("stands-outside-tests"),)
+    yield view.finding(RULE, span, {"where": where}, related, claims=claims, fix=_fix(view, reentrant), confidence=confidence_of(view, RULE, call))
 
 
-def _fix(view: View, switch: int) -> Fix:
-    """The other implementation, where the switch spells out which one it takes."""
-    module = view.program.module_of(switch)
-    node = node_at(view, module, module.table.sites[switch & MASK].place, nodes.Call)
-    edit = as_non_reentrant(view.source(module), node) if isinstance(node, nodes.Call) else None
-    if edit is None:
+def _fix(view: View, calls: list[int]) -> Fix:
+    """The other implementation in all the calls, where each spells out which one it takes."""
+    edits = [_edit(view, one) for one in calls]
+    written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
+    if None in edits:
         return CHECKPOINT_FIX
-    return Fix("pass use_reentrant=False to the checkpoint", (edit,), Applicability.UNSAFE, NON_REENTRANT)
+    module = view.program.module_of(calls[0])
+    is_switch = module.last_name(module.nodes[calls[0] & MASK][1]) == _SWITCH
+    needs = () if is_switch else (tables.interface(FLAG),)
+    return Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT, needs=needs)
+
+
+def _edit(view: View, call: int) -> Edit | None:
+    module = view.program.module_of(call)
+    node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
+    return as_non_reentrant(view.source(module), node) if isinstance(node, nodes.Call) else None

@@ -139,7 +139,20 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
-    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=fused_fix(view, call, names) if made.is_only and not may_be_given else None)
+    return view.finding(
+        RULE,
+        view.call_span(call),
+        args,
+        related,
+        claims=claims,
+        fix=fused_fix(view, call, names) if made.is_only and not may_be_given and not calls.is_named_by_file(view, _function_of(view, call)) else None,
+        confidence=calls.confidence_of(view, RULE, call),
+    )
+
+
+def _function_of(view: View, call: int) -> int:
+    module = view.program.module_of(call)
+    return module.base | module.nodes[call & MASK][1]
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:

@@ -1,70 +1,77 @@
-"""`unsynchronized-copy-to-host` where a helper makes the copy and a caller reads it."""
+"""`unsynchronized-copy-to-host`, also where a helper makes the copy and a caller reads it."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
-from astroid import nodes
-
+from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.copies import described
-from ldlm_lint.checkers.host_copies import WAITS, first_read, is_async_copy_to_host
-from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.async_copies import AsyncCopies, Read, copies_of
 from ldlm_lint.concepts.handed import callers_of
-from ldlm_lint.model import Claim, Finding, Related
-from ldlm_lint.program.atoms import MASK, MAY_BE_ON_DEVICE
+from ldlm_lint.model import Applicability, Claim, Finding, Fix, Related
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.copies import UNSYNCHRONIZED_COPY
+from ldlm_lint.wording import quoted
 
 RULE = UNSYNCHRONIZED_COPY
 WORDS: tuple[bytes, ...] = (b"non_blocking",)
+_CAPTURES = (b"CUDAGraph", b"cuda.graph", b"make_graphed_callables")
+_CAPTURE_REASON = "a copy that waits cannot be captured in a CUDA graph, and this file captures one"
+_READ_HERE = "the copy is read here"
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The copies that a function returns while they run, and that a known caller reads before it waits."""
-    for call in view.program.calls.get("to", ()):
+    """The copies that their function, or a known caller that they are returned to, reads before it waits."""
+    known: dict[int, AsyncCopies] = {}
+    for call in copies_of(view.program):
         module = view.program.module_of(call)
-        site, row = module.table.sites[call & MASK], module.nodes[call & MASK]
-        returned = {value for value, _ in module.scopes[site.scope].returns}
-        asynchronous = any(name == "non_blocking" for name, _ in row[3])
-        if asynchronous and site.scope and call & MASK in returned and not _waits(module, site.scope) and not _is_on_host(view, call):
-            copy = _node(view, call)
-            if copy is not None and is_async_copy_to_host(copy) and first_read(copy) is None:
-                yield from _finding(view, call, module.base | site.scope)
+        copies = known.setdefault(module.index, AsyncCopies(view.program, module))
+        if copies.is_one(call & MASK):
+            read = copies.first_read(call & MASK)
+            if read is not None:
+                yield _finding(view, call, module, read, _fix(view, call))
+            elif _is_returned(module, call & MASK) and not copies.waits_itself(module.table.sites[call & MASK].scope):
+                yield from _read_by_callers(view, call, known)
 
 
-def _waits(module: Module, scope: int) -> bool:
-    """Whether a helper waits for its copy itself."""
-    return any(module.last_name(module.nodes[one][1]) in WAITS for one in module.scopes[scope].calls)
+def _is_returned(module: Module, call: int) -> bool:
+    scope = module.table.sites[call].scope
+    return bool(scope) and any(value == call for value, _ in module.scopes[scope].returns)
 
 
-def _is_on_host(view: View, call: int) -> bool:
-    """Whether all that is known of what is copied lies on the host."""
-    module = view.program.module_of(call)
-    value = view.program.ask(module.base | module.nodes[module.nodes[call & MASK][1]][1])
-    return bool(value) and value.isdisjoint(MAY_BE_ON_DEVICE)
-
-
-def _finding(view: View, call: int, function: int) -> Iterator[Finding]:
-    for caller in callers_of(view.program, function):
-        node = _node(view, caller)
-        read = first_read(node) if node is not None else None
+def _read_by_callers(view: View, call: int, known: dict[int, AsyncCopies]) -> Iterator[Finding]:
+    for caller in callers_of(view.program, view.program.function_of(call)):
+        home = view.program.module_of(caller)
+        read = known.setdefault(home.index, AsyncCopies(view.program, home)).first_read(caller & MASK)
         if read is not None:
-            path = view.path(view.program.module_of(caller))
-            related = Related(view.context.line_span(path, read.lineno or 0), "the copy is read here")
-            claims = (Claim("stands-outside-tests"),)
-            yield view.finding(RULE, view.call_span(call), {"read": described(read)}, (related,), claims=claims)
+            yield _finding(view, call, home, read, None)
             return
 
 
-def _node(view: View, call: int) -> nodes.Call | None:
-    """The tree's node of a call."""
+def _finding(view: View, call: int, home: Module, read: Read, fix: Fix | None) -> Finding:
+    own = view.program.module_of(call)
+    span = view.span(home, read.place, read.end)
+    described = "an f-string" if read.is_formatted else quoted(view.source(home).slice(span))
+    elsewhere = home is not own or line_of(read.place) != line_of(own.table.sites[call & MASK].place)
+    related = (Related(view.context.line_span(view.path(home), line_of(read.place)) if home is not own else span, _READ_HERE),)
+    claims = (Claim("stands-outside-tests"),)
+    return view.finding(RULE, view.call_span(call), {"read": described}, related if elsewhere else (), claims=claims, fix=fix, confidence=RULE.confidence)
+
+
+def _fix(view: View, call: int) -> Fix | None:
+    """Drop the argument."""
     module = view.program.module_of(call)
     site = module.table.sites[call & MASK]
-    tree = view.context.trees.of(view.path(module))
-    begin, end = (line_of(site.place), column_of(site.place)), (line_of(site.end), column_of(site.end))
-    for one in nodes_of(tree, nodes.Call) if tree is not None else ():
-        if (one.lineno, one.col_offset) == begin and (one.end_lineno, one.end_col_offset) == end:
-            return one
-    return None
+    source = view.source(module)
+    written = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end)
+    keywords = [keyword for one in written for keyword in one.keywords if keyword.arg == "non_blocking"]
+    edits = remove_arguments(source, [view.span(module, place_of(one), end_of(one)) for one in keywords])
+    if not edits:
+        return None
+    reason = _CAPTURE_REASON if any(word in source.data for word in _CAPTURES) else ""
+    level = Applicability.UNSAFE if reason else Applicability.SAFE
+    return Fix("drop non_blocking=True, so that the copy waits", edits, level, reason)

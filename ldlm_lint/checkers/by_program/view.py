@@ -26,13 +26,17 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
+    from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
+    from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
+    from ldlm_lint.concepts.schedules import Schedules
     from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
@@ -87,6 +91,8 @@ class View:
         self.context = context
         self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
         """The options of rules for a file, by its path."""
+        self.linted: frozenset[str] | None = None
+        """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
         self._given_up: str | None = None
@@ -199,6 +205,13 @@ class View:
         return training
 
     @cached_property
+    def rare_places(self) -> RarePlaces:
+        """What runs far less often than the code around it."""
+        from ldlm_lint.concepts.rare_places import RarePlaces
+
+        return RarePlaces(self.training)
+
+    @cached_property
     def training_loops(self) -> TrainingLoops:
         """The loops that train."""
         from ldlm_lint.concepts.training_loops import TrainingLoops
@@ -247,6 +260,27 @@ class View:
         from ldlm_lint.concepts.texts import Texts
 
         return Texts(self.ask, self._is_plainly_formatted)
+
+    @cached_property
+    def micro_batches(self) -> MicroBatches:
+        """How many micro-batches make a step."""
+        from ldlm_lint.concepts.micro_batches import MicroBatches
+
+        return MicroBatches(self.ask)
+
+    @cached_property
+    def local_ranks(self) -> LocalRanks:
+        """How programs learn their local ranks."""
+        from ldlm_lint.concepts.local_ranks import LocalRanks
+
+        return LocalRanks(self.ask)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules of the learning rate."""
+        from ldlm_lint.concepts.schedules import Schedules
+
+        return Schedules(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

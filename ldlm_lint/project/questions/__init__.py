@@ -18,11 +18,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
     ),
     "data": (
-        *("collates-on-host", "dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
+        *("collates-on-host", "dataset-works-per-item", "each-rank-has-its-loader", "loader-feeds-training", "loader-is-reiterated"),
         "no-dataset-takes-epochs",
-        *("setting-feeds-loader-workers",),
     ),
-    "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
         *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
@@ -41,10 +39,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
-        *("call-feeds-training", "call-makes-loader", "default-decides-workers"),
         *("iterable-dataset-gets-workers", "loop-neglects-a-sampler", "loop-takes-pinned-batches"),
-        *("runs-under-ddp-unsharded", "sampler-epoch-is-never-set", "setting-may-have-workers"),
-        *("wrapper-has-workers", "wrapper-leaves-workers-at-zero"),
+        *("runs-under-ddp-unsharded", "sampler-epoch-is-never-set"),
     ),
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),

@@ -13,7 +13,6 @@ from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.optional_settings import is_one_by_default
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
-from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
@@ -105,7 +104,9 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
             # No part of a training that is followed: its words have to do.
             holds = not any(map(_SYNCS_ITSELF.search, near))
         else:
-            holds = not context.view.reduction.is_taken_care_of(module)
+            backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
+            models = frozenset() if backward is None else context.view.reduction.models_of(module.base | backward)
+            holds = not context.view.reduction.is_taken_care_of(module, models)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.
@@ -117,7 +118,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
     """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
-    return Verdict(not divides_accumulation(context.project, entry))
+    return Verdict(not context.divides_accumulation(entry))
 
 
 def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdict:

@@ -21,7 +21,6 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.questions.optimizer import fusable_in
-from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
@@ -117,7 +116,7 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
 
 
 def _divides(context: Context, entry: str) -> bool:
-    return divides_accumulation(context.project, entry.rpartition("/")[2])
+    return context.divides_accumulation(entry.rpartition("/")[2])
 
 
 def _project_uses_lightning(context: Context, _finding: Finding, _subject: str) -> Verdict:

@@ -6,26 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
 
 if TYPE_CHECKING:
     from ldlm_lint.project.programs import Given, Program
-
-_RANK_OPTION = Trait(re.compile(rb"[\"']--local[-_]rank[\"']"), (b"--local-rank", b"--local_rank"))
-# By itself, or by what reads it: the arguments of transformers, accelerate, DeepSpeed's and Lightning's set-up.
-_READS_OPTION = lazily(rb"(?<!self)\.local_rank\b(?![ \t]*=(?!=))")
-_SETS_OPTION = lazily(rb"(?<!self)\.local_rank[ \t]*=(?!=)|setattr\(|set_defaults\(")
-_RANK_VARIABLE = Trait(
-    re.compile(
-        rb"LOCAL_RANK|TrainingArguments|HfArgumentParser|\bAccelerator\(|\bPartialState\(|init_distributed\b|get_node_local_rank|\bFabric\("
-    ),
-    (
-        *(b"LOCAL_RANK", b"TrainingArguments", b"HfArgumentParser", b"Accelerator(", b"PartialState(", b"init_distributed"),
-        *(b"get_node_local_rank", b"Fabric("),
-    ),
-)
+_MENTIONS_OPTION = Trait(re.compile(rb"--local[-_]rank"), (b"--local_rank", b"--local-rank"))
 
 
 def _passes_to_training(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -56,39 +42,18 @@ def _comes_from(given: Given, finding: Finding) -> bool:
 
 def _needs_no_rank_argument(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The finding stands in any case; its fix does not where a program takes its rank only as an argument."""
-    if not _may_take_rank_as_argument(context):
-        # The launches of a large project are read only where an answer hangs on them.
+    view = context.view
+    # The program of a large project is linked, and its launches are read, only where an answer hangs on them.
+    if not context.project.showing(_MENTIONS_OPTION) or not view.local_ranks.is_given(view.program.live):
         return Verdict(True)
-    entries = context.launches.entries_at(finding.span)
-    return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in sorted(entries)))
+    return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in sorted(context.launches.entries_at(finding.span))))
 
 
 def _takes_rank_as_argument(context: Context, entry: str) -> bool:
     """Whether a program has an option for its rank, and nothing that looks for it in the environment."""
-    project = context.project
-    files = project.reach(entry)
-    if not project.any_shows(files, _RANK_OPTION):
-        return False
-    return not project.any_shows(files, _RANK_VARIABLE) or _uses_its_option(context, entry)
-
-
-def _uses_its_option(context: Context, entry: str) -> bool:
-    """Whether a program reads its option itself, and nobody puts what the environment says in its place."""
-    project = context.project
-    data = project.data(entry)
-    if not project.any_shows((entry,), _RANK_OPTION) or b"LOCAL_RANK" in data or _READS_OPTION.search(data) is None:
-        return False
-    return not any(_SETS_OPTION.search(project.data(one)) for one in project.reach(entry))
-
-
-def _may_take_rank_as_argument(context: Context) -> bool:
-    """Whether there is such a program at all, started or not: it is a file that leads to the option by its imports."""
-    key = ("takes-rank-as-argument", "")
-    if key not in context.answers:
-        project = context.project
-        programs = {one for path in project.showing(_RANK_OPTION) for one in project.importers(path)}
-        context.answers[key] = any(_takes_rank_as_argument(context, one) for one in sorted(programs))
-    return context.answers[key]
+    module = context.view.module(entry)
+    around = [one for path in sorted(context.project.reach(entry)) if (one := context.view.module(path)) is not None]
+    return module is not None and context.view.local_ranks.is_only_given(module, around)
 
 
 QUESTIONS: dict[str, Question] = {

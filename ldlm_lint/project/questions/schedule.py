@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
+from ldlm_lint.code.table import COLUMNS, line_of
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.python.flow import CallSite, Function
+from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.slots import Slot
 
-_DEPTH = 3
-_HOLDERS = 12
 _TORCH = lazily(r"^torch\.optim\.lr_scheduler\.|^(transformers|diffusers)\..*(schedule|scheduler)", re.I)
 _OTHER = lazily(r"^timm\.|ReduceLROnPlateau|^paddle\.|^tensorflow\.")
 _BASE = lazily(r"LRScheduler\b|(^|\.)_?\w+LR$")
-_STEPS_OPTIMIZER = re.compile(r"[\w.\[\]'\"]*(?:optim|\bopt\b|\bopt_|_opt\b|scaler)[\w\[\]'\"]*\.step\(", re.I)
-_STEPS_SCHEDULE = re.compile(r"[\w.\[\]'\"]*sched[\w\[\]'\"]*\.step\(\s*\)", re.I)
-_LATER = lazily(rb"\bif\b.*(?:epoch|iter|step|warm|count|idx)\w*\W.*(?:[<>%]|!=)|\bif\b.*[<>%].*(?:epoch|iter|step|warm)", re.I)
 
 
 def _schedules_learning_rate(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -48,72 +44,25 @@ def _origin(makers: Makers, path: str, call: CallSite) -> str:
 
 
 def _call_steps_optimizer(context: Context, finding: Finding, position: str) -> Verdict:
-    return _call_steps(context, finding, position, _STEPS_OPTIMIZER, "the optimizer steps here")
+    return _call_steps(context, finding, position, optimizer=True)
 
 
 def _call_steps_schedule(context: Context, finding: Finding, position: str) -> Verdict:
-    return _call_steps(context, finding, position, _STEPS_SCHEDULE, "the scheduler steps here")
+    return _call_steps(context, finding, position, optimizer=False)
 
 
-def _call_steps(context: Context, finding: Finding, position: str, what: re.Pattern[str], note: str) -> Verdict:
-    path = finding.span.path
-    for call in context.project.flow(path).calls:
-        if call.position == position:
-            found = _stepping(context, path, call, what)
-            if found is not None:
-                return Verdict(True, (Related(context.line_span(*found), note),))
-    return Verdict(False)
-
-
-def _stepping(context: Context, path: str, call: CallSite, what: re.Pattern[str], depth: int = 0) -> tuple[str, int] | None:
-    """Where the function steps that a call goes to."""
-    for where, function in _targets(context, path, call):
-        inside = [one for one in context.project.flow(where).calls if one.scope == function.scope]
-        for one in inside:
-            line, _, column = one.position.partition(":")
-            if what.match(_text(context, where, int(line), int(column))) and not _waits(context, where, int(line)):
-                return where, int(line)
-        for one in inside if depth < _DEPTH else ():
-            found = _stepping(context, where, one, what, depth + 1)
-            if found is not None:
-                return found
-    return None
-
-
-def _targets(context: Context, path: str, call: CallSite) -> Iterator[tuple[str, Function]]:
-    found = context.calls.targets(path, call.callee)
-    yield from found
-    name = call.callee.name
-    if found or call.callee.kind != "method" or len(name) < 6:
-        return
-    # Models that a registry builds by name are imported by nobody: any of the project's may be meant.
-    project = context.project
-    holders = [one for one in sorted(project.files) if name in project.skim(one).defined and not project.is_test(one)]
-    for holder in holders[:_HOLDERS]:
-        yield from ((holder, one) for one in project.flow(holder).functions if one.scope.endswith(f".{name}"))
-
-
-def _text(context: Context, path: str, line: int, column: int) -> str:
-    lines = context.project.data(path).splitlines()
-    return lines[line - 1][column:].decode(errors="replace") if 0 < line <= len(lines) else ""
-
-
-def _waits(context: Context, path: str, number: int) -> bool:
-    """Whether a line stands under a test for a later step or epoch: ``if iteration > 1``."""
-    lines = context.project.data(path).splitlines()
-    indent = _indent(lines[number - 1])
-    while number > 1 and indent > 0:
-        number -= 1
-        line = lines[number - 1]
-        if line.strip() and _indent(line) < indent:
-            indent = _indent(line)
-            if _LATER.search(line):
-                return True
-    return False
-
-
-def _indent(line: bytes) -> int:
-    return len(line) - len(line.lstrip())
+def _call_steps(context: Context, finding: Finding, position: str, *, optimizer: bool) -> Verdict:
+    """A function that the call goes to steps an optimizer, or a schedule."""
+    view = context.view
+    module = view.module(finding.span.path)
+    line, _, column = position.partition(":")
+    call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
+    found = None if module is None or call is None else view.schedules.stepping_below(module.base | call, optimizer=optimizer)
+    if found is None:
+        return Verdict(False)
+    home = view.program.module_of(found)
+    place = context.line_span(view.path(home), line_of(home.table.sites[found & MASK].place))
+    return Verdict(True, (Related(place, f"the {'optimizer' if optimizer else 'scheduler'} steps here"),))
 
 
 def _is_called_in_a_loop(context: Context, finding: Finding, scope: str) -> Verdict:

@@ -74,7 +74,7 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
 def _winner_differs_beside(context: Context, finding: Finding, subject: str) -> Verdict:
     """A script in the same shell sets the name that torch reads instead, to another value."""
     sourcing, path = context.sourcing, finding.span.path
-    if _is_taken_back(context, path, path, str(dict(finding.args)["name"])):
+    if _is_taken_back(context, path, path, str(dict(finding.args).get("name", ""))):
         return Verdict(False)
     together = {one for script in (path, *sourcing.sourcers(path)) for one in sourcing.sourced_at_all(script)}
     for other in sorted(together - {path}):

@@ -100,6 +100,42 @@ OWN = {
                 return state["epoch"]
         """,
     },
+    "newest of those that a property lists": {
+        "train": """
+            import os
+            import torch
+            from fsspec.core import url_to_fs
+
+            class Keeper:
+                def __init__(self, folder):
+                    self.fs, self.folder = url_to_fs(folder)
+
+                @property
+                def kept(self):
+                    return sorted(self.fs.glob(os.path.join(self.folder, "*.pt")))
+
+                def write(self, net, step):
+                    with self.fs.open(os.path.join(self.folder, f"{step}.pt"), "wb") as file:
+                        torch.save(net.state_dict(), file)
+
+                def newest(self, net):
+                    path = self.kept[-1]
+                    with self.fs.open(path) as file:
+                        net.load_state_dict(torch.load(file))
+        """,
+    },
+    "an optimizer of a factory is restored": {
+        "train": """
+            import torch
+            from parts import made
+
+            def go_on(net, args):
+                optimizer = made(args.optimizer, net.parameters())
+                state = torch.load(args.resume, map_location="cpu")
+                optimizer.load_state_dict(state["optimizer"])
+                return state["step"]
+        """,
+    },
     "a cache of its own": {
         "data": """
             import os
@@ -201,6 +237,20 @@ UNKNOWN = {
         def convert(source, target):
             state = torch.load(os.path.join(source, "tower_00.pt"))
             torch.save(state["net"], os.path.join(target, "tower_00.pt"))
+    """,
+    "numbers alone behind which a kind of file stands": """
+        import torch
+
+        def run(net, vocoder, folder, step):
+            vocoder.load_state_dict(torch.load("vocoder/generator_voices.pth.tar"))
+            torch.save(net.state_dict(), "{}/{}.pth.tar".format(folder, step))
+    """,
+    "another network of the same family": """
+        import torch
+
+        def run(net, args):
+            net.load_state_dict(torch.load("tower5-large.pt"))
+            torch.save(net.state_dict(), f"{args.out}/tower.pt")
     """,
     "another folder, written out": """
         import torch

@@ -12,23 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks, behind_paths
-from ldlm_lint.concepts.frequency import Frequency
-from ldlm_lint.concepts.handed import callers_of, handed_in
+from ldlm_lint.concepts.counting import Counting
+from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, may_meet, meet
 from ldlm_lint.concepts.removals import Removal, Removals
-from ldlm_lint.program.atoms import MASK, NONE
+from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
-    from ldlm_lint.code.table import Guard, Node
+    from ldlm_lint.code.table import Node
     from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
-_COUNTS = frozenset({"global_step", "current_epoch", "global_steps"})
-"""What Lightning, DeepSpeed and the Trainer count in objects of their own."""
 _STEPS = 12
-_MOST = 60
-"""Values of one name that are looked at."""
 
 
 class Series(NamedTuple):
@@ -40,15 +36,12 @@ class Series(NamedTuple):
     sink: int
 
 
-class Checkpoints:
+class Checkpoints(Counting):
     """The checkpoint series of a program."""
 
     def __init__(self, program: Program, ask: Queries) -> None:
-        self.program = program
-        self.ask = ask
+        super().__init__(program, ask)
         self.patterns = PathPatterns(program)
-        self._counting: dict[int, bool] = {}
-        self._frequency = Frequency(program)
 
     @cached_property
     def all(self) -> list[Series]:
@@ -161,130 +154,6 @@ class Checkpoints:
                 found += [one for node in given for one in self._counters(node, steps + 1)]
         return found
 
-    def _returned(self, call: int) -> list[tuple[int, int]]:
-        """The functions of the project that a call goes to, with the expressions (keys) that they return."""
-        self.program.ask(("to", call))
-        found = []
-        for function in sorted(self.program.targets_of.get(call, ())):
-            module = self.program.module_of(function)
-            scope = module.scopes[function & MASK]
-            found += [(function, module.base | value) for value, _ in scope.returns if value and not scope.yields]
-        return found
-
-    def _ways(self, module: Module, row: Node) -> list[int]:
-        """The cases of a ``phi`` that may come about."""
-        return [one for one in row[1] if self._may_be_taken(module, one)]
-
-    def _may_be_taken(self, module: Module, number: int) -> bool:
-        """Whether what is called in one of several cases can be called, by what callers give: ``if name is None: name = str(epoch)``."""
-        site = module.table.sites.get(number)
-        guard = -1 if site is None else site.guard
-        while guard >= 0:
-            one = module.table.guards[guard]
-            if one.kind in ("if", "rest") and one.test and not (self._frequency.can_hold(module, one) and self._may_be_left_out(module, one)):
-                return False
-            guard = one.parent
-        return True
-
-    def _may_be_left_out(self, module: Module, guard: Guard) -> bool:
-        """Whether ``parameter is None`` can hold: not where all known callers give something else."""
-        row = module.nodes[guard.test]
-        if row[0] != "cmp" or row[1] != ("Is",) or guard.holds is not True or module.nodes[row[3][0]] != ("const", None):
-            return True
-        parameter = module.plain(row[2])
-        if parameter[0] != "param":
-            return True
-        function = module.base | parameter[1]
-        given = handed_in(self.program, function, parameter[2])
-        values = [self.program.ask(node) for _, node in given]
-        return len(given) < len(callers_of(self.program, function)) or any(not value or NONE in value for value in values) or not given
-
-    def counts(self, key: int) -> bool:
-        """Whether a value differs from step to step or epoch to epoch: what a loop counts, what is added up, or what a framework counts."""
-        known = self._counting.get(key)
-        if known is None:
-            self._counting[key] = False
-            known = self._counting[key] = self._counts(key)
-        return known
-
-    def _counts(self, key: int) -> bool:
-        module = self.program.module_of(key)
-        row = module.nodes[key & MASK]
-        kind = row[0]
-        if kind == "copy":
-            return self.counts(module.base | row[1])
-        if kind == "phi":
-            return _adds_to_itself(module, key & MASK) or any(self.counts(module.base | one) for one in self._ways(module, row))
-        if kind == "op":
-            if any(isinstance(module.nodes[one][1], str) for one in row[2:4] if module.nodes[one][0] == "const"):
-                return False
-            if row[1] == "Div":
-                # A path is divided as well, by a name.
-                return self.counts(module.base | row[2])
-            return row[1] in ("Add", "Sub", "Mult", "FloorDiv") and any(self.counts(module.base | one) for one in row[2:4])
-        if kind == "choice":
-            return any(self.counts(module.base | one) for one in row[2:4])
-        if kind == "call":
-            plain = row[2] and module.last_name(row[1]) in ("int", "str")
-            return self.counts(module.base | row[2][0]) if plain else self._returns_count(key)
-        if kind == "part" and row[2] == 0:
-            element = module.nodes[row[1]]
-            return element[0] == "elem" and self._is_call_of(module, element[1], "enumerate")
-        if kind == "elem":
-            return any(self._is_call_of(module, row[1], name) for name in ("range", "trange", "count"))
-        if kind == "param":
-            given = handed_in(self.program, module.base | row[1], row[2])
-            return any(self.counts(one) for _, one in given)
-        if kind == "free":
-            return any(map(self.counts, self.ask.bound_to(module, row)))
-        return (kind == "attr" and self._is_counted_attribute(module, row)) or (kind == "item" and self._is_counted_item(module, row))
-
-    def _returns_count(self, call: int) -> bool:
-        """Whether a method of the project gives what it counts: ``self.total_steps()``."""
-        returned = self._returned(call)
-        rows = [self.program.module_of(value).nodes[value & MASK] for _, value in returned]
-        return bool(returned) and all(row[0] in ("attr", "op") and self.counts(value) for row, (_, value) in zip(rows, returned, strict=True))
-
-    @staticmethod
-    def _is_call_of(module: Module, number: int, name: str) -> bool:
-        row = module.plain(number)
-        for _ in range(3):
-            if row[0] != "call":
-                return False
-            if module.last_name(row[1]) == name:
-                return True
-            if not row[2]:
-                return False
-            row = module.plain(row[2][0])
-        return False
-
-    def _is_counted_attribute(self, module: Module, row: tuple[object, ...]) -> bool:
-        base, name = int(str(row[1])), str(row[2])
-        owner = self.program.class_of_self(module, base)
-        if owner is not None:
-            written = self.program.own_writes.get((owner, name), [])
-            for key in written:
-                home = self.program.module_of(key)
-                one = home.nodes[key & MASK]
-                if one[0] == "op" and one[1] == "Add" and home.plain(one[2])[0] == "attr" and home.plain(one[2])[2] == name:
-                    return True
-            return bool(written) and any(map(self.counts, written))
-        return name in _COUNTS and not self.program.ask(module.base | base)
-
-    def _is_counted_item(self, module: Module, row: Node) -> bool:
-        """What a program counts in a dictionary, in whichever of its functions."""
-        key = module.nodes[row[2]]
-        adding = self._added_items.get(key[1], set()) if key[0] == "const" and isinstance(key[1], str) else set()
-        return bool(adding) and not adding.isdisjoint(self.program.together.programs_of(module))
-
-    @cached_property
-    def _added_items(self) -> dict[object, set[int]]:
-        found: dict[object, set[int]] = {}
-        for module in self.program.live:
-            for key in _added_items(module):
-                found.setdefault(key, set()).add(module.index)
-        return found
-
     def _makes_room(self, path: int, series: Series) -> bool:
         """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
         module = self.program.module_of(path)
@@ -327,34 +196,6 @@ class Checkpoints:
             and not (one.path and (self._makes_room(one.path, series) or self._empties_the_new_one(one.path, series)))
             for one in self._removals
         )
-
-
-def _adds_to_itself(module: Module, phi: int) -> bool:
-    """``step += 1`` in a loop, in some branch of it: an operation on the value that the round began with."""
-    todo, seen = [phi], {phi}
-    while todo and len(seen) < _MOST:
-        row = module.nodes[todo.pop()]
-        inner = list(row[1]) if row[0] == "phi" else [row[1]] if row[0] == "copy" else []
-        for one in inner:
-            added = module.nodes[one]
-            if added[:2] == ("op", "Add") and (added[2] == phi or module.nodes[added[2]] == ("copy", phi)):
-                return True
-            if one not in seen:
-                seen.add(one)
-                todo.append(one)
-    return False
-
-
-def _added_items(module: Module) -> set[object]:
-    """The keys of which a module adds something to what stands there: ``state["step"] += 1``."""
-    found: set[object] = set()
-    for update in module.table.updates:
-        _, _, name, value = module.nodes[update]
-        added = module.nodes[value]
-        old = module.nodes[added[2]] if added[:2] == ("op", "Add") else ("none",)
-        if old[0] == "item" and module.nodes[name][0] == "const" and module.nodes[old[2]] == module.nodes[name]:
-            found.add(module.nodes[name][1])
-    return found
 
 
 def _behind_slash(module: Module, parts: list[int]) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import handed_in
@@ -31,13 +32,14 @@ _MOST = 300
 _CALLERS = 30
 _DIGITS = lazily(r"\d+")
 """What is written out of a series: one of its numbers."""
-_NO_LETTERS = lazily(r"\.\w+$|[^A-Za-z]")
+_NO_LETTERS = lazily(r"(?:\.\w+)+$|[^A-Za-z]")
 _LEAST_LETTERS = 3
 _SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "list", "reversed", "next", "iter", "glob", "iglob", "natsorted"})
 """Functions that give a path in another form, one of several paths, or the open file."""
 _OF_RECEIVER = frozenset({"resolve", "absolute", "expanduser", "as_posix", "strip", "replace", "with_suffix", "open", "pop", "read", "read_bytes"})
 """Methods of paths, of lists of them and of open files that do so."""
 _BELOW = frozenset({"glob", "rglob"})
+_PROPERTIES = frozenset({"property", "cached_property"})
 
 
 @dataclass
@@ -219,6 +221,9 @@ class FilePaths:
         found.homes |= {("of self", owner, row[2])} if begins else set()
         for one in (value for cls in self.program.order(owner) for value in self.program.own_writes.get((cls, row[2]), ())):
             self._visit(one, found, begins=begins, ends=ends)
+        for function in self.program.methods(owner, row[2]):
+            if not _PROPERTIES.isdisjoint(self.program.decorator_names(function)):
+                self._add((function,), partial(self._given_back, function), found, begins=begins, ends=ends)
 
     def _item(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
         """A setting by its name, or one of several: which one is told by the number, not by what holds them."""
@@ -227,7 +232,8 @@ class FilePaths:
             found.homes |= {("setting", key[1])} if begins else set()
             return
         holder = module.plain(row[1])
-        is_plain = holder[0] in ("free", "param", "attr", "imp", "impf")
+        is_own = holder[0] == "attr" and self.program.class_of_self(module, holder[1]) is not None
+        is_plain = not is_own and holder[0] in ("free", "param", "attr", "imp", "impf")
         if is_plain and begins and key[0] == "const":
             found.homes.add(("setting", holder[-1] if holder[0] != "impf" else holder[2], key[1]))
         self._visit(module.base | row[1], found, begins=begins and not is_plain, ends=ends)
@@ -241,7 +247,11 @@ class FilePaths:
         if is_method and name in _BELOW:
             self._visit(module.base | function[1], found, begins=begins, ends=False)
             for one in row[2][:1]:
-                self._visit(module.base | one, found, begins=False, ends=ends)
+                # A file system takes the whole path.
+                self._visit(module.base | one, found, begins=begins, ends=ends)
+        elif is_method and name == "open" and row[2] and module.nodes[row[2][0]][0] != "const":
+            # ``fs.open(path, "rb")``; a path itself is told the mode alone.
+            self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
         elif function[0] == "attr" and (name == "format" or (is_method and name in _OF_RECEIVER)):
             self._take_names(key, found, begins=begins)
             self._visit(module.base | function[1], found, begins=begins, ends=ends and name != "format")
@@ -264,11 +274,13 @@ class FilePaths:
         """What a function of the project gives back."""
         self.program.ask(("to", call))
         for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
-            module = self.program.module_of(function)
-            scope = module.scopes[function & MASK]
-            for value, _ in scope.returns:
-                if value:
-                    self._visit(module.base | value, found, begins=True, ends=True)
+            self._given_back(function, found)
+
+    def _given_back(self, function: int, found: FilePath) -> None:
+        module = self.program.module_of(function)
+        for value, _ in module.scopes[function & MASK].returns:
+            if value:
+                self._visit(module.base | value, found, begins=True, ends=True)
 
 
 def _parts(row: Node) -> tuple[int, ...]:

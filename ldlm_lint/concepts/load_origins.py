@@ -21,12 +21,12 @@ from ldlm_lint.program.queries import Queries
 from ldlm_lint.vocabulary.downloads import DOWNLOADS
 
 if TYPE_CHECKING:
-    from ldlm_lint.code.table import Node
+    from ldlm_lint.code.table import Node, Scope
     from ldlm_lint.program.modules import Module
 
 _RANDOM_STATE = frozenset({"torch.set_rng_state", "torch.cuda.set_rng_state", "torch.cuda.set_rng_state_all", "random.setstate", "numpy.random.set_state"})
 _OF_A_RUN = ("torch.optim.", "torch.amp.", "torch.cuda.amp.", "torch.distributed.optim.", "apex.", "transformers.optimization.")
-"""Where the classes come from whose state only a training has; one that nobody shows goes by its name."""
+"""Where the classes come from whose state only a training has; what a factory makes goes by its name."""
 _SOUNDS_LIKE_ONE = lazily(r"optim|sched|scaler|(^|_)opt(_|$)", re.I)
 _STEPS = 8
 
@@ -91,37 +91,34 @@ class LoadOrigins:
         """Whether the function that loads a file restores from it what only a training that goes on has."""
         module = self.program.module_of(load)
         scope = module.scopes[module.table.sites[load & MASK].scope]
-        restoring = (one for one in scope.calls if self._restores(module, module.nodes[one]))
+        restoring = (one for one in scope.calls if self._restores(module, scope, module.nodes[one]))
         return any(_reaches(module, given, load & MASK) for one in restoring for given in module.nodes[one][2])
 
-    def _restores(self, module: Module, row: Node) -> bool:
+    def _restores(self, module: Module, scope: Scope, row: Node) -> bool:
         """Whether a call restores what only a training that goes on has."""
         function = module.nodes[row[1]]
         if function[0] == "attr" and function[2] == "load_state_dict":
-            return self._is_of_a_run(module, function[1])
+            return self._is_of_a_run(module, scope, function[1])
         return not _RANDOM_STATE.isdisjoint(self.ask.names_of(self.program.ask(module.base | row[1])))
 
-    def _is_of_a_run(self, module: Module, receiver: int) -> bool:
-        """Whether an object is an optimizer, a schedule or a scaler, by what made it; by its name where nothing shows that."""
+    def _is_of_a_run(self, module: Module, scope: Scope, receiver: int) -> bool:
+        """Whether an object is an optimizer, a schedule or a scaler, by what made it, or by its name: a factory may have made it."""
         atoms, value = self.program.atoms, self.program.ask(module.base | receiver)
         names = {fields[1] for fields in atoms.kinds(value, "o")}
         for kind in ("i", "self"):
             for fields in atoms.kinds(value, kind):
                 names |= self.program.outside_of(fields[1])
-        if names:
-            return any(one.startswith(_OF_A_RUN) for one in names)
-        return any(map(_SOUNDS_LIKE_ONE.search, _spelled(module, receiver)))
+        return any(one.startswith(_OF_A_RUN) for one in names) or any(map(_SOUNDS_LIKE_ONE.search, _spelled(module, scope, receiver)))
 
 
-def _spelled(module: Module, number: int) -> Iterator[str]:
-    """The names in an expression: ``self.optimizers[0]``."""
+def _spelled(module: Module, scope: Scope, number: int) -> Iterator[str]:
+    """The names in an expression, ``self.optimizers[0]``, and of the variables of a function that hold it."""
     for _ in range(_STEPS):
         row = module.nodes[number]
         if row[0] in ("attr", "free", "param", "impf"):
             yield str(row[2])
-        for names, values in module.scopes[0].bindings.items():
-            if number in values:
-                yield names
+        for bindings in (scope.bindings, module.scopes[0].bindings):
+            yield from (name for name, values in bindings.items() if number in values)
         if row[0] not in ("attr", "item", "elem", "part", "copy", "call"):
             return
         number = row[1]

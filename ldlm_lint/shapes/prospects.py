@@ -13,7 +13,6 @@ from typing import NamedTuple
 from ldlm_lint.shapes.checkpoints import saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
-from ldlm_lint.tables.training_arguments import WORDS
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
 """Takes the tree of a file and its text in UTF-8."""
@@ -35,8 +34,6 @@ def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
 
 _OUTSIDE_TESTS = _each("stands-outside-tests")
 _TRAINS = _each("belongs-to-training")
-# What the arguments of a Trainer say, whoever makes its loader and its optimizer.
-_OF_TRAINER = _each("belongs-to-training", words=WORDS)
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,

@@ -16,7 +16,6 @@ from ldlm_lint.python.group_timeouts import (
     Taken,
     default_groups,
     mesh_of_groups,
-    sets_timeouts_later,
     subgroup_without_timeout,
     timeout_of,
 )
@@ -44,7 +43,7 @@ class ProcessGroupsChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the groups of a file together: those of one function without a timeout are one defect."""
         data = self.source.data
-        if not any(trigger in data for trigger in SUBGROUP_TIMEOUT_NOT_INHERITED.triggers) or sets_timeouts_later(data):
+        if not any(trigger in data for trigger in SUBGROUP_TIMEOUT_NOT_INHERITED.triggers):
             return
         calls = list(nodes_of(node, nodes.Call))
         groups = [one for one in calls if subgroup_without_timeout(one)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
@@ -11,7 +12,7 @@ from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
+from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.environment_names import TIMEOUTS
 from ldlm_lint.source import Kind, Source
@@ -38,10 +39,14 @@ class Maker(NamedTuple):
 
 
 class Makers:
-    """The calls that make default groups, looked for once for all variables that the same programs get."""
+    """The calls that make default groups, looked for once for all variables that the same programs get.
 
-    def __init__(self, project: Project, launches: Launches) -> None:
+    ``sets_later`` tells of files whether one of them sets the timeouts of groups that exist already.
+    """
+
+    def __init__(self, project: Project, launches: Launches, sets_later: Callable[[Collection[str]], bool]) -> None:
         self._project = project
+        self._sets_later = sets_later
         self._launches = launches
         self._found: dict[frozenset[str], Maker | None] = {}
         self._edits: dict[tuple[Maker, int], tuple[Edit, ...] | None] = {}
@@ -54,7 +59,8 @@ class Makers:
         """
         entries = _entries(self._project, self._launches, setting)
         if entries not in self._found:
-            self._found[entries] = _only_maker(self._project, entries)
+            files = self._project.reach_of_all(entries) if entries else ()
+            self._found[entries] = None if self._sets_later(files) else _only_maker(self._project, entries)
         maker = self._found[entries]
         agreed = maker is not None and all(_agrees(one, seconds) for one in self._launches.running(maker.path))
         return maker if agreed else None
@@ -71,7 +77,7 @@ def _only_maker(project: Project, entries: frozenset[str]) -> Maker | None:
     makers: dict[tuple[str, int], Maker] = {}
     for path in project.reach_of_all(entries) if entries else ():
         data = project.data(path)
-        if _OTHER_MAKERS.search(data) or sets_timeouts_later(data):
+        if _OTHER_MAKERS.search(data):
             return None
         makers |= {(path, one.place[0]): one for one in _makers_in(project, path)}
     if len(makers) != 1:

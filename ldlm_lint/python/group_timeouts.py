@@ -30,7 +30,6 @@ POSITIONAL = _POSITIONAL[DEFAULT_GROUP]
 _SUBGROUPS = {name for name in _POSITIONAL if "new_" in name or "split_" in name}
 _MESHES = {"torch.distributed.init_device_mesh", "torch.distributed.device_mesh.init_device_mesh"}
 _DEFAULT_LENGTHS = {"nccl": 600.0, "gloo": 1800.0, "mpi": 1800.0}
-_SETTING_LATER = ("_set_pg_timeout", "_set_default_timeout")
 
 
 class Taken(NamedTuple):
@@ -98,8 +97,3 @@ def mesh_of_groups(call: nodes.Call) -> bool:
         return False
     wide = [part for part in shape.elts if not (isinstance(part, nodes.Const) and part.value == 1)]
     return len(wide) > 1 and arguments["backend_override"].absent
-
-
-def sets_timeouts_later(text: bytes) -> bool:
-    """Whether a file sets the timeouts of groups that exist already."""
-    return any(name.encode() in text for name in _SETTING_LATER)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-MAKES_SIZES = frozenset(
-    {
-        *("arange", "zeros", "ones", "empty", "rand", "randn", "range", "trange"),
-        *("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "narrow"),
-    }
-)
+from ldlm_lint.vocabulary.tensors import SIZES_OF_FUNCTIONS, SIZES_OF_METHODS
+
+MAKES_SIZES = frozenset({*SIZES_OF_FUNCTIONS, *SIZES_OF_METHODS, "range", "trange"})
 HANDS_ON = frozenset({"int", "float", "round", "abs", "min", "max", "bool"})
 """``int(x.item())``, ``max(1, x.item())``."""
 FINITE = frozenset({"isnan", "isinf", "isfinite"})

@@ -70,11 +70,11 @@ def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> It
 
 
 def _is_told(one: Setting, other: Setting) -> bool:
-    """Whether a file by itself says what a variable is set to: at the same place, or where the table stands that a loop goes through."""
+    """Whether a file by itself says what a variable is set to: at the same place, or to the same value wherever it is written."""
     if one.name != other.name or other.values is None:
         return False
-    is_same_place = one.span.start < other.span.end and other.span.start < one.span.end
-    return is_same_place or {value.text for value in one.values or ()} == {value.text for value in other.values}
+    same = {value.text for value in one.values or ()} <= {value.text for value in other.values}
+    return same or (one.span.start < other.span.end and other.span.start < one.span.end)
 
 
 def _settings(view: View, tree: nodes.Module, source: Source, write: EnvironmentWrite) -> Iterator[Setting]:

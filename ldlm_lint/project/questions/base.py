@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
 
+# They set the timeout of a group which exists already.
+_SETS_TIMEOUT = ("_set_pg_timeout", "_set_default_timeout")
+
 
 # What starts a training by a way that no call shows.
 _STARTS = lazily(
@@ -167,6 +170,13 @@ class Context:
 
         return Launches(self.project, lambda: self.view.launches_of_python)
 
+    def sets_timeouts_later(self, paths: Collection[str]) -> bool:
+        """Whether one of some files sets the timeouts of groups that exist already."""
+        program = self.program
+        names = {other for name in _SETS_TIMEOUT for other in (name, *program.aliases.get(name, ()))}
+        calls = (call for name in sorted(names) for call in program.calls.get(name, ()))
+        return any(self.view.path(program.module_of(call)) in paths for call in calls)
+
     def divides_accumulation(self, entry: str) -> bool:
         """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation steps."""
         key = ("divides-accumulation", entry)
@@ -278,7 +288,7 @@ class Context:
         """The calls that make default process groups."""
         from ldlm_lint.project.group_timeouts import Makers
 
-        return Makers(self.project, self.launches)
+        return Makers(self.project, self.launches, self.sets_timeouts_later)
 
     @cached_property
     def trainers(self) -> Trainers:

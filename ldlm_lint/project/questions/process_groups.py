@@ -12,7 +12,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.group_timeouts import DEFAULT_GROUP, default_groups, makes_default_group, sets_timeouts_later
+from ldlm_lint.python.group_timeouts import DEFAULT_GROUP, default_groups, makes_default_group
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
@@ -28,7 +28,7 @@ def _set_later(context: Context, path: str) -> bool:
     """Whether a program that uses a file may set timeouts when the groups are made."""
     project = context.project
     flow = project.reach_of_all((path, *(project.importers(path) & project.plain)))
-    return project.any_that(flow, "sets-timeouts-later", lambda one: sets_timeouts_later(project.data(one)))
+    return context.sets_timeouts_later(flow)
 
 
 def _timeouts_are_not_set_later(context: Context, finding: Finding, _subject: str) -> Verdict:

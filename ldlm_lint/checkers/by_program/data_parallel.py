@@ -11,7 +11,7 @@ from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Severity
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.data_parallel import DATA_PARALLEL, FUNCTION, WRAPPER
 
@@ -50,7 +50,8 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
         return False
     if untrained.is_run_unrecorded(call):
         return False
-    is_known = any(one >= FIRST for one in view.program.ask(call)) and _has_steps(view, call)
+    # A container of layers is not followed through every function that moves it.
+    is_known = bool(list(view.program.atoms.kinds(view.program.ask(call), "i"))) and _has_steps(view, call)
     if is_known or any(map(names_evaluation, functions_around(view, call))):
         return False
     project, path = view.context.project, view.path(view.program.module_of(call))

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program import Query
     from ldlm_lint.project.questions import Context
 
-_FAILED = frozenset({UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol})
-"""What says that a file could not be looked at: it is one finding, whatever the program shows."""
-
 
 def found_by_program(
     files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
@@ -50,7 +47,7 @@ def found_by_program(
 
 def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], projects: Projects) -> list[tuple[Context, list[str]]]:
     """The linted Python files, and the Python programs inside of linted scripts, by the project that they are of."""
-    given_up = {finding.span.path for finding in known if finding.rule in _FAILED}
+    given_up = {finding.span.path for finding in known if _says_that_a_file_failed(finding)}
     found: dict[int, tuple[Context, list[str]]] = {}
     scripts: set[str] = set()
     for path, kind in files:
@@ -65,6 +62,12 @@ def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], pr
         if inner:
             found.setdefault(id(context), (context, []))[1].extend(inner)
     return list(found.values())
+
+
+def _says_that_a_file_failed(finding: Finding) -> bool:
+    """Whether a file could not be looked at as a whole: that is one finding, whatever the program shows; a rule that failed has a place."""
+    failed_as_a_whole = finding.rule == INTERNAL_ERROR.symbol and finding.span.end == 0
+    return finding.rule == UNREADABLE_FILE.symbol or failed_as_a_whole
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:

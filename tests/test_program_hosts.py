@@ -171,3 +171,43 @@ def test_the_editor_sees_it_and_what_stands_in_a_buffer_counts(project: Path, ed
     editor.open(train)
     editor.type(train, QUIET)
     editor.until(lambda: all(one.code != RULE for one in editor.published[scalers.as_uri()][-1].diagnostics) or None)
+
+
+INSIDE = """\
+#!/bin/bash
+python - <<'EOF'
+from torch.utils.data import DataLoader
+import torch
+
+
+def main(model, optimizer, data):
+    loader = DataLoader(data, 8, num_workers=4, pin_memory=True, prefetch_factor=4)
+    for _ in range(4):
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+EOF
+python -c 'from torch.utils.data import DataLoader
+def main(data): return DataLoader(data, num_workers=0, multiprocessing_context="spawn")'
+"""
+
+
+def test_python_inside_of_a_script_is_a_program(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    script = tmp_path / "run.sh"
+    script.write_text(INSIDE)
+    report = engine.run([tmp_path], Config.load(tmp_path), base=tmp_path)
+    found = {(one.rule, one.span.path, INSIDE.encode()[: one.span.start].count(b"\n") + 1) for one in report.findings}
+    assert found == {
+        ("dataloader-without-persistent-workers", script.as_posix(), 8),
+        ("dataloader-worker-options-without-workers", script.as_posix(), 15),
+    }
+    assert all(edit.span.path == script.as_posix() for one in report.findings if one.fix for edit in one.fix.edits)
+
+
+def test_what_does_not_parse_gets_no_fix(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "train.py").write_text("from torch.utils.data import DataLoader\nl = DataLoader(x, prefetch_factor=4)\nif True\n")
+    report = engine.run([tmp_path], Config.load(tmp_path), base=tmp_path)
+    fixes = {one.rule: one.fix for one in report.findings}
+    assert fixes["dataloader-worker-options-without-workers"] is None

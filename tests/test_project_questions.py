@@ -241,6 +241,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "collates-on-host",
         "dataset-works-per-item",
         "default-is-in-force",
+        "each-rank-has-its-loader",
         "environment-variable-unread",
         "gradients-stay-attached",
         "launches-accumulate",

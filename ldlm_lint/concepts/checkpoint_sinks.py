@@ -112,8 +112,10 @@ class Sinks:
 
     def _of_methods(self) -> Iterator[Sink]:
         for name, places in _METHODS.items():
-            for call in filter(self._is_of_others, self.program.calls.get(name, ())):
+            for call in self.program.calls.get(name, ()):
                 for place in places:
+                    if not self._is_of_others(call, place[0]):
+                        continue
                     for source in self.ask.argument(call, *place).sources[:1]:
                         yield Sink(call, source)
 
@@ -139,11 +141,14 @@ class Sinks:
             made = {_ANNOTATED.get(module.scopes[row[1]].annotations.get(row[2], ""), "")}
         return made - {""}
 
-    def _is_of_others(self, call: int) -> bool:
-        """Whether a method is no function of the project, which takes what it likes and writes by a call of its own."""
+    def _is_of_others(self, call: int, parameter: str) -> bool:
+        """Whether a method is no function of the project, which takes what it likes and writes by a call of its own, or has the same parameter."""
         module = self.program.module_of(call)
+        if module.nodes[module.nodes[call & MASK][1]][0] != "attr":
+            return False
         self.program.ask(("to", call))
-        return module.nodes[module.nodes[call & MASK][1]][0] == "attr" and not self.program.targets_of.get(call)
+        targets = self.program.targets_of.get(call, ())
+        return all(parameter in self.program.module_of(one).scopes[one & MASK].params for one in targets)
 
     def _opened(self, key: int) -> int:
         """The path of a file that ``open`` opened; else the expression itself."""

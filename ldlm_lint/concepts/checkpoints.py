@@ -296,13 +296,25 @@ class Checkpoints:
             return False
         return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module.base | removed))
 
+    def _empties_the_new_one(self, path: int, series: Series) -> bool:
+        """Whether what is removed stood in the very folder that is written: ``save_pretrained(folder)`` clears it of an earlier save's files."""
+        module = self.program.module_of(path)
+        parts = self._parts(module, behind_paths(module, path & MASK))
+        folder = module.plain(parts[0]) if len(parts) > 1 else ("none",)
+        if folder[0] != "param":
+            return False
+        home = self.program.module_of(series.call)
+        called = home.last_name(home.nodes[series.call & MASK][1])
+        return called == module.scopes[folder[1]].name
+
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
         """Whether something in some modules removes files that a series may have written; None where nothing removes any file."""
-        removals = [one.names for one in self._removals if self.program.module_of(one.call).index in near]
+        removals = [one for one in self._removals if self.program.module_of(one.call).index in near]
         if not removals:
             return None
         written = self.patterns.of(series.path)
-        return any(not names or may_meet(names, written) for names in removals)
+        others = (one.names for one in removals if not (one.path and self._empties_the_new_one(one.path, series)))
+        return any(not names or may_meet(names, written) for names in others)
 
     def is_surely_pruned(self, series: Series, near: frozenset[int]) -> bool:
         """Whether something in some modules removes files of names that a series writes, such as the one of a few saves ago."""
@@ -312,7 +324,7 @@ class Checkpoints:
             and one.names
             and may_meet(one.names, written)
             and _may_share_a_folder(one.names, written)
-            and not (one.path and self._makes_room(one.path, series))
+            and not (one.path and (self._makes_room(one.path, series) or self._empties_the_new_one(one.path, series)))
             for one in self._removals
         )
 

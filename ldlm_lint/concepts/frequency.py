@@ -48,6 +48,8 @@ class Frequency:
         if kind == "op":
             return row[1] == "Mod" or self.is_periodic(module, row[2]) or self.is_periodic(module, row[3])
         if kind == "cmp":
+            if _counts_rounds(module, row):
+                return True
             return self.is_periodic(module, row[2]) or any(self.is_periodic(module, one) for one in row[3])
         if kind == "bool":
             return any(self.is_periodic(module, one) for one in row[2])
@@ -113,10 +115,19 @@ class Frequency:
             return self.counts_steps(module, row[1], steps + 1)
         if kind == "op":
             return row[1] in ("Add", "Sub") and any(self.counts_steps(module, one, steps + 1) for one in row[2:4])
+        if kind == "param":
+            return self._is_given_count(module, row, steps)
         if kind == "part" and row[2] == 0:
             element = module.nodes[row[1]]
             return element[0] == "elem" and (module.base | element[1]) in self.repeated and self._calls(module, element[1], "enumerate")
         return kind == "elem" and (module.base | row[1]) in self.repeated and self._calls(module, row[1], "range")
+
+    def _is_given_count(self, module: Module, row: Node, steps: int) -> bool:
+        """Whether all known callers give a parameter such a number."""
+        edges = self.program.values.get(("edges", module.base | row[1]), ())
+        nodes = [self.program.argument_node(edge >> 2, module.base | row[1], edge & 3, row[2]) for edge in edges if edge & 3 != UNKNOWN]
+        known = [self.counts_steps(self.program.module_of(one), one & MASK, steps + 1) for one in nodes if one is not None]
+        return bool(known) and len(known) == len(edges) and all(known)
 
     def _calls(self, module: Module, number: int, name: str) -> bool:
         """Whether an iterable is what a builtin gives, or a progress bar around it."""
@@ -229,25 +240,25 @@ class Frequency:
             return False
         if guard.holds is not None and self.asks_for_details(module, guard.test) is guard.holds:
             return self.steps_under(module, number, function)
-        is_rare = self.is_periodic(module, guard.test) and guard.holds is self._rare_outcome(module, guard.test)
+        is_rare = self.is_periodic(module, guard.test) and guard.holds is self.rare_outcome(module, guard.test)
         if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
         return self.can_hold(module, guard)
 
-    def _rare_outcome(self, module: Module, number: int, steps: int = 0) -> bool:
+    def rare_outcome(self, module: Module, number: int, steps: int = 0) -> bool:
         """The outcome of a periodic test that is the one of a few steps."""
         row = module.nodes[number]
         if steps > _DEPTH:
             return True
         if row[0] in ("not", "copy"):
-            inner = self._rare_outcome(module, row[1], steps + 1)
+            inner = self.rare_outcome(module, row[1], steps + 1)
             return inner if row[0] == "copy" else not inner
         if row[0] == "call":
             for function in sorted(self.program.targets_of.get(module.base | number, ())):
                 home = self.program.module_of(function)
                 periodic = (one for one, _ in home.scopes[function & MASK].returns if one and self.is_periodic(home, one))
-                return next((self._rare_outcome(home, one, steps + 1) for one in periodic), True)
-        return not (row[0] == "op" or (row[0] == "cmp" and row[1] == ("NotEq",)))
+                return next((self.rare_outcome(home, one, steps + 1) for one in periodic), True)
+        return not (row[0] == "op" or (row[0] == "cmp" and row[1] == ("NotEq",) and not _counts_rounds(module, row)))
 
     def can_hold(self, module: Module, guard: Guard) -> bool:
         """Whether a known value of the test lets it come out as the guard asks."""
@@ -313,6 +324,12 @@ class Frequency:
                 (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
         # What steps at an interval beside another one that steps in each round, with gradients of its own, is a schedule.
         return bool(inside) and not (inside == {"step"} and outside >= {"step", "zero_grad"})
+
+
+def _counts_rounds(module: Module, row: Node) -> bool:
+    """``seen // every != (seen - 1) // every``: a count has come round."""
+    sides = [module.plain(one) for one in (row[2], *row[3])]
+    return row[1] == ("NotEq",) and all(one[:2] == ("op", "FloorDiv") for one in sides) and sides[0][3] == sides[-1][3]
 
 
 def _ways(module: Module, number: int) -> list[int]:

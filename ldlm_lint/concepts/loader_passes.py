@@ -64,7 +64,8 @@ class LoaderPasses:
         """The class of the project (key) that a loader is of; 0 for another package's."""
         module = self.program.module_of(call)
         value = self.program.ask(module.base | module.nodes[call & MASK][1])
-        return next((fields[1] for fields in self.program.atoms.kinds(value, "c") if self.program.outside_of(fields[1]) & LOADERS), 0)
+        classes = [fields for fields in (*self.program.atoms.kinds(value, "c"), *self.program.atoms.kinds(value, "self"))]
+        return next((fields[1] for fields in classes if self.program.outside_of(fields[1]) & LOADERS), 0)
 
     def _is_call_of_base(self, call: int) -> bool:
         """``DataLoader.__init__(self, …)`` in a class makes no loader of its own."""

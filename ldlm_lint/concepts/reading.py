@@ -32,7 +32,7 @@ class Reading:
         events = [event for scope in module.scopes for event in scope.events]
         self._tested = {event[1] for event in events if event[0] == "test"}
         self._added = {event[5] for event in events if event[0] == "add"}
-        self._bound = {event[1] for event in events if event[0] == "bind"}
+        self._bound = {event[1]: str(event[5]) for event in events if event[0] == "bind"}
         self._returned = {value for scope in module.scopes for value, _ in scope.returns}
         self._written = {value for scope in module.scopes for _, _, value, _ in scope.writes}
 
@@ -80,6 +80,43 @@ class Reading:
                 return True
             if row[0] in ("call", "attr", "not", "bool"):
                 todo += operands(row)
+        return False
+
+    def is_returned(self, number: int) -> bool:
+        """Whether a function returns a value as it is."""
+        return number in self._returned
+
+    def name_of(self, number: int) -> str:
+        """The name of a parameter or of another module's value, or the one that a row is bound to; empty for none."""
+        row = self.module.nodes[number]
+        return str(row[2]) if row[0] in ("param", "free", "impf") else self._bound.get(number, "")
+
+    def names_given(self, number: int) -> set[str]:
+        """The names of the variables that a value, or what its statement makes of it, is bound to."""
+        found: set[str] = set()
+        todo, seen = [number], {number}
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            if one in self._bound:
+                found.add(self._bound[one])
+                continue
+            fresh = [user for user in self._users.get(one, ()) if user not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return found
+
+    def is_given_to(self, number: int, names: frozenset[str]) -> bool:
+        """Whether a value, a part of it or what methods make of it is handed to a function of one of some names."""
+        todo, seen = [number], {number}
+        while todo and len(seen) < _MOST:
+            one = todo.pop()
+            for user in self._users.get(one, ()):
+                row = self.module.nodes[user]
+                if row[0] == "call" and one != row[1] and self.module.last_name(row[1]) in names:
+                    return True
+                if user not in seen and row[0] != "cmp":
+                    seen.add(user)
+                    todo.append(user)
         return False
 
     def is_added(self, number: int) -> bool:

@@ -17,6 +17,7 @@ from ldlm_lint.program.queries import Queries
 if TYPE_CHECKING:
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
 
 ONE_PROCESS = frozenset(
     {
@@ -50,6 +51,17 @@ class Replicas:
     def per_process(self) -> list[int]:
         """The calls that give each GPU a process of its own, and that somebody may make."""
         return [call for call in self._written if self._is_offered(call)]
+
+    def are_of_one_process(self, module: Module) -> bool:
+        """Whether one process drives all GPUs in the programs of a module: a wrapper of that kind, and nothing for several processes."""
+        near = self.program.together.programs_of(module)
+
+        def stands_near(call: int) -> bool:
+            return self.program.module_of(call).index in near
+
+        wrapped = any(stands_near(call) for call, _ in self.ask.calls_of(ONE_PROCESS))
+        joins = any(self.program.modules.all[index].shown.joins for index in near)
+        return wrapped and not joins and not any(map(stands_near, self._written))
 
     @cached_property
     def _written(self) -> list[int]:

@@ -8,6 +8,7 @@ The next steps compare with the new value, so the branch is one of a few steps, 
 
 from __future__ import annotations
 
+from ldlm_lint.code.table import Guard
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 
@@ -36,6 +37,37 @@ class Restarts:
             return False
         bound = self._bound_in(module, function)
         return any(_is_under(module, at, guard) for number in carried for at in bound.get(number, ()))
+
+    def is_deadline(self, module: Module, test: int, guard: int, function: int) -> bool:
+        """Whether a count or a clock is compared with what it was when something was done last: ``seen >= reported + every``.
+
+        Of attributes that their branch sets anew, too: ``if self.seen >= self.every: self.seen = 0``.
+        """
+        compared = {one for one in _compared(module, test) if module.nodes[one][0] != "const"}
+        for number in compared:
+            if module.nodes[number][0] == "phi" and not compared.isdisjoint(_carried(module, number)):
+                return True
+        names = {module.nodes[one][2] for one in compared if module.nodes[one][0] == "attr"}
+        return any(name in names for name, place in self._written_under(module, guard, function))
+
+    def is_set_once(self, module: Module, guard: Guard, number: int, function: int) -> bool:
+        """Whether a branch runs as long as something is not there, and makes it: ``if first is None: first = loss.item()``."""
+        asked = _missing(module, guard.test, guard.holds)
+        if asked is None:
+            return False
+        row = module.nodes[asked]
+        if row[0] in ("attr", "const"):
+            name = row[2] if row[0] == "attr" else row[1]
+            written = module.scopes[function & MASK].writes
+            return any(one == name and place > guard.place for _, one, _, place in written)
+        bound = self._bound_in(module, function)
+        return any(_is_under(module, at, number) for one in _carried(module, asked) for at in bound.get(one, ()))
+
+    def _written_under(self, module: Module, guard: int, function: int) -> list[tuple[str, int]]:
+        """The attributes that are set to a constant in a branch, with their places: up to where the next guard around it begins."""
+        begins = module.table.guards[guard].place
+        written = module.scopes[function & MASK].writes
+        return [(name, place) for _, name, value, place in written if place > begins and module.nodes[value][0] == "const"]
 
     def settles(self, module: Module, number: int, function: int) -> bool:
         """Whether a part of a test is asked only until its own branch sets the flag before it: ``if full or not queue.all(): full = True``."""
@@ -78,6 +110,20 @@ class Restarts:
                 if kind in ("bind", "add"):
                     found.setdefault(node, []).append(guard)
         return found
+
+
+def _missing(module: Module, test: int, holds: bool | None) -> int | None:
+    """What a test finds missing, as the row of a name, an attribute or (for ``hasattr``) a text: it is None, false or not there."""
+    row = module.nodes[test]
+    if row[0] == "not":
+        return _missing(module, row[1], None if holds is None else not holds)
+    if row[0] == "bool" and row[1] == "And" and holds:
+        return next((found for one in row[2] if (found := _missing(module, one, True)) is not None), None)
+    if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
+        return row[2] if (row[1] == ("Is",)) is holds else None
+    if row[0] == "call" and module.last_name(row[1]) == "hasattr" and len(row[2]) == 2:
+        return row[2][1] if holds is False else None
+    return test if row[0] in ("attr", "phi") and holds is False else None
 
 
 def _compared(module: Module, test: int) -> set[int]:

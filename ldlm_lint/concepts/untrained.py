@@ -43,6 +43,18 @@ class Untrained:
             at = module.scopes[at].parent
         return False
 
+    def is_run_unrecorded(self, call: int) -> bool:
+        """Whether what a call makes is kept on an object, whose class runs it under no recording of gradients alone."""
+        places = [place for place, values in self.program.own_writes.items() if call in values]
+        runs = [one for owner, name in places for one in self.program.calls.get(name, ()) if self._is_of(one, owner)]
+        return bool(runs) and all(map(self.records_nothing, runs))
+
+    def _is_of(self, call: int, owner: int) -> bool:
+        """Whether a call is of an attribute that an object of a class has itself."""
+        module = self.program.module_of(call)
+        function = module.nodes[module.nodes[call & MASK][1]]
+        return function[0] == "attr" and self.program.class_of_self(module, function[1]) == owner
+
     def is_only_evaluated(self, call: int) -> bool:
         """Whether what a call makes goes to nothing but evaluations: ``evaluate(model, loader)``, ``model.eval()``."""
         module = self.program.module_of(call)

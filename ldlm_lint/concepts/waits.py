@@ -66,6 +66,7 @@ class Wait(NamedTuple):
     what: str
     function: int
     node: int
+    guard: int = -1
 
 
 class Waits:
@@ -95,13 +96,13 @@ class Waits:
                     what = self._of_call(module, call)
                     if what:
                         site = module.table.sites[call]
-                        if what != "print" or not self._is_told_apart(module, site.guard):
-                            yield Wait(module, site.place, site.end, what, function, call)
+                        if not (what == "print" or _is_printed(module, call)) or not self._is_told_apart(module, site.guard):
+                            yield Wait(module, site.place, site.end, what, function, call, site.guard)
             for event in scope.events:
                 if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
                     what = self._of_event(module, event)
                     if what and not self._comes_rarely(module, event, what, function):
-                        yield Wait(module, event[4], 0, what, function, event[1])
+                        yield Wait(module, event[4], 0, what, function, event[1], event[3])
 
     def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
         training = self.training
@@ -118,7 +119,10 @@ class Waits:
         """Whether something stands under a condition on the device: what is shown there is shown now and then."""
         while guard >= 0:
             one = module.table.guards[guard]
-            if one.kind == "if" and one.test and BOOLEAN in (value := self._get(module, one.test)) and DEVICE in value:
+            is_denied = bool(one.test) and module.nodes[one.test][0] == "not"
+            test = module.nodes[one.test][1] if is_denied else one.test
+            comes_true = one.kind == "if" or (one.kind == "rest" and one.holds is not is_denied)
+            if comes_true and test and BOOLEAN in (value := self._get(module, test)) and DEVICE in value:
                 return True
             guard = one.parent
         return False
@@ -421,6 +425,11 @@ class Waits:
         """Whether an atom is a constant number."""
         fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
         return fields[0] == "k" and fields[1].__class__ in (int, float)
+
+
+def _is_printed(module: Module, call: int) -> bool:
+    """Whether the result of a call is printed right there."""
+    return any(call in module.nodes[one][2] for one in module.table.named.get("print", ()))
 
 
 def _is_state(module: Module, number: int) -> bool:

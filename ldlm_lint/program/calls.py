@@ -98,7 +98,7 @@ class Calls(Containers):
             fields = self.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "partial":
                 value |= self.callvalue(self.get(("unwrapped", fields[1])), call, UNKNOWN)
-            elif fields[0] == "c" and call is not None:
+            elif call is not None and (fields[0] == "c" or fields[2:] == ("cls",)):
                 value |= self._loader_of_project(fields[1], call)
             elif fields[0] == "d" and call is not None and self.names_of_named_tuple(fields[1]):
                 value.add(self.atoms.atom("d", call))
@@ -289,8 +289,14 @@ class Calls(Containers):
         if row[0] == "free":
             bound = module.scopes[0].bindings.get(row[2], ())
             row = module.plain(bound[-1]) if bound else row
-        names = {self.module_of(one).scopes[one & MASK].name for one in self.below(owner)}
-        return row[0] == "call" and module.last_name(row[1]) in names
+        if row[0] != "call":
+            return False
+        below = self.below(owner)
+        if module.last_name(row[1]) in {self.module_of(one).scopes[one & MASK].name for one in below}:
+            return True
+        # ``make = TRAINERS[task]`` before ``trainer = make(…)``.
+        maker = module.plain(row[1])
+        return maker[0] == "item" and any(fields[1] in below for fields in self.atoms.kinds(self.get(module.base | row[1]), "c"))
 
     def _is_left_to(self, owner: int, base: int, name: str) -> bool:
         """Whether a class takes the place of a method that its base class calls, and does not set as an attribute."""

@@ -193,7 +193,14 @@ class Expressions(Parameters):
 
     def _may_turn_out_plain(self, value: Value) -> bool:
         """Whether an operand may be of Python, as far as is known: what nothing is known of may, and what a caller gives."""
+        if self.tensor_part(value):
+            # ``total = 0.0`` before ``total = total + loss``: what a sum begins with.
+            value = frozenset(one for one in value if not self._is_zero(one))
         return not value or self.may_be_plain(value) or (self.is_symbolic and not self.atoms.opaque.isdisjoint(value))
+
+    def _is_zero(self, one: int) -> bool:
+        fields = self.atoms.of[one] if one >= FIRST else ("",)
+        return fields[0] == "k" and fields[1].__class__ in (int, float) and not fields[1]
 
     def _comparison(self, module: Module, row: Node, key: int) -> Value:
         if any(name in ("Is", "IsNot", "In", "NotIn") for name in row[1]):
@@ -250,7 +257,9 @@ class Expressions(Parameters):
             if function[2] in MODULE_METHODS and not self.tensor_part(value) and self.is_used_as_module(module, function[1]):
                 return value | receiver
             value |= self.method(receiver, function[2], given, base | function[1])
-            return value if function[2] in PLAIN_METHODS else value | self.later(key, receiver)
+            # Of a model too, what is asked of it gives itself.
+            is_plain = function[2] in PLAIN_METHODS and function[2] not in MODULE_METHODS
+            return value if is_plain else value | self.later(key, receiver)
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
             return value
         return value | self.later(key, functions)

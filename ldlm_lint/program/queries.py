@@ -99,7 +99,9 @@ class Queries:
         for last in sorted(lasts):
             for alias in program.aliases.get(last, ()):
                 direct.update(program.calls.get(alias, ()))
-        direct.update(call for last in self._subclass_names(wanted) for call in program.calls.get(last, ()))
+        subclasses = self._subclass_names(wanted)
+        # ``cls(…)`` in a class method makes an object of its own class.
+        direct.update(call for last in (*subclasses, *(("cls",) if subclasses else ())) for call in program.calls.get(last, ()))
         seen = sorted(direct | set(self.program.indirect.calls))
         for call in seen:
             module = program.module_of(call)
@@ -121,7 +123,7 @@ class Queries:
             fields = self.program.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "x":
                 found.add(fields[1])
-            elif fields[0] == "c":
+            elif fields[0] == "c" or (fields[0] == "self" and fields[2:] == ("cls",)):
                 found |= self.program.outside_of(fields[1])
             elif fields[0] == "partial":
                 found |= self.names_of(self.program.ask(("unwrapped", fields[1])))

@@ -29,7 +29,7 @@ class Topic(NamedTuple):
 
 TOPICS = {
     # Whoever starts the program without the override gets the value, and a node that is full of processes: it is worth mending.
-    "too-many-workers": Topic(LOADERS, "num_workers", ("belongs-to-training",), _LOADER, only_in_force=False),
+    "too-many-workers": Topic(LOADERS, "num_workers", ("belongs-to-training", "each-rank-has-its-loader"), _LOADER, only_in_force=False),
     "all-cpus-for-workers": Topic(LOADERS, "num_workers", ("belongs-to-training", "runs-many-ranks"), _LOADER, only_in_force=False),
     "no-workers": Topic(LOADERS, "num_workers", ("loader-feeds-training", "dataset-works-per-item"), _LOADER),
     "workers-not-persistent": Topic(LOADERS, "persistent_workers", ("loader-is-reiterated",), _LOADER),

@@ -11,32 +11,14 @@ from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.vocabulary.details import DETAILS
+from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
 
 _ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
-_RARE_NAME = lazily(
-    r"(^|_)(should|time_to|do|is|need|needs|will|to|if)_(be_)?(log|print|report|save|eval|valid|vis|plot|sample|summar"
-    r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
-    r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
-    r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
-    r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every"
-    # What is trained beside a weight is not added to it, nor switched off.
-    r"|(^|_)(merged|safe_merge|disabled?_adapters?|deploy(ed)?)$"
-    r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)|(^|_)is_time_(for|to)(_|$)|(^|_)periodic(_|$)",
-    re.I,
-)
 # What a caller asks for with a parameter, in every step or in few of them.
 _ASKED = lazily(
     r"^(collect|gather|record|track|log|report)_(\w+_)?(metrics?|stats?|statistics|norms?|histograms?)$", re.I
 )
-_TROUBLE = lazily(
-    r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken"
-    r"|expired|dead($|_)|thrash",
-    re.I,
-)
 _FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
-EVALUATION_WORD = lazily(
-    r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
-)
 _TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
 _ONCE_SET = lazily(r"(^|_)(inited|initiali[sz]ed|loaded|built)(_|$)")
 _COUNTER = lazily(
@@ -50,9 +32,6 @@ _INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|
 _ROUND = lazily(r"(^|_)(every\w*|interval|freq|frequency)(_|$)", re.I)
 _BEGINS = lazily(r"warm|start|begin|delay|grace|burn|freeze", re.I)
 _DIVISIBLE = lazily(r"^(is_)?divisible(_by)?$")
-# What a model remembers of the tokens before is there while it generates.
-_GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
-_HAS_DEVICE = lazily(r"^(use|has|is|on|with)?_?(cuda|gpu)(_available)?$")
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
 _DRAWS = {"random.random", "numpy.random.rand", "numpy.random.random", "numpy.random.uniform", "torch.rand"}
 # One step in ten, or fewer.
@@ -84,19 +63,19 @@ def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
         return bool(_TRAINING_WORD.search(name) or _FINITE.search(name) or _ONCE_SET.search(name) or _sees_device(test, name))
     if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
         inner = test.args[0] if test.args else getattr(test.func, "expr", None)
-        return inner is not None and _TROUBLE.search(inner.as_string()) is not None
+        return inner is not None and TROUBLE.search(inner.as_string()) is not None
     if isinstance(test, nodes.Call):
         # ``if self._validate(loss):`` checks something; ``if should_eval(step):`` asks for the moment.
-        return _RARE_NAME.search(name) is not None or _is_trouble(name)
+        return RARE_NAME.search(name) is not None or _is_trouble(name)
     return _named_rare(name)
 
 
 def _is_trouble(name: str) -> bool:
-    return _TROUBLE.search(name) is not None and _FINITE.search(name) is None and "info" not in name.lower()
+    return TROUBLE.search(name) is not None and _FINITE.search(name) is None and "info" not in name.lower()
 
 
 def _named_rare(name: str) -> bool:
-    return _is_trouble(name) or bool(_RARE_NAME.search(name) or EVALUATION_WORD.search(name))
+    return _is_trouble(name) or bool(RARE_NAME.search(name) or EVALUATION_WORD.search(name))
 
 
 def _is_parameter(name: nodes.Name) -> bool:
@@ -116,7 +95,7 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return _is_due(test, truth)
     if (chance := _chance(test)) is not None:
         return (chance if truth else 1 - chance) <= _SELDOM
-    if operator in ("in", "not in", "is", "is not") and _GENERATES.search(test.as_string()):
+    if operator in ("in", "not in", "is", "is not") and GENERATES.search(test.as_string()):
         return truth == (operator in ("in", "is not"))
     if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test) or _is_self_test(test):
         return truth == (operator in ("==", "is", "in"))
@@ -262,7 +241,7 @@ def _sees_device(test: nodes.NodeNG, name: str) -> bool:
     """``if torch.cuda.is_available(): … else: …``: without a device the host waits for none."""
     if isinstance(test, nodes.Call) and name == "is_available":
         return "cuda" in test.func.as_string()
-    return _HAS_DEVICE.search(name) is not None
+    return HAS_DEVICE.search(name) is not None
 
 
 def _is_self_test(test: nodes.Compare) -> bool:

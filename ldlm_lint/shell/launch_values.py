@@ -224,7 +224,10 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
             for known in values(script, argument) or ():
                 if known.text.isdecimal() and whole(known.text) >= limit and known.span not in reported:
                     reported.add(known.span)
-                    yield workers_finding(script, argument, known, limit)
+                    finding = workers_finding(script, argument, known, limit)
+                    entry = entry_of(launch).rpartition("/")[2]
+                    alone = (Claim("each-rank-has-its-loader", entry),) if launch.launcher == "python" else ()
+                    yield finding._replace(claims=(*alone, *finding.claims))
 
 
 def workers_limit(options: Mapping[str, object]) -> int:

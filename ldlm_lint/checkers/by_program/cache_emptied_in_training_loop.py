@@ -20,7 +20,7 @@ def find(view: View) -> Iterator[Finding]:
     direct = [call for call, _ in view.ask.calls_of(EMPTIES)]
     for call in sorted({*direct, *_by_helpers(view, direct)}):
         leading = leading_calls(view, call)
-        if leading is not None and not is_wanted(view, call):
+        if leading is not None and not any(is_wanted(view, one) for one in (call, *leading)):
             yield from finding(view, RULE, call, leading, (Claim("file-trains"),))
 
 

@@ -102,6 +102,13 @@ def is_as_written(view: View, call: int) -> bool:
     return _is_imported(view, module, row[1])
 
 
+def is_named_by_file(view: View, key: int) -> bool:
+    """Whether a configuration file names what an expression is, as in ``getattr(torch, config["dtype"])``: another one may name something else."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
+
+
 def confidence_of(view: View, rule: Rule, call: int) -> Confidence:
     """How sure a finding about a call is: less where values bring its function or its options there."""
     return rule.confidence if is_as_written(view, call) else Confidence.MEDIUM

@@ -48,6 +48,8 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
         return True
     if view.program.function_of(call) in view.training.evaluates or untrained.is_only_evaluated(call):
         return False
+    if untrained.is_run_unrecorded(call):
+        return False
     is_known = any(one >= FIRST for one in view.program.ask(call)) and _has_steps(view, call)
     if is_known or any(map(names_evaluation, functions_around(view, call))):
         return False

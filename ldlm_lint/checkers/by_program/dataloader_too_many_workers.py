@@ -39,7 +39,11 @@ def find(view: View) -> Iterator[Finding]:
     looked = _Looked(view)
     seen: set[Span] = set()
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(LOADERS)):
-        path = view.path(view.program.module_of(call))
+        module = view.program.module_of(call)
+        if view.replicas.are_of_one_process(module):
+            # One process loads for all GPUs of its node.
+            continue
+        path = view.path(module)
         limit = view.context.facts_of(path).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
         workers = view.ask.argument(call, "num_workers", _POSITION)
         for amount in looked.amounts(call, workers, int(str(limit))):

@@ -46,7 +46,7 @@ def _are_configured(view: View, one: LoaderCall) -> bool:
 def _how_off(view: View, one: LoaderCall) -> str:
     """How it comes that workers do not stay: nobody says anything, or a parameter's default that nobody replaces; empty for a choice."""
     given = view.loaders.option(one, "persistent_workers")
-    if given.state is State.ABSENT:
+    if view.loaders.is_absent(one, "persistent_workers"):
         return "not set"
     is_default = given.state is State.GIVEN and all(_is_left_off(view, source, 0) for source in given.sources)
     return "off by default" if is_default and given.sources else ""

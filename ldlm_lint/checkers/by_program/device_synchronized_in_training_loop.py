@@ -19,7 +19,7 @@ def find(view: View) -> Iterator[Finding]:
     """The calls that a step runs each time, and that measure nothing."""
     for call, _ in view.ask.calls_of(SYNCHRONIZES):
         leading = leading_calls(view, call)
-        if leading is None or is_wanted(view, call):
+        if leading is None or any(is_wanted(view, one) for one in (call, *leading)):
             continue
         if not _measures(view, call, bool(leading)) and not any(_measures(view, one, True) for one in leading):
             yield from finding(view, RULE, call, leading)

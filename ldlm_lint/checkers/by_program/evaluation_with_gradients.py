@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -9,6 +10,7 @@ from functools import cached_property
 from ldlm_lint.checkers.by_program.calls import dotted_scope
 from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.expressions import end_of
 from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
@@ -26,7 +28,6 @@ _DIFFERENTIATES = ("backward", "manual_backward", "grad", "set_grad_enabled", "_
 """What is called where gradients are wanted, or switched for the whole process."""
 _MODELS = lazily(r"Model|For[A-Z]")
 """The classes of transformers and diffusers that are modules: tokenizers and pipelines come by the same method."""
-_NAME = lazily(r"[\w.]+")
 
 
 def find(view: View) -> Iterator[Finding]:
@@ -126,8 +127,23 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
 def _root_of(view: View, module: Module, call: int) -> str:
     """What a model is called where it is run; empty for one that is frozen."""
     site = module.table.sites[call]
-    name = _NAME.match(view.text(module, site.place, site.end))
-    return name[0] if name is not None and not is_frozen(name[0], view.source(module).text) else ""
+    written = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end)
+    name = next((_dotted(one.func) for one in written), "")
+    return name if name and not is_frozen(name, view.source(module).text) else ""
+
+
+def _dotted(node: ast.expr) -> str:
+    """The names that an expression begins with: ``self.nets`` of ``self.nets[0].forward``."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        begin = _dotted(node.value)
+        return f"{begin}.{node.attr}" if isinstance(node.value, (ast.Name, ast.Attribute)) and begin.endswith(_last(node.value)) else begin
+    return _dotted(node.value) if isinstance(node, ast.Subscript) else _dotted(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _last(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _is_repeated(view: View, module: Module, call: int) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, is_named_by_file, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of, written_argument
 from ldlm_lint.code.table import line_of
@@ -32,7 +32,7 @@ def find(view: View) -> Iterator[Finding]:
         if scales and not is_chosen_by_precision(view.program, call):
             shown = _in_bfloat16(view, call)
             if shown is not None:
-                yield _finding(view, call, shown, _fix(view, call, position))
+                yield _finding(view, call, shown, None if _is_configured(view, shown) else _fix(view, call, position))
 
 
 def _always_scales(view: View, enabled: Argument) -> bool:
@@ -63,6 +63,11 @@ def _in_bfloat16(view: View, call: int) -> int | None:
                 return None
             found = autocast if found is None and precision is Precision.BFLOAT16 else found
     return found
+
+
+def _is_configured(view: View, autocast: int) -> bool:
+    """Whether a configuration file says what an autocast computes in: another one may ask for float16, which needs the scaler."""
+    return any(is_named_by_file(view, one) for one in view.ask.argument(autocast, "dtype", 1).sources)
 
 
 def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:

@@ -26,7 +26,8 @@ def find(view: View) -> Iterator[Finding]:
     groups: dict[tuple[int, int], list[Wait]] = {}
     for wait in Waits(view.training).all():
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
-    exceptions, texts = WaitExceptions(view), WaitTexts(view)
+    texts = WaitTexts(view)
+    exceptions = WaitExceptions(view, texts)
     for waits in groups.values():
         module, _ = step_of(view, waits[0].function)
         path = view.path(module)

@@ -28,12 +28,16 @@ _COMPARED = {("Gt", 0): True, ("NotEq", 0): True, ("GtE", 1): True, ("Eq", 0): F
 
 
 class LoaderCall(NamedTuple):
-    """A call that makes a loader: the loader, its module, the argument for the workers and the ways to their number."""
+    """A call that makes a loader: the loader, its module, the argument for the workers and the ways to their number.
+
+    ``from_file``: nothing but what the program reads from a configuration file gives its options, and the project's say the workers.
+    """
 
     loader: Loader
     module: Module
     workers: Argument
     ways: tuple[Way, ...]
+    from_file: bool = False
 
     @property
     def call(self) -> int:
@@ -85,8 +89,17 @@ class LoaderCalls:
             path = self.view.path(module)
             if not is_tutorial(self.view.context.project, path) and not is_probe(path):
                 workers = self.options.option(loader, "num_workers")
-                found.append(LoaderCall(loader, module, workers, tuple(self.options.ways(workers))))
+                numbers = self._read_workers(loader, workers)
+                ways = [Way(int(one)) for one in numbers] or self.options.ways(workers)
+                found.append(LoaderCall(loader, module, workers, tuple(ways), bool(numbers)))
         return found
+
+    def _read_workers(self, loader: Loader, workers: Argument) -> list[float]:
+        """The numbers of workers in the project's configurations, where such a file alone fills the options: ``**options["train"]``."""
+        if workers.state is not State.OPEN or loader.owner or not self.view.users_may_add(loader.call):
+            return []
+        numbers = sorted(self.view.configured_numbers.said("num_workers"))
+        return numbers if numbers and numbers[0] > 0 else []
 
     @cached_property
     def _by_place(self) -> dict[tuple[str, str], LoaderCall]:
@@ -113,6 +126,8 @@ class LoaderCalls:
 
     def may_have_workers(self, one: LoaderCall) -> bool:
         """Whether a loader is given workers, and not certainly none: 0 is left where only a default that nothing replaces says so."""
+        if one.from_file:
+            return True
         if one.workers.state not in (State.GIVEN, State.MAYBE) or self.is_branch_without(one):
             return False
         if any(way.number != 0 for way in one.ways):
@@ -172,8 +187,12 @@ class LoaderCalls:
         return call.args[position] if position < len(call.args) else None
 
     def is_absent(self, one: LoaderCall, *names: str) -> bool:
-        """Whether a loader surely gets none of some options."""
-        return all(self.option(one, name).state is State.ABSENT for name in names)
+        """Whether a loader surely gets none of some options; of a configuration's those that none of the project's gives."""
+        return all(self._is_left_out(one, name) for name in names)
+
+    def _is_left_out(self, one: LoaderCall, name: str) -> bool:
+        state = self.option(one, name).state
+        return state is State.ABSENT or (one.from_file and state is State.OPEN and not self.view.is_named_in_configurations(name))
 
     def trains(self, one: LoaderCall) -> Pass | None:
         """A pass that trains on a loader's batches; none where its names say that it is one for evaluation."""

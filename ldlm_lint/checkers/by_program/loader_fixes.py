@@ -101,7 +101,8 @@ def _keyword_fix(view: View, one: LoaderCall, name: str, values: tuple[str, str]
 
 
 def _added(view: View, one: LoaderCall, name: str, value: str, reason: str) -> Fix | None:
-    if not _takes_keywords(view, one):
+    if one.from_file or not _takes_keywords(view, one):
+        # A keyword beside what a user writes into a file would be given twice some day.
         return None
     edit = add_keyword(view.source(one.module), view.call_span(one.call), name, value)
     group = f"{view.path(one.module)}:{one.position}:workers"

@@ -145,16 +145,14 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         args,
         related,
         claims=claims,
-        fix=fused_fix(view, call, names) if made.is_only and not may_be_given and not _is_named_by_file(view, call) else None,
+        fix=fused_fix(view, call, names) if made.is_only and not may_be_given and not calls.is_named_by_file(view, _function_of(view, call)) else None,
         confidence=calls.confidence_of(view, RULE, call),
     )
 
 
-def _is_named_by_file(view: View, call: int) -> bool:
-    """Whether a configuration file names the class: another one's may name a class without the implementation."""
+def _function_of(view: View, call: int) -> int:
     module = view.program.module_of(call)
-    row = module.plain(module.nodes[call & MASK][1])
-    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
+    return module.base | module.nodes[call & MASK][1]
 
 
 def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:

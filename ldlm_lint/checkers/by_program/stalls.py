@@ -13,7 +13,6 @@ from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.accelerators import trains_on_device
 from ldlm_lint.python.evaluation_names import names_evaluation
-from ldlm_lint.python.rarity import is_rare
 from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.vocabulary.details import NEEDED, WANTED
@@ -53,7 +52,9 @@ def is_wanted(view: View, call: int) -> bool:
     span = view.call_span(call)
     if NEEDED.search(remark_at(view.source(module), span.start, span.end)):
         return True
-    return _is_asked_for(view, module, site.guard) or _exchanges_weights(module, call & MASK)
+    if _is_asked_for(view, module, site.guard) or _exchanges_weights(module, call & MASK):
+        return True
+    return view.rare_places.is_one(module, site.guard, site.place, view.program.function_of(call))
 
 
 def _is_asked_for(view: View, module: Module, guard: int) -> bool:
@@ -96,8 +97,6 @@ def finding(view: View, rule: Rule, call: int, leading: list[int], claims: tuple
     where = view.context.each_step(path, line_of(place), view.path(own))
     related = Related(view.context.line_span(path, line_of(place)), RUNS_IN_EVERY_STEP)
     node = call_node(view, call)
-    if any(one is not None and is_rare(one) for one in (node, *(call_node(view, one) for one in leading))):
-        return
     written = node.func.as_string() if node is not None else view.call_text(call).partition("(")[0]
     is_elsewhere = bool(leading) and module is not own
     yield view.finding(

@@ -47,6 +47,7 @@ RULES = (
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 
 
+_REPLACES = frozenset({"dataclasses.replace", "copy.replace"})
 _SAVING = frozenset({"save_steps", "save_strategy", LIMIT})
 
 
@@ -57,6 +58,9 @@ def find(view: View) -> Iterator[Finding]:
         written[owner].add(name)
     for call, _ in view.ask.calls_of(TRAINING_ARGUMENTS):
         yield from _about(view, call, functools.partial(of_call, told=_Told(view, call, written)))
+    for call, _ in view.ask.calls_of(_REPLACES):
+        if _changes_arguments(view, call):
+            yield from _about(view, call, functools.partial(of_call, told=_Kept()))
     for call in view.program.calls.get("parse_dict", ()):
         yield from _about(view, call, of_dictionary)
     for module in _setting_modules(view):
@@ -67,6 +71,26 @@ def find(view: View) -> Iterator[Finding]:
         source = view.source(module)
         if isinstance(node, nodes.ClassDef) and not only_predicts(source.data):
             yield from about(_of_class(view, source, node, owner), node, view.options_of(source.path))
+
+
+def _changes_arguments(view: View, call: int) -> bool:
+    """Whether the arguments of a Trainer are what a call copies with changes."""
+    row = view.program.module_of(call).nodes[call & MASK]
+    copied = view.ask.meaning(view.program.module_of(call).base | row[2][0]) if row[2] else None
+    if copied is None:
+        return False
+    own = any(view.program.outside_of(owner) & TRAINING_ARGUMENTS for owner in copied.classes)
+    return own or not TRAINING_ARGUMENTS.isdisjoint(copied.names)
+
+
+class _Kept:
+    """What a copy with changes does not change stays as it was made."""
+
+    is_complete = False
+
+    def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
+        """Nothing more is known; what stands first is copied and no setting."""
+        settings.pop("output_dir", None)
 
 
 def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:

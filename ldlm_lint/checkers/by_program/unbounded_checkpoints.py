@@ -148,7 +148,7 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
     series = group[0]
     counters = {text for one in group for number in one.counters if (text := _counter(view, view.program.module_of(number), number & MASK))}
     counted = listed(sorted(counters)) if counters else "a counter"
-    made = "file" if _functions(view, series.sink) & FILES else "checkpoint"
+    made = "file" if _functions(view, series.sink) & FILES and _names_file(view, series) else "checkpoint"
     args = {"what": f"the {made} name contains {counted}, so every save makes a new {made}"}
     related = [] if series.sink == series.call else [Related(view.call_span(series.sink), "this writes the file")]
     related += [Related(view.call_span(one.call), "this is saved together with it") for one in group[1:]]
@@ -164,6 +164,11 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
         places = [module.table.sites[one.call & MASK].place for one in group]
         claims.append(Claim("old-checkpoints-may-go", " ".join(map(_position, places))))
     return view.finding(RULE, view.call_span(series.call), args, related, claims=claims)
+
+
+def _names_file(view: View, series: Series) -> bool:
+    """Whether what counts is in the name of a file, not of a folder that somebody writes files into."""
+    return series.call == series.sink or any("." in posixpath.basename(one) for one in view.checkpoints.patterns.of(series.path))
 
 
 def _is_only_a_number(view: View, series: Series) -> bool:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.precision import Autocasts
+    from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
@@ -202,6 +203,13 @@ class View:
         training = Training(self.program)
         self._given_up = None
         return training
+
+    @cached_property
+    def rare_places(self) -> RarePlaces:
+        """What runs far less often than the code around it."""
+        from ldlm_lint.concepts.rare_places import RarePlaces
+
+        return RarePlaces(self.training)
 
     @cached_property
     def training_loops(self) -> TrainingLoops:

@@ -1,68 +1,52 @@
-"""Waits that the author means, or that do not come in each step, as the checker of single files knows them.
-
-What it knows by names and shapes (rare conditions, options that are off, sizes that Python needs) stands for facts that the program does
-not show yet; until each has its owner among the concepts, both ways of finding waits ask here.
-"""
+"""Waits that the author means, that nothing could replace, or that do not come in each step."""
 
 from __future__ import annotations
 
-from astroid import nodes
-
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.host_batches import trains_on_host
-from ldlm_lint.checkers.host_time_calls import root_name
-from ldlm_lint.checkers.host_time_known import is_said_to_sync
-from ldlm_lint.checkers.host_time_needs import is_needed
-from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.checkers.by_program.wait_remarks import says_host, says_sync
+from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
+from ldlm_lint.concepts.evaluating import Evaluating
+from ldlm_lint.concepts.host_batches import HostBatches
+from ldlm_lint.concepts.host_needs import is_needed
+from ldlm_lint.concepts.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
-from ldlm_lint.python.host_names import READS
-from ldlm_lint.python.places import function_of
-from ldlm_lint.python.rarity import in_evaluation, is_rare
-from ldlm_lint.python.type_tests import is_told_from_tensors, may_be_array
-from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.rules.roles import remark_at
 
-_PLACES = (nodes.Call, nodes.Compare, nodes.Subscript, nodes.Name, nodes.Attribute, nodes.UnaryOp, nodes.BinOp, nodes.BoolOp)
+_READS = frozenset({"item", "tolist", "cpu", "numpy", "to"})
 
 
 class WaitExceptions:
     """The exceptions in the files of a project."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, texts: WaitTexts) -> None:
         self.view = view
-        self._nodes: dict[str, dict[tuple[int, int], list[nodes.NodeNG]]] = {}
+        self.texts = texts
+        self._evaluating = Evaluating(view.program)
+        self._host_batches = HostBatches(view.training)
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
         remark = remark_at(self.view.source(wait.module), span.start, span.end)
-        if is_said_to_sync(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
+        if says_sync(remark) or says_host(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
             return True
-        node = self._node(wait)
-        if node is None:
+        if not self.view.training.is_certain(wait.function) and self._evaluating.is_inside(wait.function):
+            return True
+        if self.view.rare_places.is_one(wait.module, wait.guard, wait.place, wait.function):
+            return True
+        return self._host_batches.trains_on(wait.function) or self._is_of_host(wait)
+
+    def _is_of_host(self, wait: Wait) -> bool:
+        """Whether what is read comes from the host, or has to."""
+        module, row = wait.module, wait.module.nodes[wait.node]
+        site = module.table.sites.get(wait.node)
+        if row[0] != "call" or site is None:
             return False
-        if not self.view.training.is_certain(wait.function) and in_evaluation(node):
-            return True
-        return _is_excepted(node)
-
-    def _node(self, wait: Wait) -> nodes.NodeNG | None:
-        path = self.view.path(wait.module)
-        if path not in self._nodes:
-            tree = self.view.context.trees.of(path)
-            found: dict[tuple[int, int], list[nodes.NodeNG]] = {}
-            for node in nodes_of(tree, _PLACES) if tree is not None else ():
-                found.setdefault((node.lineno or 0, node.col_offset or 0), []).append(node)
-            self._nodes[path] = found
-        begun = self._nodes[path].get((line_of(wait.place), column_of(wait.place)), [])
-        ends = (line_of(wait.end), column_of(wait.end))
-        # ``x.detach().cpu()`` and ``x.detach()`` begin at one place.
-        same = [node for node in begun if (node.end_lineno, node.end_col_offset) == ends]
-        return next(iter(same or begun), None)
-
-
-def _is_excepted(node: nodes.NodeNG) -> bool:
-    if is_rare(node) or is_told_from_tensors(node) or trains_on_host(function_of(node)):
-        return True
-    if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute) and node.func.attrname in READS | {"to"}:
-        return is_needed(node) or may_be_array(node, root_name(node.func.expr))
-    return False
+        function = module.nodes[row[1]]
+        value = function[1] if function[0] == "attr" and not row[2] else next(iter(row[2]), 0)
+        if function[0] == "attr" and function[2] in _READS:
+            value = function[1]
+            if is_needed(module, self.texts.reading(wait), wait.node) or may_be_array(module, site.guard, wait.function & MASK, value):
+                return True
+        return bool(value) and is_told_from_tensors(module, site.guard, value)

@@ -43,6 +43,13 @@ def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(not context.datasets.collates_on_device(finding.span.path, name))
 
 
+def _each_rank_has_its_loader(context: Context, finding: Finding, subject: str) -> Verdict:
+    """No ``DataParallel`` of one process takes the batches of a loader for all GPUs of the node, in a file or a launched one (its name)."""
+    named = [path for path in context.project.files if path.endswith(f"/{subject}")] if subject.endswith(".py") else [finding.span.path]
+    modules = [module for module in map(context.view.module, named) if module is not None]
+    return Verdict(not modules or not all(map(context.view.replicas.are_of_one_process, modules)))
+
+
 def _loader(context: Context, finding: Finding, position: str) -> LoaderCall | None:
     """The loader at a place, if it is not one of a test."""
     path = finding.span.path
@@ -61,4 +68,5 @@ QUESTIONS: dict[str, Question] = {
     "loader-feeds-training": _loader_feeds_training,
     "dataset-works-per-item": _dataset_works_per_item,
     "collates-on-host": _collates_on_host,
+    "each-rank-has-its-loader": _each_rank_has_its_loader,
 }

@@ -1,0 +1,69 @@
+"""Places behind tests that a usual step does not come past: it has left the function, or the round of the loop, by then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code.table import line_of
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.rarity import Rarity
+    from ldlm_lint.program.modules import Module
+
+_DEPTH = 12
+_LEAVES = ("return", "continue")
+Arms = dict[bool, int]
+
+
+class EarlyExits:
+    """Answers for the guards of a program's modules."""
+
+    def __init__(self, rarity: Rarity) -> None:
+        self.rarity = rarity
+        self._blocks: dict[int, dict[int, dict[int, Arms]]] = {}
+
+    def are_before(self, module: Module, guard: int, place: int, begins: int) -> bool:
+        """Whether a block around a place (under a guard, in a scope that begins somewhere) has such a test before it."""
+        guard = _block(module, guard)
+        while True:
+            tests = self._of(module).get(guard, {})
+            for test, arms in tests.items():
+                first = min(module.table.guards[one].place for one in arms.values())
+                # What a test itself asks is asked in each step.
+                if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms, 0):
+                    return True
+            if guard < 0:
+                return False
+            guard = _block(module, module.table.guards[guard].parent)
+
+    def _is_left(self, module: Module, test: int, arms: Arms, steps: int) -> bool:
+        """Whether of both outcomes each leaves, or is rare, and one of them leaves."""
+        if steps > _DEPTH:
+            return False
+        rare = self.rarity.outcome(module, test)
+        leaves = {holds: number for holds, number in arms.items() if self._leaves(module, number, steps + 1)}
+        return bool(leaves) and all(holds in leaves or rare is holds for holds in (True, False))
+
+    def _leaves(self, module: Module, guard: int, steps: int) -> bool:
+        if module.table.guards[guard].ends in _LEAVES:
+            return True
+        tests = self._of(module).get(guard, {})
+        return any(self._is_left(module, test, arms, steps) for test, arms in tests.items())
+
+    def _of(self, module: Module) -> dict[int, dict[int, Arms]]:
+        """The arms of the tests of a module, by the guard that they stand under."""
+        if module.index not in self._blocks:
+            found: dict[int, dict[int, Arms]] = defaultdict(lambda: defaultdict(dict))
+            for number, one in enumerate(module.table.guards):
+                if one.kind == "if" and one.test and one.holds is not None:
+                    found[_block(module, one.parent)][one.test][one.holds] = number
+            self._blocks[module.index] = found
+        return self._blocks[module.index]
+
+
+def _block(module: Module, guard: int) -> int:
+    """The guard of the block that something stands in: what only stands behind an early exit of it is a part of it."""
+    while guard >= 0 and module.table.guards[guard].kind == "rest":
+        guard = module.table.guards[guard].parent
+    return guard

@@ -1,0 +1,57 @@
+"""Loops that put each batch on the CPU before their model sees it: what such a training computes lies on the host."""
+
+from __future__ import annotations
+
+from ldlm_lint.concepts.training import Training
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+
+_MOVES = ("to", "cuda", "npu", "xpu")
+_DEPTH = 8
+
+
+class HostBatches:
+    """Answers for the functions of a program."""
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self.program = training.program
+        self._known: dict[int, bool] = {}
+
+    def trains_on(self, function: int) -> bool:
+        """Whether a function trains on batches of which it puts every part on the CPU."""
+        if function not in self._known:
+            module = self.program.module_of(function)
+            scope = function & MASK
+            self._known[function] = self._puts_on_host(module, scope) and not self._moves(module, scope)
+        return self._known[function]
+
+    def _puts_on_host(self, module: Module, scope: int) -> bool:
+        """``batch[key] = value.to("cpu")``: an element is moved to the host and put back."""
+        stored = (event[1] for event in module.scopes[scope].events if event[0] == "store")
+        rows = (module.nodes[one] for one in stored)
+        return any(row[0] == "upd" and self._is_batch(module, row[1]) and self._is_moved_to_host(module, row[3]) for row in rows)
+
+    def _is_batch(self, module: Module, number: int) -> bool:
+        """Whether a container is what the loop of a step takes."""
+        todo = [number]
+        for _ in range(_DEPTH):
+            rows = [module.nodes[one] for one in todo]
+            if any(row[0] == "elem" and module.base | row[1] in self.training.frequency.repeated for row in rows):
+                return True
+            todo = [one for row in rows for one in (row[1] if row[0] == "phi" else (row[1],) if row[0] in ("copy", "upd", "part") else ())]
+        return False
+
+    def _is_moved_to_host(self, module: Module, number: int) -> bool:
+        row = module.plain(number)
+        name = module.last_name(row[1]) if row[0] == "call" else ""
+        return name == "cpu" or (name == "to" and bool(row[2]) and self.program.is_cpu(self.program.ask(module.base | row[2][0])))
+
+    def _moves(self, module: Module, scope: int) -> bool:
+        """Whether something is moved to the device in the loops of a function."""
+        calls = [one for name in _MOVES for one in module.table.named.get(name, ())]
+        inside = (one for one in calls if module.table.sites[one].scope == scope and module.table.sites[one].loop >= 0)
+        return any(not self._is_moved_to_host(module, one) and module.nodes[module.nodes[one][1]][0] == "attr" for one in inside)
+
+
+__all__ = ["HostBatches"]

@@ -1,0 +1,50 @@
+"""Places that run, inside of their function, far less often than the code around them."""
+
+from __future__ import annotations
+
+from ldlm_lint.code.table import Guard
+from ldlm_lint.concepts.early_exits import EarlyExits
+from ldlm_lint.concepts.rarity import Rarity
+from ldlm_lint.concepts.training import Training
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+
+_LEAVES = ("return", "break")
+
+
+class RarePlaces:
+    """Answers for the guards of a program."""
+
+    def __init__(self, training: Training) -> None:
+        self.frequency = training.frequency
+        self.rarity = Rarity(training.frequency)
+        self.exits = EarlyExits(self.rarity)
+
+    def is_one(self, module: Module, guard: int, place: int, function: int) -> bool:
+        """Whether what stands under a guard of a function runs rarely."""
+        at = guard
+        while at >= 0:
+            one = module.table.guards[at]
+            if self._lets_through_rarely(module, one, at, function) and not self.frequency.steps_under(module, at, function):
+                return True
+            at = one.parent
+        return self.exits.are_before(module, guard, place, module.scopes[function & MASK].place)
+
+    def _lets_through_rarely(self, module: Module, guard: Guard, number: int, function: int) -> bool:
+        if guard.kind not in ("if", "rest") or not guard.test or guard.holds is None:
+            return False
+        if self.rarity.outcome(module, guard.test) is guard.holds:
+            return True
+        if guard.kind == "if" and guard.ends in _LEAVES and self._stands_in_steps(module, number, function):
+            return True
+        restarts = self.frequency.restarts
+        return restarts.is_set_once(module, guard, number, function) or restarts.is_deadline(module, guard.test, number, function)
+
+    def _stands_in_steps(self, module: Module, guard: int, function: int) -> bool:
+        """Whether a block that leaves stands right in the loop of steps: it ends the training."""
+        sites = (module.table.sites[call] for call in module.scopes[function & MASK].calls)
+        loop = next((site.loop for site in sites if site.guard == guard), -1)
+        return loop >= 0 and module.base | module.table.loops[loop].value in self.frequency.repeated
+
+
+__all__ = ["RarePlaces"]

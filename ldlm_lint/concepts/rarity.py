@@ -1,0 +1,136 @@
+"""Tests that come out one way in few steps only: drawn numbers, other devices, modes of evaluation, what leaves a function early.
+
+What a program cannot show (``if should_report(step):`` of a function that nobody sees) is told by the names of it alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
+    from ldlm_lint.concepts.frequency import Frequency
+    from ldlm_lint.program.modules import Module
+
+_DEPTH = 8
+_OTHER_DEVICES = frozenset({"cpu", "mps", "xla", "meta"})
+_DRAWS = frozenset({"random", "rand", "uniform"})
+_SELDOM = 0.1
+"""One step in ten, or fewer."""
+_EQUAL = frozenset({"Eq", "Is", "In"})
+
+
+class Rarity:
+    """Answers for the tests of a program, beside those of `Frequency`."""
+
+    def __init__(self, frequency: Frequency) -> None:
+        self.frequency = frequency
+        self.program = frequency.program
+
+    def outcome(self, module: Module, number: int, steps: int = 0) -> bool | None:
+        """The outcome of a test that is the one of few steps; None where both are usual, or nothing is known."""
+        row = module.nodes[number]
+        if steps > _DEPTH:
+            return None
+        if row[0] in ("not", "copy"):
+            inner = self.outcome(module, row[1], steps + 1)
+            return inner if inner is None or row[0] == "copy" else not inner
+        if row[0] == "bool":
+            return self._of_parts(module, row, steps)
+        found = self._known(module, number)
+        return found if found is not None else self._of_row(module, row)
+
+    def _of_parts(self, module: Module, row: Node, steps: int) -> bool | None:
+        parts = [self.outcome(module, one, steps + 1) for one in row[2]]
+        # An ``and`` holds where all of its parts do, so that one rare part is enough; an ``or`` fails likewise.
+        enough = row[1] == "And"
+        if enough in parts:
+            return enough
+        # ``done or step % n == 0``: what the interval is relaxed by is the exception.
+        due = not enough and any(found is True and self.frequency.is_periodic(module, one) for one, found in zip(row[2], parts, strict=True))
+        return not enough if due or all(found is (not enough) for found in parts) else None
+
+    def _known(self, module: Module, number: int) -> bool | None:
+        """What counts, alarms and switches say."""
+        frequency = self.frequency
+        for found in (frequency.is_start(module, number), frequency.is_alarm(module, number), frequency.asks_for_details(module, number)):
+            if found is not None:
+                return found
+        return frequency.rare_outcome(module, number) if frequency.is_periodic(module, number) else None
+
+    def _of_row(self, module: Module, row: Node) -> bool | None:
+        if row[0] == "cmp" and len(row[1]) == 1:
+            return self._of_comparison(module, row)
+        if row[0] == "call":
+            return self._of_name(module.last_name(row[1])) if not self._leads_somewhere(module, row) else None
+        name = str(row[2]) if row[0] in ("attr", "param", "free") else ""
+        if HAS_DEVICE.search(name):
+            return False
+        return True if RARE_NAME.search(name) else None
+
+    def _leads_somewhere(self, module: Module, row: Node) -> bool:
+        """Whether a call goes to a function that was looked at itself."""
+        return bool(self.program.atoms.kinds(self.program.ask(module.base | row[1]), "f"))
+
+    @staticmethod
+    def _of_name(name: str) -> bool | None:
+        if name == "is_available":
+            return False
+        return True if RARE_NAME.search(name) else None
+
+    def _of_comparison(self, module: Module, row: Node) -> bool | None:
+        operator, left, right = row[1][0], row[2], row[3][0]
+        equal = operator in _EQUAL
+        texts = [module.nodes[one][1] for one in (left, right) if module.nodes[one][0] == "const" and module.nodes[one][1].__class__ is str]
+        if "__main__" in texts:
+            return equal
+        named = [module.last_name(one) for one in (left, right)]
+        if texts and "type" in named:
+            return equal if texts[0] in _OTHER_DEVICES else not equal if texts[0] == "cuda" else None
+        if any(map(EVALUATION_WORD.search, texts)) or (operator in ("In", "NotIn") and any(map(GENERATES.search, named))):
+            return equal
+        if operator in ("In", "Eq") and self._counts_on(module, left):
+            return True
+        is_up = operator in ("Gt", "GtE", "Eq") and module.nodes[right][0] == "const" and bool(module.nodes[right][1])
+        if is_up and (TROUBLE.search(named[0]) or (operator == "Eq" and self._is_set_in_handler(module, left, right))):
+            return True
+        return self._by_chance(module, row)
+
+    def _is_set_in_handler(self, module: Module, number: int, constant: int) -> bool:
+        """Whether a flag becomes a constant in a handler alone, which runs after a failure."""
+        todo, seen = [number], {number}
+        while todo:
+            row = module.nodes[todo.pop()]
+            fresh = [one for one in (row[1] if row[0] == "phi" else (row[1],) if row[0] == "copy" else ()) if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        bound = [event[3] for scope in module.scopes for event in scope.events if event[0] == "bind" and event[1] == constant]
+        return constant in seen and bool(bound) and all(self._is_in_handler(module, guard) for guard in bound)
+
+    @staticmethod
+    def _is_in_handler(module: Module, guard: int) -> bool:
+        while guard >= 0:
+            if module.table.guards[guard].kind == "except":
+                return True
+            guard = module.table.guards[guard].parent
+        return False
+
+    def _counts_on(self, module: Module, number: int) -> bool:
+        """Whether an attribute is one that its class adds to, step by step."""
+        row = module.plain(number)
+        if row[0] != "attr":
+            return False
+        written = (module.nodes[value] for scope in module.scopes for _, name, value, _ in scope.writes if name == row[2])
+        return any(one[:2] == ("op", "Add") and module.plain(one[2])[0::2] == ("attr", row[2]) for one in written)
+
+    def _by_chance(self, module: Module, row: Node) -> bool | None:
+        """``random.random() < 0.01``: which outcome a number drawn between 0 and 1 seldom gives."""
+        limit, drawn = module.nodes[row[3][0]], module.plain(row[2])
+        if drawn[0] == "call" and module.last_name(drawn[1]) == "item":
+            drawn = module.plain(module.nodes[drawn[1]][1])
+        if drawn[0] != "call" or limit[0] != "const" or limit[1].__class__ is not float or module.last_name(drawn[1]) not in _DRAWS:
+            return None
+        chance = limit[1] if row[1][0] in ("Lt", "LtE") else 1 - limit[1]
+        return True if chance <= _SELDOM else False if chance >= 1 - _SELDOM else None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from linking import program_of
 
+from ldlm_lint.budget import deep
 from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.program import Program
 from ldlm_lint.program.queries import Queries
@@ -68,3 +69,9 @@ def test_a_text_is_read_as_a_whole(files: Mapping[str, str], texts: tuple[str, .
 @pytest.mark.parametrize("files", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_text_with_an_unknown_part_is_none(files: Mapping[str, str]) -> None:
     assert texts_of(files) == ()
+
+
+@pytest.mark.parametrize("code", ["text = " + " + ".join(['"a"'] * 300), 'text = ",".join(' + " + ".join(['["a"]'] * 300) + ")"], ids=["sum", "lists"])
+def test_a_text_of_hundreds_of_parts_is_given_up(code: str) -> None:
+    with deep():
+        assert texts_of({"a.py": code}) == ()

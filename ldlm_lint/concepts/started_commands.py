@@ -20,6 +20,7 @@ _SHELLS = frozenset({"os.system", "os.popen", "subprocess.getoutput"})
 _EXECUTES = frozenset(f"os.{name}" for name in ("execv", "execvp", "execve", "execvpe"))
 _EXECUTABLE = "sys.executable"
 _LONGEST = 10_000
+_DEEPEST = 60
 
 
 class CommandWord(NamedTuple):
@@ -93,8 +94,10 @@ class StartedCommands:
         """Whether any number of words may stand in a place."""
         return self._texts.places.row(place)[0] == "star"
 
-    def _shown(self, place: Place) -> str | None:
+    def _shown(self, place: Place, depth: int = 0) -> str | None:
         """A text with ``$name`` for each part of it that is not known; None for something else."""
+        if depth > _DEEPEST:
+            return None
         known = self._texts.of(place.key, place.context)
         if len(known) == 1:
             return known[0]
@@ -105,14 +108,15 @@ class StartedCommands:
         if row[0] == "attr" and self._is_executable(resolved):
             return "python"
         if row[0] == "fstr":
-            return "".join(self._part(resolved.beside(one)) for one in row[1])
+            return "".join(self._part(resolved.beside(one), depth + 1) for one in row[1])
         if row[0] == "op" and row[1] == "Add":
-            left, right = (self._shown(resolved.beside(one)) for one in row[2:4])
-            return None if left is None and right is None else (left or self._name(resolved.beside(row[2]))) + (right or self._name(resolved.beside(row[3])))
+            sides = [resolved.beside(one) for one in row[2:4]]
+            shown = [self._shown(side, depth + 1) for side in sides]
+            return None if shown == [None, None] else "".join(text or self._name(side) for text, side in zip(shown, sides, strict=True))
         return None
 
-    def _part(self, place: Place) -> str:
-        return self._shown(place) or self._name(place)
+    def _part(self, place: Place, depth: int) -> str:
+        return self._shown(place, depth) or self._name(place)
 
     def _name(self, place: Place) -> str:
         """A variable of a shell for a value that nobody knows."""

@@ -51,6 +51,7 @@ class Places:
     def __init__(self, ask: Queries) -> None:
         self.program = ask.program
         self._ask = ask
+        self._open = 0
 
     def row(self, place: Place) -> Node:
         """The row of an expression."""
@@ -151,8 +152,11 @@ class Places:
 
     def rounds(self, place: Place, reader: Place | None = None) -> list[tuple[Place, ...]] | None:
         """What each round of a loop over an expression takes: one value, or the key and the value of an item of a mapping."""
-        written = self.resolved(place)
+        self._open += 1
+        # Lists that are added up, or made of each other, go into each other as deep as somebody writes them.
+        written = self.resolved(place) if self._open <= _STEPS else None
         found = None if written is None else self._rounds(written, reader or place)
+        self._open -= 1
         return found if found is not None and len(found) <= _MOST_ELEMENTS else None
 
     def _rounds(self, place: Place, reader: Place) -> list[tuple[Place, ...]] | None:

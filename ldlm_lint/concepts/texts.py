@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 _MOST_TEXTS = 8
 """Texts that one expression may be above which it is unknown."""
-_MOST_READS = 2_000
+_MOST_READS = 600
 """Expressions that are read for one answer."""
+_MOST_PARTS = 60
+"""Texts that are added up in a row."""
 _PERCENT = ("%s", "%d")
 
 
@@ -76,14 +78,27 @@ class Texts:
 
     def _operation(self, module: Module, row: Node, place: Place) -> list[str] | None:
         if row[1] == "Add":
+            parts = self._added(module, place)
+            if parts is None:
+                return None
             # A sum of numbers is no text that is put together.
-            known = self._known(module, row, place)
-            sides = [self.places.resolved(place.beside(one)) for one in row[2:4]]
-            numbers = [one for one in sides if one is not None and self._is_number(one)]
-            return known if known or numbers else self._joined("", [self._of(place.beside(one)) for one in row[2:4]])
+            if any(self._is_number(one) for one in map(self.places.resolved, parts) if one is not None):
+                return self._known(module, row, place)
+            return self._joined("", [self._of(one) for one in parts])
         if row[1] == "Mod" and module.nodes[row[2]][0] == "const" and isinstance(module.nodes[row[2]][1], str):
             return self._percent(module, module.nodes[row[2]][1], row[3], place)
         return self._known(module, row, place)
+
+    @staticmethod
+    def _added(module: Module, place: Place) -> list[Place] | None:
+        """The operands of a chain of additions; None of a longer one."""
+        found: list[Place] = []
+        row = module.nodes[place.key & MASK]
+        while row[:2] == ("op", "Add") and len(found) < _MOST_PARTS:
+            found.append(place.beside(row[3]))
+            place = place.beside(row[2])
+            row = module.nodes[place.key & MASK]
+        return [place, *reversed(found)] if len(found) < _MOST_PARTS else None
 
     def _is_number(self, place: Place) -> bool:
         row = self.places.row(place)

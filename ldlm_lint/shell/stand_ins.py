@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import ast
+import bisect
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -22,6 +24,8 @@ _LEFT = lazily(rb"`|\$[({]")
 _NAME = lazily(rb"\$[A-Za-z_]\w*")
 _STAND_IN = lazily(r"(?<!\w)_\w+")
 _TEXT = (ast.Constant, ast.JoinedStr)
+_REMEMBERED = 16
+"""Programs: each finding about one asks again what stands in its script."""
 
 
 class Filled(NamedTuple):
@@ -36,6 +40,7 @@ def changes(data: bytes) -> bool:
     return _CHANGED.search(data) is not None
 
 
+@functools.lru_cache(_REMEMBERED)
 def filled(data: bytes) -> Filled | None:
     """Code with stand-ins for the expansions in it; None where an expansion may be any code, or cannot be told from code."""
     places = [match.span() for match in _EXPANSION.finditer(data)]
@@ -47,17 +52,21 @@ def filled(data: bytes) -> Filled | None:
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         return None
     begins = [0, *(match.end() for match in re.finditer(rb"\n", code))]
-    texts = []
-    for node in _outermost_texts(tree):
-        start, end = _span(node, begins)
-        if any(start <= first < end for first, _ in places):
-            texts.append((start, end))
-    if any(_span(one.value, begins) in places for one in ast.walk(tree) if isinstance(one, ast.Expr)):
+    if not {_span(one.value, begins) for one in ast.walk(tree) if isinstance(one, ast.Expr)}.isdisjoint(places):
         return None
+    starts = [start for start, _ in places]
+    texts = [span for node in _outermost_texts(tree) if _holds_one((span := _span(node, begins)), starts)]
+    inside = {at for start, end in texts for at in starts[bisect.bisect_left(starts, start) : bisect.bisect_left(starts, end)]}
+    unknown = bytearray(code)
     for start, end in texts:
-        code = code[:start] + _unknown(code[start:end]) + code[end:]
-    alone = [one for one in places if not any(start <= one[0] < end for start, end in texts)]
-    return Filled(code, _meanings(data, code, [*alone, *texts]))
+        unknown[start:end] = _unknown(code[start:end])
+    alone = [one for one in places if one[0] not in inside]
+    return Filled(bytes(unknown), _meanings(data, bytes(unknown), [*alone, *texts]))
+
+
+def _holds_one(span: tuple[int, int], starts: list[int]) -> bool:
+    at = bisect.bisect_left(starts, span[0])
+    return at < len(starts) and starts[at] < span[1]
 
 
 def _stand_in(written: bytes) -> bytes:

@@ -26,6 +26,7 @@ class Frequency:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._periodic: dict[int, bool] = {}
+        self._given_counts: dict[tuple[int, str, int], bool] = {}
         self.restarts = Restarts()
         self.left_out = LeftOut(program)
         self.repeated: set[int] = set()
@@ -125,9 +126,15 @@ class Frequency:
     def _is_given_count(self, module: Module, row: Node, steps: int) -> bool:
         """Whether all known callers give a parameter such a number."""
         edges = self.program.values.get(("edges", module.base | row[1]), ())
+        # What hands a number on to itself counts nothing, and what was found for these calls holds for them.
+        asked = (module.base | row[1], row[2], len(edges))
+        if asked in self._given_counts:
+            return self._given_counts[asked]
+        self._given_counts[asked] = False
         nodes = [self.program.argument_node(edge >> 2, module.base | row[1], edge & 3, row[2]) for edge in edges if edge & 3 != UNKNOWN]
         known = [self.counts_steps(self.program.module_of(one), one & MASK, steps + 1) for one in nodes if one is not None]
-        return bool(known) and len(known) == len(edges) and all(known)
+        self._given_counts[asked] = bool(known) and len(known) == len(edges) and all(known)
+        return self._given_counts[asked]
 
     def _calls(self, module: Module, number: int, name: str) -> bool:
         """Whether an iterable is what a builtin gives, or a progress bar around it."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
+from ldlm_lint.program.classes import is_model_of_transformers
 
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 """The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
@@ -36,6 +37,9 @@ class FrameworkHooks:
             yield from ((name, WHERE_TENSOR) for name in ("forward_train", "train_step"))
             if any("etector" in name for name in outside):
                 yield "forward", WHERE_TENSOR
+        if any(map(is_model_of_transformers, outside)) and self._has_trainer:
+            # A Trainer moves its batches to the device and calls the model with them.
+            yield "forward", WHERE_TENSOR
         if not _OPTIMIZERS.isdisjoint(outside) and self._is_named(owner):
             # Whoever trains with one steps it: a loop, a Trainer, an engine.
             yield "step", NOTHING
@@ -44,6 +48,21 @@ class FrameworkHooks:
                 yield "assign", WHERE_TENSOR
             elif self.program.is_module(owner):
                 yield from ((name, WHERE_TENSOR) for name in _OF_MODULES)
+
+    @cached_property
+    def _has_trainer(self) -> bool:
+        """Whether something of the program is a Trainer of transformers or trl, or is derived from one."""
+        program = self.program
+        names = (name for name in program.calls if name.endswith("Trainer"))
+        return any(self._makes_trainer(call) for name in names for call in program.calls[name])
+
+    def _makes_trainer(self, call: int) -> bool:
+        program = self.program
+        module = program.module_of(call)
+        value = program.ask(module.base | module.nodes[call & MASK][1])
+        outside = [fields[1] for fields in program.atoms.kinds(value, "x")]
+        outside += [name for fields in program.atoms.kinds(value, "c") for name in program.outside_of(fields[1])]
+        return any(name.partition(".")[0] in _TRAINERS for name in outside)
 
     def _is_named(self, owner: int) -> bool:
         """Whether something of the program names a class: makes it, or hands it on to who does."""

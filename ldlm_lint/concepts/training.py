@@ -23,6 +23,7 @@ from ldlm_lint.program.atoms import (
     IF_TENSOR,
     MASK,
     ON_DEVICE,
+    Value,
 )
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -57,6 +58,7 @@ class Training:
         self.evaluates: set[int] = set()
         """Functions that set models to evaluation and not back."""
         self._properties = Properties(program)
+        self._is_registered = False
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
@@ -238,9 +240,20 @@ class Training:
         known = self._edges_to(function) or self._given_to(function)
         if not known and function in program.owner:
             # ``getattr(hook, name)(self)``: no name at the call tells which method that is.
+            self._link_registrations()
             program.indirect.take_down()
             known = self._edges_to(function)
         return known
+
+    def _link_registrations(self) -> None:
+        """Have the program look at who calls the methods that put something into a list: ``runner.register(hook)``."""
+        program = self.program
+        if self._is_registered:
+            return
+        self._is_registered = True
+        puts = {program.function_of(call) for name in ("append", "insert") for call in program.calls.get(name, ())}
+        for call in sorted(call for function in puts & program.owner.keys() for call in program.calls_on_objects(function)):
+            program.ask(("to", call))
 
     def _edges_to(self, function: int) -> list[int]:
         return [edge >> 2 for edge in sorted(self.program.ask(("edges", function)))]
@@ -394,7 +407,19 @@ class Training:
                         first = module.scopes[row[1]].params[1:2]
                         # Behind the batch Lightning gives numbers: which batch, which optimizer.
                         only = {one: home for one in first} if name in OF_LIGHTNING else {"*": home}
-                        program.hooks[module.base | row[1]] = only
+                        if name == "forward":
+                            # Whoever trains a model moves its batches: what is said to be a tensor is on the device.
+                            types = module.scopes[row[1]].annotations
+                            only |= {one: ON_DEVICE for one, type_ in types.items() if type_.endswith("Tensor")}
+                        self._hook(module.base | row[1], only)
+
+    def _hook(self, function: int, given: dict[str, Value]) -> None:
+        """Have parameters of a function be what somebody gives whom nobody sees; ``*`` stands for all others."""
+        program = self.program
+        program.hooks[function] = given
+        for name in program.module_of(function).scopes[function & MASK].params:
+            if ("hook", function, name) in program.values:
+                program.requeue(("hook", function, name))
 
     def _find_evaluations(self) -> None:
         program = self.program

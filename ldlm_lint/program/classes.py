@@ -65,7 +65,7 @@ class Classes(Records):
         known = self._modules.get(owner)
         if known is None:
             known = self._modules[owner] = any(
-                name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES
+                name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES or is_model_of_transformers(name)
                 for name in self.outside_of(owner)
             )
         return known
@@ -210,3 +210,7 @@ class Classes(Records):
         """What an attribute of the result of ``parse_args`` may be."""
 
 
+def is_model_of_transformers(name: str) -> bool:
+    """Whether a class of transformers is a model, by how these are called: ``LlamaForCausalLM``."""
+    last = name.rpartition(".")[2]
+    return name.startswith("transformers.") and (last.endswith("PreTrainedModel") or "For" in last)

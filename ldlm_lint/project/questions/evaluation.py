@@ -46,10 +46,21 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(
             context, path, scope, root
         ):
-            if _models_differentiate(context, path, scope):
+            if _models_differentiate(context, path, scope) or _stands_in_step(context, finding):
                 return Verdict(False)
             return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
+
+
+def _stands_in_step(context: Context, finding: Finding) -> bool:
+    """Whether a run is part of a training step, wherever the backward pass stands: in a hook that a runner calls by its name."""
+    module = context.view.module(finding.span.path)
+    if module is None:
+        return False
+    place = context.view.place_at(module, finding.span.start)
+    function = context.view.function_at(module, place)
+    steps = context.view.training.steps.get(function, set())
+    return None in steps or not steps.isdisjoint(context.view.loops_at(module, function, place))
 
 
 def _models_differentiate(context: Context, path: str, scope: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
@@ -46,21 +47,21 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(
             context, path, scope, root
         ):
-            if _models_differentiate(context, path, scope) or _stands_in_step(context, finding):
+            if _models_differentiate(context, path, scope) or _stands_in_step(context, finding, loops):
                 return Verdict(False)
             return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
 
 
-def _stands_in_step(context: Context, finding: Finding) -> bool:
+def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
     """Whether a run is part of a training step, wherever the backward pass stands: in a hook that a runner calls by its name."""
     module = context.view.module(finding.span.path)
     if module is None:
         return False
-    place = context.view.place_at(module, finding.span.start)
-    function = context.view.function_at(module, place)
+    function = context.view.function_at(module, context.view.place_at(module, finding.span.start))
     steps = context.view.training.steps.get(function, set())
-    return None in steps or not steps.isdisjoint(context.view.loops_at(module, function, place))
+    lines = {str(line_of(module.table.loops[loop].place)) for loop in steps if loop is not None}
+    return None in steps or not lines.isdisjoint(loops.split(","))
 
 
 def _models_differentiate(context: Context, path: str, scope: str) -> bool:

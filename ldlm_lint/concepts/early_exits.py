@@ -25,10 +25,14 @@ class EarlyExits:
 
     def are_before(self, module: Module, guard: int, place: int, begins: int) -> bool:
         """Whether a block around a place (under a guard, in a scope that begins somewhere) has such a test before it."""
+        around = _around(module, guard)
         guard = _block(module, guard)
         while True:
             tests = self._of(module).get(guard, {})
             for test, arms in tests.items():
+                if not around.isdisjoint(arms.values()):
+                    # The place stands in an arm of it, not behind it.
+                    continue
                 first = min(module.table.guards[one].place for one in arms.values())
                 # What a test itself asks is asked in each step.
                 if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms, 0):
@@ -60,6 +64,15 @@ class EarlyExits:
                     found[_block(module, one.parent)][one.test][one.holds] = number
             self._blocks[module.index] = found
         return self._blocks[module.index]
+
+
+def _around(module: Module, guard: int) -> set[int]:
+    """All guards that something stands under."""
+    found: set[int] = set()
+    while guard >= 0:
+        found.add(guard)
+        guard = module.table.guards[guard].parent
+    return found
 
 
 def _block(module: Module, guard: int) -> int:

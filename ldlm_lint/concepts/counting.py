@@ -128,17 +128,28 @@ class Counting:
         return False
 
     def _is_counted_attribute(self, module: Module, row: tuple[object, ...]) -> bool:
+        """Whether an attribute of an object of the project is added up, by its own methods or by others: ``self.state.steps += 1``."""
         base, name = int(str(row[1])), str(row[2])
-        owner = self.program.class_of_self(module, base)
-        if owner is not None:
-            written = self.program.own_writes.get((owner, name), [])
-            for key in written:
-                home = self.program.module_of(key)
-                one = home.nodes[key & MASK]
-                if one[0] == "op" and one[1] == "Add" and home.plain(one[2])[0] == "attr" and home.plain(one[2])[2] == name:
-                    return True
-            return bool(written) and any(map(self.counts, written))
-        return name in _COUNTS and not self.program.ask(module.base | base)
+        own = self.program.class_of_self(module, base)
+        owners = {own} if own is not None else self._classes(module.base | base)
+        if not owners:
+            return name in _COUNTS and not self.program.ask(module.base | base)
+        written = [key for owner in owners for one in self.program.order(owner) for key in self.program.own_writes.get((one, name), ())]
+        added = [value for target, value in self.program.other_writes.get(name, ()) if owners & self._classes(target)]
+        if any(self._adds(key, name) for key in (*written, *added)):
+            return True
+        return own is not None and bool(written) and any(map(self.counts, written))
+
+    def _classes(self, key: int) -> set[int]:
+        """The classes of the project of which an expression may be an object."""
+        value = self.program.ask(key)
+        return {fields[1] for kind in ("i", "self") for fields in self.program.atoms.kinds(value, kind)}
+
+    def _adds(self, key: int, name: str) -> bool:
+        """Whether something is added to what an attribute held."""
+        home = self.program.module_of(key)
+        row = home.nodes[key & MASK]
+        return row[:2] == ("op", "Add") and home.plain(row[2])[0::2] == ("attr", name)
 
     def _is_counted_item(self, module: Module, row: Node) -> bool:
         """What a program counts in a dictionary, in whichever of its functions."""

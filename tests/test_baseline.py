@@ -194,11 +194,12 @@ def test_a_known_member_takes_the_fix_of_a_whole_group(project: Path, run: Run) 
 LOADER = """from torch.utils.data import DataLoader
 
 
-def train(dataset, model, epochs):
+def train(dataset, model, optimizer, epochs):
     loader = DataLoader(dataset, num_workers=4)
     for epoch in range(epochs):
         for batch in loader:
             model(batch).backward()
+            optimizer.step()
 """
 
 

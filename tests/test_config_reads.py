@@ -263,13 +263,16 @@ ZERO = PROGRAM | {"train.yaml": "data:\n  num_workers: 0\n"}
 OVERRIDES = {
     "train.py": """
     import sys
+    import torch
     from omegaconf import OmegaConf
     from loaders import make
 
     def main(dataset):
         config = OmegaConf.merge(OmegaConf.load("train.yaml"), OmegaConf.from_cli(sys.argv[1:]))
+        optimizer = torch.optim.RMSprop(dataset.model.parameters())
         for batch in make(dataset, config.data.num_workers):
             batch.backward()
+            optimizer.step()
 
     if __name__ == "__main__":
         main(None)

@@ -36,25 +36,6 @@ STEP = "def step(loss):\n    loss.backward()\n"
 
 
 @pytest.mark.parametrize(
-    ("train", "expected"),
-    [
-        ("def train(y):\n    for x in y:\n        work()\n        step(x)\n", True),
-        ("class T:\n    def training_step(self):\n        work()\n", True),
-        ("def run():\n    work()\ndef train(y):\n    for x in y:\n        run()\n        step(x)\n", True),
-        ("def run():\n    work()\ndef train(y):\n    run()\n    for x in y:\n        step(x)\n", False),
-        ("def train(y):\n    work()\n    for x in y:\n        step(x)\n", False),
-        ("def train(y):\n    for x in y:\n        work()\n        def run():\n            x.backward()\n        timed(run)\n", True),
-        ("def show(y):\n    for x in y:\n        work()\n", False),
-    ],
-)
-def test_what_no_loop_of_steps_repeats_is_no_part_of_one(train: str, expected: bool) -> None:
-    found = context({"model.py": MODULE, "train.py": NEEDS + STEP + train})
-    assert found.often.may_be_step(f"{ROOT}/model.py", "work") is expected
-    place = found.often.every_step(f"{ROOT}/model.py", "work", ())
-    assert place is None or expected
-
-
-@pytest.mark.parametrize(
     ("between", "scope"),
     [
         ("    for x in y:\n", "main.step"),

@@ -6,7 +6,6 @@ import pytest
 from snippets import ROOT, context
 
 from ldlm_lint.project.config_homes import _NAMES_FILES, _OPENS, _STARTS
-from ldlm_lint.project.questions.launches import _RANK_OPTION, _RANK_VARIABLE
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 
@@ -28,14 +27,6 @@ def test_the_text_shows_each_training_step_that_the_facts_show(call: str) -> Non
 @pytest.mark.parametrize(
     "trait, text",
     [
-        *((_RANK_OPTION, text) for text in (b'"--local_rank"', b"'--local-rank'")),
-        *(
-            (_RANK_VARIABLE, text)
-            for text in (
-                *(b"LOCAL_RANK", b"TrainingArguments", b"HfArgumentParser", b"Accelerator()", b"PartialState()"),
-                *(b"init_distributed()", b"get_node_local_rank", b"Fabric()"),
-            )
-        ),
         *(
             (_OPENS, text)
             for text in (

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 # Questions that mostly come to where values go in the file itself: that is found while its tree is there. Of the other
 # files with claims the project asks it of one in four, and parses those once more.
 _ASK_OF_FLOW = frozenset({
-    *("callee-saves", "ddp-model-is-called"),
-    *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "nothing-is-reduced"),
+    *("ddp-model-is-called", "evaluation-records-gradients", "every-node-saves", "every-rank-saves", "nothing-is-reduced"),
     *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
 # What questions ask of a flow that takes long to find; others ask it seldom.

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-
-from astroid import nodes
+from collections.abc import Callable
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.frozen_files import hands_out_frozen, is_taken_without_gradients
 from ldlm_lint.project.index import Project
-from ldlm_lint.project.models import Part
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.python.block_stacks import is_module_class
-from ldlm_lint.python.checkpointing import knows_checkpointing
 
 _MODULES = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 _DEPTH = 3
@@ -51,8 +46,13 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "", names
     trainers = project.trainers_of(path)
     resolved = (project.resolve(path, name) for name in origins.split())
     speaking = trainers | {found[0] for found in resolved if found is not None}
-    if project.any_skim(speaking - {path}, "checkpoints_activations") or (names is not None and _is_spoken_of(context, path, names)):
+    if project.any_skim(speaking - {path}, "checkpoints_activations"):
         return False
+    if names is not None and project.skim(path).checkpoints_activations:
+        from ldlm_lint.project.other_models import is_spoken_of
+
+        if is_spoken_of(context.models, path, project.data(path), names):
+            return False
     if project.any_that(project.around(path), "no-model-checkpoints", _speaks_for_all(project)):
         return False
     if not any(map(checkpoints_activations, context.engines.configs.values())):
@@ -60,29 +60,6 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "", names
         return True
     engines = (engine for one in (path, *trainers) for engine in context.engines.of(one))
     return not any(map(checkpoints_activations, engines))
-
-
-def _is_spoken_of(context: Context, path: str, names: tuple[str, ...]) -> bool:
-    """Whether a file checkpoints activations anywhere but in other models, which neither hold classes of these names nor are parts of them."""
-    if not context.project.skim(path).checkpoints_activations:
-        return False
-    others = list(_other_models(context, path, names)) if names else []
-    lines = context.project.data(path).splitlines(keepends=True)
-    for one in others:
-        first, last = one.fromlineno, one.tolineno
-        lines[first - 1 : last] = [b"\n"] * (last - first + 1)
-    return not others or knows_checkpointing(b"".join(lines))
-
-
-def _other_models(context: Context, path: str, names: tuple[str, ...]) -> Iterator[nodes.ClassDef]:
-    """The models of a file that have to do with none of these classes."""
-    models = context.models
-    module = models.trees.of(path)
-    wanted = {Part(path, name) for name in names}
-    made_of = {part.name for part in models.inside(wanted) if part.path == path}
-    for one in module.body if module is not None else ():
-        if isinstance(one, nodes.ClassDef) and one.name not in made_of and is_module_class(one) and wanted.isdisjoint(models.inside([Part(path, one.name)])):
-            yield one
 
 
 def _speaks_for_all(project: Project) -> Callable[[str], bool]:

@@ -17,16 +17,18 @@ def main(rank, store):
     dist.init_process_group("gloo", init_method=f"file://{store}", **options)
     dataset = TensorDataset(torch.arange(16.0).unsqueeze(1))
     model = DistributedDataParallel(nn.Linear(1, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     loader = DataLoader(dataset, batch_size=4, shuffle=True)
     count = torch.tensor(0)
     for (numbers,) in loader:
         model(numbers).square().mean().backward()
+        optimizer.step()
         count += len(numbers)
     dist.all_reduce(count)
     if rank == 0:
         print("samples in one epoch of 2 ranks:", int(count), "of", len(dataset))
     # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
-    del model
+    del model, optimizer
     dist.destroy_process_group()
 
 

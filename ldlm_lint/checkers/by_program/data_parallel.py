@@ -52,10 +52,16 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
         return False
     # A container of layers is not followed through every function that moves it.
     is_known = bool(list(view.program.atoms.kinds(view.program.ask(call), "i"))) and _has_steps(view, call)
+    is_known &= not _is_cut(view, call)
     if is_known or any(map(names_evaluation, functions_around(view, call))):
         return False
     project, path = view.context.project, view.path(view.program.module_of(call))
     return project.skim(path).trains or not _MEASURES.search(path.removeprefix(project.root))
+
+
+def _is_cut(view: View, call: int) -> bool:
+    """Whether the file of a call does not parse to its end: the step may stand there."""
+    return bool(view.context.trees.parsed(view.path(view.program.module_of(call))).error_line)
 
 
 def _has_steps(view: View, call: int) -> bool:

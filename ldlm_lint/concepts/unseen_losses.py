@@ -26,16 +26,25 @@ class UnseenLosses:
         self.reached = reached
 
     def functions(self) -> Iterator[int]:
-        """The methods that compute such a loss."""
+        """The methods that compute such a loss.
+
+        Who calls an object is looked for in all of the program, so that the answer does not depend on what was asked before.
+        """
+        losses = list(self._losses())
+        if losses:
+            self.program.indirect.take_down()
+        yield from (one for one in losses if not self.program.ask(("edges", one)))
+
+    def _losses(self) -> Iterator[int]:
         for owner in [one for classes in self.program.classes.values() for one in classes]:
             module = self.program.module_of(owner)
             for name in _METHODS:
                 for number in module.scopes[owner & MASK].bindings.get(name, ()):
                     row = module.nodes[number]
-                    if row[0] == "def" and self._is_unseen_loss(module, owner, row[1]):
+                    if row[0] == "def" and self._is_loss(module, owner, row[1]):
                         yield module.base | row[1]
 
-    def _is_unseen_loss(self, module: Module, owner: int, function: int) -> bool:
+    def _is_loss(self, module: Module, owner: int, function: int) -> bool:
         key = module.base | function
         if key in self.reached or self._records_nothing(module, function):
             return False

@@ -95,7 +95,8 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                yield from _of_file(found, context)
+                # No single file tells it: pylint has not shown it with its file.
+                yield from _of_file(found._replace(confirmed=True), context)
 
 
 def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:

@@ -185,16 +185,16 @@ class Expressions(Parameters):
         homes = self.tensor_part(left | right)
         if homes:
             value = ON_DEVICE if DEVICE in homes else homes - ON_HOST or homes
-            if self._may_turn_out_plain(left) and self._may_turn_out_plain(right):
+            if self._may_turn_out_plain(module, row[2], left) and self._may_turn_out_plain(module, row[3], right):
                 value |= self.later(key, left | right) or OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
         return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
 
-    def _may_turn_out_plain(self, value: Value) -> bool:
+    def _may_turn_out_plain(self, module: Module, number: int, value: Value) -> bool:
         """Whether an operand may be of Python, as far as is known: what nothing is known of may, and what a caller gives."""
-        if self.tensor_part(value):
-            # ``total = 0.0`` before ``total = total + loss``: what a sum begins with.
+        if module.nodes[number][0] != "call" and self.tensor_part(value):
+            # ``total = 0.0`` before ``total = total + loss``: what a sum begins with; no default, as of ``cache.get("offset", 0)``.
             value = frozenset(one for one in value if not self._is_zero(one))
         return not value or self.may_be_plain(value) or (self.is_symbolic and not self.atoms.opaque.isdisjoint(value))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldlm_lint.checkers.by_program.switched_off import SwitchedOff
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.wait_remarks import says_host, says_sync
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
@@ -25,6 +26,7 @@ class WaitExceptions:
         self.texts = texts
         self._evaluating = Evaluating(view.program)
         self._host_batches = HostBatches(view.training)
+        self._switched_off = SwitchedOff(view)
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
@@ -32,6 +34,8 @@ class WaitExceptions:
         if says_sync(remark) or says_host(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
             return True
         if not self.view.training.is_certain(wait.function) and self._evaluating.is_inside(wait.function):
+            return True
+        if self._switched_off.is_one(wait.module, wait.guard):
             return True
         if self.view.rare_places.is_one(wait.module, wait.guard, wait.place, wait.function):
             return True

@@ -18,14 +18,23 @@ class SwitchedOff:
         self.view = view
         self._off: dict[int, bool] = {}
 
-    def is_one(self, module: Module, guard: int) -> bool:
-        """Whether something stands under such an option."""
+    def is_one(self, module: Module, guard: int, function: int) -> bool:
+        """Whether something in a function stands under such an option, and the step does not: who trains asks for ``--do_train``."""
         while guard >= 0:
             one = module.table.guards[guard]
-            if one.kind == "if" and one.test and one.holds is True and any(self._is_off(module.base | test) for test in _parts(module, one.test)):
+            asks = one.kind == "if" and one.test and one.holds is True
+            if asks and any(self._is_off(module.base | test) for test in _parts(module, one.test)) and not self._trains(module, guard, function):
                 return True
             guard = one.parent
         return False
+
+    def _trains(self, module: Module, guard: int, function: int) -> bool:
+        """Whether a step stands under a guard, or what leads to its backward pass."""
+        frequency = self.view.training.frequency
+        if frequency.steps_under(module, guard, function):
+            return True
+        leading = (call for call in module.scopes[function & MASK].calls if module.base | call in frequency.leading)
+        return any(guard in _guards(module, module.table.sites[call].guard) for call in leading)
 
     def _is_off(self, key: int) -> bool:
         if key not in self._off:
@@ -51,3 +60,12 @@ def _parts(module: Module, test: int) -> list[int]:
     """A test, or what all has to hold for it."""
     row = module.nodes[test]
     return list(row[2]) if row[0] == "bool" and row[1] == "And" else [test]
+
+
+def _guards(module: Module, guard: int) -> set[int]:
+    """All guards that something stands under."""
+    found: set[int] = set()
+    while guard >= 0:
+        found.add(guard)
+        guard = module.table.guards[guard].parent
+    return found

@@ -35,7 +35,7 @@ class WaitExceptions:
             return True
         if not self.view.training.is_certain(wait.function) and self._evaluating.is_inside(wait.function):
             return True
-        if self._switched_off.is_one(wait.module, wait.guard):
+        if self._switched_off.is_one(wait.module, wait.guard, wait.function):
             return True
         if self.view.rare_places.is_one(wait.module, wait.guard, wait.place, wait.function):
             return True

@@ -65,7 +65,7 @@ def variables(first: Run, second: Run) -> Mapping[str, tuple[str | None, str | N
 
 def alone(folder: Path) -> Run:
     """Train in one process."""
-    return proof.run(folder, "--output", "alone")
+    return proof.run(folder, "--output", "alone", "--num-workers", "2")
 
 
 def same(first: Run, second: Run, output: str) -> bool:

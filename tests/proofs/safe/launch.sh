@@ -9,4 +9,4 @@ export NCCL_TREE_THRESHOLD=0
 export NCCL_DEBUG=INFO
 export NCCL_SOCKET_NTHREADS=32
 
-torchrun --standalone --nproc_per_node "${NPROC_PER_NODE:-8}" train.py --output "${OUTPUT:-runs/base}" "$@"
+torchrun --standalone --nproc_per_node "${NPROC_PER_NODE:-8}" train.py --output "${OUTPUT:-runs/base}" --num-workers 2 "$@"

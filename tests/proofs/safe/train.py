@@ -21,7 +21,7 @@ def parse_args():
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--width", type=int, default=16)
-    parser.add_argument("--num-workers", type=int, default=2)
+    parser.add_argument("--num-workers", type=int, default=0)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--validate", action="store_true")
     return parser.parse_args()

@@ -310,10 +310,11 @@ class Training:
                     program.put(one, ON_DEVICE)
 
     def _same_entries(self, key: int) -> list[int]:
-        """An expression, and every other reading of the same entry of the same mapping: ``losses["shape"]`` here and there."""
+        """An expression, and every other reading of the same entry or attribute: ``losses["shape"]``, ``output.loss`` here and there."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
-        if row[0] != "item" or module.nodes[row[2]][0] != "const":
+        is_entry = row[0] == "item" and module.nodes[row[2]][0] == "const"
+        if not is_entry and row[0] != "attr":
             return [key]
         return [module.base | number for number, other in enumerate(module.nodes) if other == row]
 

@@ -36,7 +36,7 @@ the number of what it holds there (SSA form after Braun et al. 2013), so that ``
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from typing import Any, NamedTuple
 
 Node = tuple[Any, ...]
@@ -90,6 +90,13 @@ class Guard(NamedTuple):
     parent: int
     place: int
     ends: str
+
+
+def guards_above(guards: Sequence[Guard], guard: int) -> Iterator[int]:
+    """A guard and all that it stands under, innermost first; nothing for -1."""
+    while guard >= 0:
+        yield guard
+        guard = guards[guard].parent
 
 
 Event = tuple[str, int, int, int, int, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from ldlm_lint.code.table import line_of
+from ldlm_lint.code.table import guards_above, line_of
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.rarity import Rarity
@@ -25,7 +25,7 @@ class EarlyExits:
 
     def are_before(self, module: Module, guard: int, place: int, begins: int) -> bool:
         """Whether a block around a place (under a guard, in a scope that begins somewhere) has such a test before it."""
-        around = _around(module, guard)
+        around = set(guards_above(module.table.guards, guard))
         guard = _block(module, guard)
         while True:
             tests = self._of(module).get(guard, {})
@@ -64,15 +64,6 @@ class EarlyExits:
                     found[_block(module, one.parent)][one.test][one.holds] = number
             self._blocks[module.index] = found
         return self._blocks[module.index]
-
-
-def _around(module: Module, guard: int) -> set[int]:
-    """All guards that something stands under."""
-    found: set[int] = set()
-    while guard >= 0:
-        found.add(guard)
-        guard = module.table.guards[guard].parent
-    return found
 
 
 def _block(module: Module, guard: int) -> int:

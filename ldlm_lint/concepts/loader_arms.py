@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ldlm_lint.code.table import guards_above
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -43,7 +44,7 @@ class LoaderArms:
         module = self.program.module_of(loader)
         site = module.table.sites[loader & MASK]
         return site.scope > 0 and any(
-            module.table.guards[guard].kind in ("if", "rest") for guard in _guards_above(module, site.guard)
+            module.table.guards[guard].kind in ("if", "rest") for guard in guards_above(module.table.guards, site.guard)
         )
 
     def _comes(self, key: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
@@ -153,11 +154,3 @@ class LoaderArms:
             if node is None or self._comes(node, loader, outer, seen):
                 return True
         return not edges and not self._through
-
-
-def _guards_above(module: Module, guard: int) -> list[int]:
-    found = []
-    while guard >= 0:
-        found.append(guard)
-        guard = module.table.guards[guard].parent
-    return found

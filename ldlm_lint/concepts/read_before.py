@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.code.table import guards_above
 from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 
@@ -124,8 +125,8 @@ class Earlier:
     @staticmethod
     def _leads_to(module: Module, one: int, other: int) -> bool:
         """Whether control goes on from under a guard to what stands under another, further down in the same function."""
-        below = dict.fromkeys(_chain(module, other))
-        for guard in _chain(module, one):
+        below = dict.fromkeys(guards_above(module.table.guards, other))
+        for guard in guards_above(module.table.guards, one):
             if guard in below:
                 return True
             held = module.table.guards[guard]
@@ -136,7 +137,7 @@ class Earlier:
 
     def _is_sure(self, module: Module, guard: int) -> bool:
         """Whether nothing that a function is given decides a guard."""
-        for one in _chain(module, guard):
+        for one in guards_above(module.table.guards, guard):
             held = module.table.guards[one]
             if held.kind in ("except", "case") or (held.kind in ("if", "rest") and self._rests_on_given(module, held.test)):
                 return False
@@ -156,12 +157,6 @@ class Earlier:
             elif row[0] != "call" or row[2] or row[3] or not str(module.last_name(row[1])).startswith("is_"):
                 return True
         return bool(todo)
-
-
-def _chain(module: Module, guard: int) -> Iterator[int]:
-    while guard >= 0:
-        yield guard
-        guard = module.table.guards[guard].parent
 
 
 __all__ = ["Earlier", "Point"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
-from ldlm_lint.code.table import line_of
+from ldlm_lint.code.table import guards_above, line_of
 from ldlm_lint.concepts.load_origins import Origin
 from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related, Severity
 from ldlm_lint.program.atoms import FIRST, MASK
@@ -75,10 +75,7 @@ def _asks_for_version(module: Module, call: int) -> bool:
 
 
 def _guards_around(module: Module, call: int) -> Iterator[int]:
-    guard = module.table.sites[call].guard
-    while guard >= 0:
-        yield guard
-        guard = module.table.guards[guard].parent
+    return guards_above(module.table.guards, module.table.sites[call].guard)
 
 
 def _finding(view: View, module: Module, call: int) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import guards_above
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import destination
@@ -34,7 +35,7 @@ class SwitchedOff:
         if frequency.steps_under(module, guard, function):
             return True
         leading = (call for call in module.scopes[function & MASK].calls if module.base | call in frequency.leading)
-        return any(guard in _guards(module, module.table.sites[call].guard) for call in leading)
+        return any(guard in guards_above(module.table.guards, module.table.sites[call].guard) for call in leading)
 
     def _is_off(self, key: int) -> bool:
         if key not in self._off:
@@ -60,12 +61,3 @@ def _parts(module: Module, test: int) -> list[int]:
     """A test, or what all has to hold for it."""
     row = module.nodes[test]
     return list(row[2]) if row[0] == "bool" and row[1] == "And" else [test]
-
-
-def _guards(module: Module, guard: int) -> set[int]:
-    """All guards that something stands under."""
-    found: set[int] = set()
-    while guard >= 0:
-        found.add(guard)
-        guard = module.table.guards[guard].parent
-    return found

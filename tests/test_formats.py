@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from calling import Run, entered
 from jsonschema import Draft4Validator, Draft202012Validator
+from pages import checked
 
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
 from ldlm_lint.report.formats import FORMATS
@@ -126,6 +127,14 @@ def of_markdown(out: str) -> Found:
     return found
 
 
+def of_html(out: str) -> Found:
+    found = set()
+    for one in checked(out).all("details", kind="finding"):
+        path, line, column = next(one.all("span", kind="place")).text.rsplit(":", 2)
+        found.add((path, int(line), int(column), one.attributes["data-code"]))
+    return found
+
+
 READERS = {
     "text": of_text,
     "full": of_full,
@@ -136,6 +145,7 @@ READERS = {
     "gitlab": of_gitlab,
     "junit": of_junit,
     "markdown": of_markdown,
+    "html": of_html,
 }
 SCRIPT_PATH = "sub dir/100%, [a]|b:c.sh"
 EVERYTHING = {

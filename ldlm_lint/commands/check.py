@@ -63,9 +63,11 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
         from ldlm_lint.commands import questions
 
         return questions.answer(arguments, paths, configured, base)
-    chosen(arguments, configured.run)
+    form = chosen(arguments, configured.run)
     print_deprecated(configured.run)
     if session is not None:
+        # Files that only the launch graph reads are not among the looks that a remembered run is checked by.
+        session.lasting = session.lasting and not form.launches
         for place in arguments_of.baselines(arguments, configured.run, base):
             session.note("file", place.as_posix())
     gate = arguments_of.gate(arguments, paths, configured.run, base)

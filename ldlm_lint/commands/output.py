@@ -137,8 +137,8 @@ def print_deprecated(config: Config) -> None:
         print(f"warning: {rule.symbol} is deprecated and will be removed: {rule.successor}", file=sys.stderr)
 
 
-def write_document(place: str, text: str) -> None:
-    """Write a report where ``--json`` says: to stdout for ``-``, else to a file; raises UsageError where it cannot be."""
+def write_document(place: str, text: str, option: str = "--json") -> None:
+    """Write a report where an option says: to stdout for ``-``, else to a file; raises UsageError where it cannot be."""
     if place == STDOUT:
         sys.stdout.write(text)
         return
@@ -147,7 +147,7 @@ def write_document(place: str, text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UsageError(f"--json {place}: {error.strerror or error}") from error
+        raise UsageError(f"{option} {place}: {error.strerror or error}") from error
 
 
 def check_writable(option: str, place: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import os
 import sys
@@ -27,6 +28,7 @@ from ldlm_lint.report.formats import DEFAULT, FOR_PEOPLE, FORMATS
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config, Configured
+    from ldlm_lint.graph import Graph
     from ldlm_lint.model import Report
     from ldlm_lint.report.formats import Format
     from ldlm_lint.report.view import Fixed, View
@@ -60,6 +62,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         since=arguments.since or "",
         again=again(arguments),
         unreached=arguments.show_unreached,
+        launches=_launches(arguments, configured, base) if form.launches else None,
         exit_code=code,
         unsafe=arguments.unsafe_fixes,
         quiet=arguments.quiet,
@@ -83,6 +86,15 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         sys.stdout.flush()
         print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], configured, base, report.files)
     return code
+
+
+def _launches(arguments: argparse.Namespace, configured: Configured, base: Path) -> Callable[[], Graph] | None:
+    """What reads the launches below the paths of a run; None for a text from stdin."""
+    if arguments.stdin_filename is not None:
+        return None
+    from ldlm_lint.graph import build
+
+    return functools.partial(build, [Path(os.path.abspath(base / path)) for path in arguments.paths], configured, base)
 
 
 def chosen(arguments: argparse.Namespace, config: Config) -> Format:

@@ -15,7 +15,8 @@ class Format(NamedTuple):
     Its module in `ldlm_lint.report` has ``write(view, stream)``; ``sorts`` and ``groups`` say that it follows ``--sort``
     and ``--group-by``. ``complete``: what could not be checked stands in it
     too, so that stderr needs not say it. ``counts``: ``--statistics`` has a place in it. ``workspace`` names the
-    variable of a CI system with the directory that its paths must be relative to.
+    variable of a CI system with the directory that its paths must be relative to. ``launches``: it draws the launches of the
+    project, for which it reads the project once more.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Format(NamedTuple):
     sorts: bool = False
     groups: bool = False
     workspace: str = ""
+    launches: bool = False
 
     def write(self, view: View, stream: TextIO) -> None:
         """Write a report to a stream."""
@@ -42,6 +44,7 @@ FORMATS = {
         Format("github", "annotations of a GitHub workflow", sorts=True, workspace="GITHUB_WORKSPACE"),
         Format("gitlab", "a code quality report of GitLab", complete=False, workspace="CI_PROJECT_DIR"),
         Format("junit", "JUnit XML, for test reports of CI systems"),
+        Format("html", "one page with code, fixes, filters and the launch graph, for a browser", launches=True),
         Format("markdown", "a summary for the page of a CI job or a pull request", counts=True, sorts=True),
     )
 }

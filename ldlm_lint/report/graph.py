@@ -118,10 +118,10 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
 
 def _add_value(node: Tree, valued: Valued, base: Path) -> None:
     child = node.add(
-        Text.assemble((clean(valued.key), "green"), f" = {clean(_texts(valued.winner))}", *_source(valued.winner, base))
+        Text.assemble((clean(valued.key), "green"), f" = {clean(texts(valued.winner))}", *_source(valued.winner, base))
     )
     for one in valued.shadows:
-        child.add(Text.assemble("instead of ", clean(_texts(one)), *_source(one, base)))
+        child.add(Text.assemble("instead of ", clean(texts(one)), *_source(one, base)))
 
 
 def _launched(launch: Launch) -> str:
@@ -134,7 +134,8 @@ def _launched(launch: Launch) -> str:
     return " ".join(program.launchers) + (f" ({', '.join(counts)})" if counts else "")
 
 
-def _texts(shown: Shown) -> str:
+def texts(shown: Shown) -> str:
+    """The values that a place may give, in words."""
     if shown.texts is None:
         return "unknown"
     return " or ".join(text or "''" for text in shown.texts) or "removed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +14,7 @@ from ldlm_lint.report.ranking import ordered
 
 if TYPE_CHECKING:
     from ldlm_lint.autofix.apply import Applied
+    from ldlm_lint.graph import Graph
     from ldlm_lint.notebooks.stored import Stored
     from ldlm_lint.region import Region
 
@@ -63,7 +64,8 @@ class View:
     ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one of its
     `GROUPS`, empty where nobody chose. ``since`` is the revision that a report is about the changes since. ``again`` are
     the words of the command line that chose files and rules, None where they stand for no files on disk. ``unreached``:
-    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder.
+    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder. ``launches``
+    reads the launches of the project, for formats that draw them; None where there is no project on disk.
     """
 
     report: Report
@@ -81,6 +83,7 @@ class View:
     since: str = ""
     again: tuple[str, ...] | None = ()
     unreached: bool = False
+    launches: Callable[[], Graph] | None = None
     _notebooks: dict[str, Stored | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -75,6 +75,7 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     templates.filters["clean"] = clean
+    templates.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     return templates
 
 

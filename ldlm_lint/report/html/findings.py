@@ -1,0 +1,302 @@
+"""The findings of a report as a page shows them: by consequence, then by rule, each with its code, fix and evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from ldlm_lint.add_ignores import REASON
+from ldlm_lint.autofix.diff import patch_base, unified_diff
+from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, shown_path, source_of
+from ldlm_lint.report.html.excerpts import Row, rows
+from ldlm_lint.report.patch import patch
+from ldlm_lint.report.ranking import CONSEQUENCE, RULE, grouped
+from ldlm_lint.report.verdicts import figure
+from ldlm_lint.report.view import View
+from ldlm_lint.source import Kind
+
+GRAVE = frozenset((Consequence.HANG, Consequence.CRASH, Consequence.WRONG_RESULT, Consequence.DATA_LOSS, Consequence.SECURITY))
+COSTLY = frozenset((Consequence.SLOW, Consequence.MEMORY, Consequence.DISK))
+LEADS_TO = {
+    Consequence.HANG: "The job waits forever or for hours, on paid GPUs.",
+    Consequence.CRASH: "The run ends with an error.",
+    Consequence.WRONG_RESULT: "The training runs, but with other data, gradients or steps than were meant.",
+    Consequence.DATA_LOSS: "A checkpoint or result is lost or damaged.",
+    Consequence.SECURITY: "A file that is loaded can run code.",
+    Consequence.SLOW: "Steps, epochs or the start take longer.",
+    Consequence.MEMORY: "GPU or host memory is used without need.",
+    Consequence.DISK: "The disk fills up.",
+    Consequence.DEPRECATED: "An interface still works, but warns and will be removed.",
+    Consequence.CONFIG: "A setting has no effect, or a file cannot be checked.",
+}
+"""What a consequence means, in a sentence."""
+MOST_CHANGES = 400
+_LEVELS = {
+    Applicability.SAFE: ("safe fix", "good", "It cannot change behaviour: --fix applies it."),
+    Applicability.UNSAFE: ("unsafe fix", "costly", "--fix --interactive asks before it is applied."),
+    Applicability.DISPLAY: ("shown only", "minor", "No command applies it: adapt it by hand."),
+}
+_VERDICTS = {"verified": "grave", "refuted": "good", "inconclusive": "minor"}
+
+
+class Passage(NamedTuple):
+    """A place with its source lines and what is to be said of it."""
+
+    place: str
+    note: str
+    rows: Sequence[Row]
+
+
+class Change(NamedTuple):
+    """A line of a diff: ``kind`` is ``added``, ``removed``, ``place`` or empty."""
+
+    kind: str
+    text: str
+
+
+class ShownFix(NamedTuple):
+    """A fix: its level as a word with a tone and an explanation, and its lines; ``patch`` is what ``git apply`` takes."""
+
+    title: str
+    level: str
+    tone: str
+    promise: str
+    reason: str
+    trade: str
+    changes: Sequence[Change]
+    left_out: int
+    patch: str
+    same_as: str
+
+
+class Badge(NamedTuple):
+    """What evidence says of a finding: the verdict, the figure with its interval, the scope, and the words."""
+
+    verdict: str
+    tone: str
+    figure: str
+    scope: str
+    words: str
+
+
+class Card(NamedTuple):
+    """One finding; ``key`` is its place in the page, ``facets`` what the filters ask for."""
+
+    key: str
+    place: str
+    path: str
+    line: int
+    folder: str
+    message: str
+    word: str
+    severity: str
+    confidence: str
+    passage: Passage
+    related: Sequence[Passage]
+    notes: Sequence[str]
+    fix: ShownFix | None
+    fixable: str
+    evidence: Badge | None
+    ignore: str
+    settled_by: str
+
+
+class RuleBlock(NamedTuple):
+    """The findings of one rule."""
+
+    rule: Rule
+    url: str
+    cards: Sequence[Card]
+    references: Sequence[Reference]
+
+
+class Section(NamedTuple):
+    """The rules whose findings lead to the same thing; ``tone`` is how bad that is: ``grave``, ``costly`` or ``minor``."""
+
+    name: str
+    tone: str
+    leads_to: str
+    blocks: Sequence[RuleBlock]
+
+    @property
+    def cards(self) -> list[Card]:
+        """Its findings, in order."""
+        return [card for block in self.blocks for card in block.cards]
+
+
+class Facet(NamedTuple):
+    """A choice of a filter and how many findings it leaves."""
+
+    value: str
+    findings: int
+
+
+def tone(consequence: Consequence) -> str:
+    """How bad a consequence is, as the page's colours have it."""
+    return "grave" if consequence in GRAVE else "costly" if consequence in COSTLY else "minor"
+
+
+class Cards:
+    """Makes the cards of one report; a fix that several findings share is spelt out at the first of them."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self._fixes: dict[tuple[Edit, ...], str] = {}
+        self._keys: Counter[str] = Counter()
+
+    def sections(self) -> list[Section]:
+        """The findings that the report shows, the worst consequence first."""
+        groups = grouped(self.view.ordered(CONSEQUENCE), RULE)
+        # A rule whose first finding is only information would else come apart from the others of its consequence.
+        groups.sort(key=lambda group: self.view.rules[group.first.rule].consequence.rank)
+        found = []
+        for consequence, same in groupby(groups, lambda group: self.view.rules[group.first.rule].consequence):
+            blocks = [self._block(self.view.rules[group.first.rule], group.findings) for group in same]
+            found.append(Section(consequence.value, tone(consequence), LEADS_TO[consequence], blocks))
+        return found
+
+    def _block(self, rule: Rule, findings: Sequence[Finding]) -> RuleBlock:
+        return RuleBlock(rule, rule_url(rule.symbol), [self._card(one, rule) for one in findings], rule.references)
+
+    def _card(self, finding: Finding, rule: Rule) -> Card:
+        view = self.view
+        place = view.place(finding.span)
+        key = self._key(finding)
+        below = finding.severity < rule.severity
+        return Card(
+            key=key,
+            place=clean(str(place)),
+            path=clean(place.path),
+            line=place.line,
+            folder=clean(PurePosixPath(place.path).parent.as_posix()),
+            message=clean(view.message(finding)),
+            word=finding.severity.label if below else rule.consequence.value,
+            severity=finding.severity.label,
+            confidence=finding.confidence.label,
+            passage=self._passage(finding.span),
+            related=[self._passage(one.span, one.message, around=1) for one in finding.related],
+            notes=[clean(finding.standing.words)] if finding.standing is not None else [],
+            fix=self._fix(finding, key),
+            fixable=fixable(finding.fix),
+            evidence=_badge(finding),
+            ignore=self._ignore(finding),
+            settled_by=(settling(view.report, finding, rule, view.base) or "") if is_open(finding) else "",
+        )
+
+    def _key(self, finding: Finding) -> str:
+        """A name for a card that stays the same when other rules' findings come or go."""
+        self._keys[finding.rule] += 1
+        return f"{finding.rule}-{self._keys[finding.rule]}"
+
+    def _passage(self, span: Span, note: str = "", around: int = 3) -> Passage:
+        source = source_of(self.view.report, span.path)
+        place = self.view.place(span)
+        found = rows(source, span, around) if source is not None and source.data else []
+        return Passage(clean(str(place) if not note else f"{place.file}:{place.line}"), clean(note), found)
+
+    def _ignore(self, finding: Finding) -> str:
+        """The comment that silences a finding on its line; empty for JSON, which has no comments."""
+        source = source_of(self.view.report, finding.span.path)
+        if source is None or source.kind is Kind.JSON:
+            return ""
+        return f"# ldlm-lint: ignore[{finding.rule}] {REASON}"
+
+    def _fix(self, finding: Finding, key: str) -> ShownFix | None:
+        fix = finding.fix
+        if fix is None:
+            return None
+        level, colour, promise = _LEVELS[fix.applicability]
+        known = self._fixes.get(fix.edits, "") if has_edits(fix) else ""
+        if has_edits(fix) and not known:
+            self._fixes[fix.edits] = key
+        patched = "" if known else self._patch(fix)
+        changes = [] if known else _changes(patched) if patched else list(self._lines(fix))
+        return ShownFix(
+            title=clean(fix.title),
+            level=level,
+            tone=colour,
+            promise=promise if has_edits(fix) else "It is advice: no command applies it.",
+            reason=clean(fix.reason),
+            trade=fix.trade,
+            changes=changes[:MOST_CHANGES],
+            left_out=max(len(changes) - MOST_CHANGES, 0),
+            patch=patched if fix.applicability is not Applicability.DISPLAY and _survives(patched) else "",
+            same_as=known,
+        )
+
+    def _patch(self, fix: Fix) -> str:
+        """The fix as a patch of whole files; empty where it has none, or edits a notebook, whose file is not its text."""
+        sources = {path: source_of(self.view.report, path) for path in {edit.span.path for edit in fix.edits}}
+        before = {path: source.data for path, source in sources.items() if source is not None and not source.parts}
+        if not fix.edits or len(before) < len(sources):
+            return ""
+        try:
+            after = {
+                path: apply_edits(before[path], [edit for edit in fix.edits if edit.span.path == path], source.encoding)
+                for path, source in sources.items()
+                if source is not None
+            }
+        except (OverlapError, UnicodeEncodeError):
+            return ""
+        return unified_diff(patch_base(self.view.base), before, after).decode("utf-8", errors="replace")
+
+    def _lines(self, fix: Fix) -> Iterator[Change]:
+        """The changed lines of a fix that has no patch, file by file."""
+        for path in sorted({edit.span.path for edit in fix.edits}):
+            source = source_of(self.view.report, path)
+            if source is not None:
+                yield Change("place", clean(shown_path(path, self.view.base)))
+                for change in patch(source, [edit for edit in fix.edits if edit.span.path == path]):
+                    kind = {"+": "added", "-": "removed"}.get(change.sign, "place")
+                    yield Change(kind, f"{change.sign} {clean(change.text)}" if change.sign else "…")
+
+
+def fixable(fix: Fix | None) -> str:
+    """The choice of the fix filter that a finding belongs to."""
+    if not has_edits(fix) or fix.applicability is Applicability.DISPLAY:
+        return "none"
+    return "trade" if fix.trade else fix.applicability.label
+
+
+def folders(cards: Sequence[Card]) -> list[Facet]:
+    """The folders with findings in or below them, and how many."""
+    counts: Counter[str] = Counter()
+    for card in cards:
+        path = PurePosixPath(card.folder)
+        counts.update(folder.as_posix() for folder in (path, *path.parents) if folder.as_posix() not in (".", "/"))
+    return [Facet(name, count) for name, count in sorted(counts.items())]
+
+
+def _changes(text: str) -> list[Change]:
+    """The lines of a patch without its first one, which only git reads."""
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    lines = text.removesuffix("\n").split("\n")
+    shown = [line for line in lines if not line.startswith(("diff --git ", "--- "))]
+    return [
+        Change("place", clean(line.removeprefix("+++ ").removeprefix("b/").rstrip("\t")))
+        if line.startswith("+++ ")
+        else Change(kinds.get(line[:1], ""), clean(line))
+        for line in shown
+    ]
+
+
+def _survives(patched: str) -> bool:
+    """Whether a patch comes out of a page and a clipboard as it went in: no carriage return, nothing that was replaced."""
+    letters = patched.translate({ord("\n"): None, ord("\t"): None, ord("\ufffd"): "\0"})
+    return clean(letters) == letters
+
+
+def _badge(finding: Finding) -> Badge | None:
+    support = finding.evidence
+    if support is None:
+        return None
+    first = support.judgements[0]
+    return Badge(
+        support.verdict.value, _VERDICTS[support.verdict.value], figure(first.measured), clean(first.scope.words), clean(support.words)
+    )

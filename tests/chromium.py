@@ -52,7 +52,7 @@ class Tab:
     def problems(self) -> list[str]:
         """Everything that must not happen: console errors, exceptions, violations of the content security policy."""
         console = [one for one in self.console if not any(part in one for part in self.expected)]
-        return [*console, *self.exceptions, *self.evaluate("window.__violations")]
+        return [*console, *self.exceptions, *self.evaluate("window.__violations || []")]
 
     def evaluate(self, script: str, argument: Any = None) -> Any:
         """The value of an expression or a function of JavaScript."""

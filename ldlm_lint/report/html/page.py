@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ldlm_lint import __version__
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import HOME
+from ldlm_lint.report.html.charts import GRID, percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,6 +77,7 @@ def environment() -> Environment:
     )
     templates.filters["clean"] = clean
     templates.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    templates.globals.update(percent=percent, grid=GRID)
     return templates
 
 

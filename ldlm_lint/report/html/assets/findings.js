@@ -39,8 +39,8 @@
 
   form.addEventListener("input", apply);
   form.addEventListener("submit", (event) => event.preventDefault());
-  document.getElementById("reset").addEventListener("click", reset);
-  document.getElementById("reset-too").addEventListener("click", reset);
+  document.getElementById("clear").addEventListener("click", reset);
+  document.getElementById("clear-too").addEventListener("click", reset);
   for (const [id, open] of [["open-all", true], ["close-all", false]]) {
     document.getElementById(id).addEventListener("click", () => { for (const one of findings) if (!one.hidden) one.open = open; });
   }

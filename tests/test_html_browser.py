@@ -119,7 +119,8 @@ def test_a_hostile_repository_runs_nothing(browser: Chromium, tmp_path: Path, ru
     for name in ("report.html", "graph.html"):
         tab = browser.open(tmp_path / name)
         dialogs: list[str] = []
-        tab.page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+        heard = dialogs.append
+        tab.page.on("dialog", lambda dialog, heard=heard: heard(dialog.message))
         tab.page.reload()
         assert (tab.problems(), dialogs) == ([], [])
         assert tab.evaluate("document.querySelectorAll('script').length") == 1

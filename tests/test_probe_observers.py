@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,22 @@ ROOMS = (
 WIDTH = 8
 
 
-def _observers() -> list[Any]:
+def _observers(rooms: Iterable[str]) -> list[Any]:
     from importlib import import_module
 
     from ldlm_lint.probe.observers import ROOMS as ALL
 
-    chosen = [(room, name) for room, name in ALL if room in ROOMS]
+    chosen = [(room, name) for room, name in ALL if room in rooms]
     return [getattr(import_module(f"ldlm_lint.probe.observers.{room}"), name)() for room, name in chosen]
 
 
-def _watched(program: Callable[[], Any], steps: int = 20) -> tuple[dict[str, Any], Any]:
-    """The observations of a program, and what it returned."""
+def _watched(program: Callable[[], Any], steps: int = 20, unseen: Iterable[str] = (), rooms: Iterable[str] = ROOMS) -> tuple[dict[str, Any], Any]:
+    """The observations of a program, and what it returned; ``unseen`` are the topics that cannot be observed of it."""
     import torch
 
     from ldlm_lint.probe.watcher import Watcher
 
-    watcher = Watcher(torch, ROOT, steps, observers=_observers())
+    watcher = Watcher(torch, ROOT, steps, observers=_observers(rooms))
     watcher.start()
     try:
         torch.manual_seed(0)
@@ -45,7 +45,7 @@ def _watched(program: Callable[[], Any], steps: int = 20) -> tuple[dict[str, Any
     finally:
         seen = watcher.finish()
         watcher.release()
-    assert not watcher.session.unavailable.keys() - {"profiled step"}, watcher.session.unavailable
+    assert watcher.session.unavailable.keys() - {"profiled step"} == set(unseen), watcher.session.unavailable
     return seen, returned
 
 
@@ -255,6 +255,19 @@ def test_a_compiled_model_keeps_its_graph_and_is_left_open() -> None:
     seen, graphs = _watched(program)
     assert graphs == plain == 1
     assert _judged(seen)["missing-activation-checkpointing"] == "inconclusive"
+
+
+def test_a_compiled_program_says_that_its_autocasts_were_not_seen() -> None:
+    def program() -> None:
+        import torch
+
+        torch._dynamo.reset()
+        compiled = torch.compile(_net(), backend="aot_eager")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            _train(compiled, steps=3)
+
+    seen, _ = _watched(program, unseen=["autocasts"], rooms=["compilation", "autocasts"])
+    assert "autocasts" not in seen
 
 
 def test_gradients_of_a_closure_are_looked_at_behind_the_step() -> None:

@@ -1,7 +1,9 @@
 """Verdicts about optimizers, switches, attention, scaling and host time from evidence written by hand: what a GPU would say, what
-ranks disagree on, what is missing. The kernel names of CUDA are from public traces; none of this has run on CUDA yet."""
+ranks disagree on, what is missing. The kernel names of CUDA are from public traces."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pytest
 
@@ -40,12 +42,15 @@ def optimizer(**changes: object) -> dict[str, object]:
     }
 
 
-def judged(*ranks: dict[str, object], device: str = "cuda", target: str = "", exception: str = "") -> list[Judgement]:
+def judged(
+    *ranks: dict[str, object], device: str = "cuda", target: str = "", exception: str = "", unavailable: Mapping[str, str] | None = None
+) -> list[Judgement]:
     evidence = [
         Evidence(
             Run("watch", "run", rank=rank, world_size=len(ranks), steps=12, exception=exception),
             Environment(device=device),
             observations,
+            unavailable=unavailable or {},
         )
         for rank, observations in enumerate(ranks)
     ]
@@ -147,6 +152,14 @@ def test_full_precision_on_cuda(precision, casts, verdict):
     one = only(judged(seen), "tf32-disabled")
     assert (one.verdict, [place.line for place in one.sites]) == (verdict, [5, 30])
     assert only(judged(seen, device="cpu", target="cpu"), "tf32-disabled").verdict is INCONCLUSIVE
+
+
+def test_full_precision_is_not_told_where_autocast_could_not_be_seen():
+    """Seen on an H100: torch.compile takes the watch on autocast away, and products of bfloat16 were taken for float32."""
+    seen = {"switches": switches(), "operations": PRODUCTS, "optimizers": [optimizer()]}
+    assert only(judged(seen), "tf32-disabled").verdict is VERIFIED
+    found = only(judged(seen, unavailable={"autocasts": "torch.compile is used"}), "tf32-disabled")
+    assert found.verdict is INCONCLUSIVE and "torch.compile is used" in found.reason
 
 
 @pytest.mark.parametrize(

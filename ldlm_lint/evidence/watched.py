@@ -56,6 +56,10 @@ class WatchedRun:
             for record in found if isinstance(found, list) else [] if found is None else [found]:
                 yield one, record
 
+    def unseen(self, topic: str) -> str:
+        """Why a rank could not observe a topic; empty where each could, so that what is not among the observations was not there."""
+        return next((one.unavailable[topic] for one in self.ranks if topic in one.unavailable), "")
+
     def scope(self) -> Scope:
         """The scope of a judgement over all ranks."""
         return Scope(

@@ -11,7 +11,7 @@ from ldlm_lint.probe.session import Observer, Session
 class Footprint(Observer):
     """Peaks in bytes: resident memory of the process, and what the allocator of CUDA handed out and reserved.
 
-    The allocator's own peak counters are read, never reset: the program may read them, too. Not yet run on CUDA.
+    The allocator's own peak counters are read, never reset: the program may read them, too.
     """
 
     topic = "footprint"

@@ -1,7 +1,4 @@
-"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own.
-
-Its part for CUDA (kernels beside operators) has not yet run on a device.
-"""
+"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
 
 
 def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
-    """What the profile says of copies; not yet run on CUDA. On a CPU there is nothing to copy and nothing to say."""
+    """What the profile says of copies. On a CPU there is nothing to copy and nothing to say."""
     if run.device not in ACCELERATORS or not any(
         record["batches"] > record["evaluation_batches"] for _, record in group
     ):

@@ -105,6 +105,8 @@ def _products(run: WatchedRun, entries: Sequence[Site]) -> Iterable[Judgement]:
             Verdict.INCONCLUSIVE,
             "autocast was on, so that products were of its type where it covered them",
         )
+    elif unseen := run.unseen("autocasts"):
+        verdict, reason = Verdict.INCONCLUSIVE, f"whether autocast was on could not be seen: {unseen}"
     else:
         verdict, reason = Verdict.VERIFIED, f"{products} products of float32 ran at full precision in the profiled step"
     claim = "TF32 is off: float32 products run at full precision"

@@ -21,7 +21,7 @@ _MOST = 10.0
 
 
 def run(context: Context) -> None:
-    """Judge both rules; on CUDA with NCCL (not yet run there), else with gloo."""
+    """Judge both rules; on CUDA with NCCL, else with gloo."""
     if context.same:
         return
     backend = "nccl" if context.device == "cuda" else "gloo"

@@ -117,7 +117,7 @@ def _no_copies(context: Context) -> None:
 
 
 def _copies(context: Context) -> None:
-    """Not yet run on CUDA. The copies are timed with a kernel in flight, as in training; rows of the profile name them."""
+    """The copies are timed with a kernel in flight, as in training; rows of the profile name them."""
     torch = context.torch
     pageable = torch.empty(_COPY_BYTES // 4)
     pinned = pageable.pin_memory()
@@ -142,7 +142,7 @@ def _copies(context: Context) -> None:
 
 
 def _host_seconds(torch: Any, square: Any, pinned: Any) -> dict[str, float]:
-    """The median time that a copy call holds the host while kernels run. Not yet run on CUDA."""
+    """The median time that a copy call holds the host while kernels run."""
     from statistics import median
 
     found: dict[str, list[float]] = {"blocking": [], "non_blocking": []}

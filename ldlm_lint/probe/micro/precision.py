@@ -113,7 +113,7 @@ def _share_of_zeros(torch: Any, device: str, dtype: Any) -> float | None:
 
 
 def _tf32(context: Context) -> None:
-    """On CUDA with and without TF32 (not yet run there); a CPU has none, and what it does is only told."""
+    """On CUDA with and without TF32; a CPU has none, and what it does is only told."""
     torch = context.torch
     if context.device != "cuda":
         found = error(context)

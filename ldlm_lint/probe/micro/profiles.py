@@ -45,7 +45,7 @@ def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
     """The most bytes that one call held at a time beyond what was held before; None where this torch cannot tell.
 
     On a CPU it is the prefix sum of the profiler's allocations, which is exact where the process's size is not: the
-    allocator of the C library keeps what was freed. On CUDA the allocator counts by itself (not yet run on CUDA).
+    allocator of the C library keeps what was freed. On CUDA the allocator counts by itself.
     """
     if device == "cuda":
         gc.collect()

@@ -142,7 +142,7 @@ class ActivationCheckpointing(Observer):
 
     def collect(self, session: Session) -> Any:
         if session.device == "cuda":
-            # Never reset: the program may read the peak itself. Not yet run on CUDA.
+            # Never reset: the program may read the peak itself.
             statistics = session.torch.cuda.memory_stats()
             self._peak["cuda_peak_bytes"] = statistics.get("allocated_bytes.all.peak")
         return {

@@ -8,6 +8,8 @@ from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Session
 from ldlm_lint.probe.tallies import Tally
 
+UNSEEN = "torch.compile is used, and would trace the watch on autocast"
+
 
 class AutocastObserver(Observer):
     """One record for each place that enters autocast, and the type it computes in."""
@@ -18,11 +20,16 @@ class AutocastObserver(Observer):
         self._places = Tally(lambda: {"calls": 0})
 
     def install(self, session: Session) -> None:
+        session.before_compile(lambda: self._given_up(session))
         owner = session.torch.amp.autocast_mode.autocast
         Fragile(
             session,
             lambda: [watch(session, owner, "__enter__", self.topic, before=lambda one: self._entered(session, one))],
         )
+
+    def _given_up(self, session: Session) -> None:
+        """Say that nothing more is seen: a judge must not conclude that autocast was off."""
+        session.unavailable[self.topic] = UNSEEN
 
     def _entered(self, session: Session, one: Any) -> None:
         dtype = str(getattr(one, "fast_dtype", "")).removeprefix("torch.")

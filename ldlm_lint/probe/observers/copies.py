@@ -8,7 +8,7 @@ from typing import Any
 from ldlm_lint.probe import traces
 from ldlm_lint.probe.session import Observer, Session
 
-# As CUPTI names them. Not yet run on CUDA.
+# As CUPTI names them; seen on an H100 (docs/evidence/h100-2.11.md).
 _PAGEABLE = "Memcpy HtoD (Pageable -> Device)"
 _PINNED = "Memcpy HtoD (Pinned -> Device)"
 

@@ -1,6 +1,6 @@
 """Values read from tensors on the host: where, how often, and whether the device had to be waited for.
 
-On CUDA torch's own synchronisation debug mode tells of waits (not yet run on CUDA). Elsewhere, and beside it, the methods
+On CUDA torch's own synchronisation debug mode tells of waits. Elsewhere, and beside it, the methods
 that read a value are watched for some iterations: these are candidates, told apart by their callers.
 """
 

@@ -1,4 +1,4 @@
-"""Runs the commands of the ``console`` blocks in README.md and docs/ again, and writes what they print now into the pages.
+"""Runs the commands of the ``console`` blocks in docs/ again, and writes what they print now into the pages.
 
     python scripts/update_consoles.py [PAGE ...]
 
@@ -42,8 +42,8 @@ def _beside_notebook(text: str, folder: Path) -> Path:
 
 
 PAGES: dict[str, Callable[[str, Path], Path]] = {
-    "README.md": _here,
     "docs/formats.md": _here,
+    "docs/program.md": _here,
     "docs/probe.md": _here,
     "docs/monitor.md": _here,
     "docs/editors.md": _in_example,

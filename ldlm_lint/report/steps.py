@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ldlm_lint.model import Finding, InStep, Span
 from ldlm_lint.report.blocks import Blocks
@@ -52,19 +52,23 @@ def _said(blocks: Blocks, finding: Finding) -> str:
     """What waits, how often, and whether that adds anything to the wait before."""
     place = finding.in_step
     assert place is not None
+    what = clean(str(dict(finding.args).get("what", "")))
+    return ", ".join(filter(None, (what, *circumstances(place, lambda span: blocks.place(span, column=False)))))
+
+
+def circumstances(place: InStep, where: Callable[[Span], str]) -> Iterator[str]:
+    """How often a wait runs in its step, and the earlier wait that leaves it nothing to wait for; ``where`` names a place."""
     often = _OFTEN.get(place.per, "")
     if place.loop is not None:
-        often += f" of the loop at {blocks.place(place.loop, column=False)}" if place.per == "pass" else f" ({blocks.place(place.loop, column=False)})"
-    after = _after(blocks, place)
-    return ", ".join(filter(None, (clean(str(dict(finding.args).get("what", ""))), often, after)))
-
-
-def _after(blocks: Blocks, place: InStep) -> str:
-    return f"info: nothing left to wait for after {blocks.place(place.after, column=False)}" if place.after is not None else ""
+        often += f" of the loop at {where(place.loop)}" if place.per == "pass" else f" ({where(place.loop)})"
+    if often:
+        yield often
+    if place.after is not None:
+        yield f"info: nothing left to wait for after {where(place.after)}"
 
 
 def _order(finding: Finding) -> int:
     return finding.in_step.order if finding.in_step is not None else 0
 
 
-__all__ = ["step_lines", "steps_of"]
+__all__ = ["circumstances", "step_lines", "steps_of"]

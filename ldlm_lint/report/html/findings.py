@@ -17,6 +17,7 @@ from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, show
 from ldlm_lint.report.html.excerpts import Row, rows
 from ldlm_lint.report.patch import patch
 from ldlm_lint.report.ranking import CONSEQUENCE, RULE, grouped
+from ldlm_lint.report.steps import circumstances
 from ldlm_lint.report.verdicts import figure
 from ldlm_lint.report.view import View
 from ldlm_lint.source import Kind
@@ -181,13 +182,24 @@ class Cards:
             confidence=finding.confidence.label,
             passage=self._passage(finding.span),
             related=[self._passage(one.span, one.message, around=1) for one in finding.related],
-            notes=[clean(finding.standing.words)] if finding.standing is not None else [],
+            notes=list(self._notes(finding)),
             fix=self._fix(finding, key),
             fixable=fixable(finding.fix),
             evidence=_badge(finding),
             ignore=self._ignore(finding),
             settled_by=(settling(view.report, finding, rule, view.base) or "") if is_open(finding) else "",
         )
+
+    def _notes(self, finding: Finding) -> Iterator[str]:
+        if finding.standing is not None:
+            yield clean(finding.standing.words)
+        if finding.in_step is not None:
+            step = f"wait {finding.in_step.order} of the training step at {self._line(finding.in_step.step)}"
+            yield ", ".join((step, *circumstances(finding.in_step, self._line)))
+
+    def _line(self, span: Span) -> str:
+        place = self.view.place(span)
+        return clean(f"{place.file}:{place.line}")
 
     def _key(self, finding: Finding) -> str:
         """A name for a card that stays the same when other rules' findings come or go."""
@@ -196,9 +208,8 @@ class Cards:
 
     def _passage(self, span: Span, note: str = "", around: int = 3) -> Passage:
         source = source_of(self.view.report, span.path)
-        place = self.view.place(span)
         found = rows(source, span, around) if source is not None and source.data else []
-        return Passage(clean(str(place) if not note else f"{place.file}:{place.line}"), clean(note), found)
+        return Passage(self._line(span), clean(note), found)
 
     def _ignore(self, finding: Finding) -> str:
         """The comment that silences a finding on its line; empty for JSON, which has no comments."""

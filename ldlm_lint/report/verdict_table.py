@@ -11,12 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ldlm_lint.evidence import settling
-from ldlm_lint.evidence.amounts import amount
-from ldlm_lint.evidence.model import Judgement, Scope, Verdict
+from ldlm_lint.evidence.model import Judgement, Scope
 from ldlm_lint.evidence.watched import OBSERVED_ON
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import console_of
-from ldlm_lint.report.verdicts import NOT_PRESENT, WORDS, figure, ordered, place, summary, word
+from ldlm_lint.report.verdicts import (
+    NOT_PRESENT,
+    WORDS,
+    figure,
+    figure_in_full,
+    groups,
+    ordered,
+    place,
+    settling_command,
+    summary,
+)
 
 # A verified verdict is a defect that was seen: it has the colour of a warning.
 STYLES = {"verified": "yellow", "refuted": "green", "inconclusive": "dim", NOT_PRESENT: "green"}
@@ -74,7 +83,7 @@ def _table(
     rules = max(len(_rule(one)) for one in judgements)
     if common:
         yield Text.assemble((f"Seen {common.words}:", "bold"))
-    for number, (name, settled_by, group) in enumerate(_groups(judgements, answered)):
+    for number, (name, settled_by, group) in enumerate(groups(judgements, answered)):
         if common or number:
             yield Text()
         if settled_by:
@@ -82,19 +91,6 @@ def _table(
         for one in group:
             yield from _head(one, name, rules, width)
             yield from _lines(one, common)
-
-
-def _groups(
-    judgements: Sequence[Judgement], answered: Collection[Judgement]
-) -> Iterator[tuple[str, str, list[Judgement]]]:
-    """The judgements of each word; the inconclusive ones by what would settle them."""
-    for name in WORDS:
-        mine = [one for one in judgements if word(one, answered) == name]
-        by_way: dict[str, list[Judgement]] = {}
-        for one in mine:
-            known = one.verdict is Verdict.INCONCLUSIVE and one.settled_by in settling.ORDER
-            by_way.setdefault(one.settled_by if known else "", []).append(one)
-        yield from ((name, way, by_way[way]) for way in settling.ORDER if way in by_way)
 
 
 def _rule(judgement: Judgement) -> str:
@@ -122,7 +118,7 @@ def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
     yield _labelled("claim", judgement.claim)
     if seen and seen != judgement.claim:
         yield _labelled("seen", seen)
-    measured = _measured(judgement)
+    measured = figure_in_full(judgement)
     if measured and figure(judgement.measured) not in seen:
         yield _labelled("measured", measured)
 
@@ -136,27 +132,7 @@ def _labelled(label: str, text: str) -> Padding:
     return Padding(row, (0, 0, 0, _INDENT))
 
 
-def _measured(judgement: Judgement) -> str:
-    """A figure with its name and, of an interval, what it rests on: rounds, the bar, what a thing differs from itself.
-
-    Counts of a watched run are in the sentences already.
-    """
-    measured = judgement.measured
-    if measured is None or measured.value is None:
-        return ""
-    if judgement.sites and measured.ci95 is None and measured.unit != "bytes":
-        return ""
-    shown = f"{measured.metric}: {figure(measured)}".removeprefix(": ")
-    if measured.ci95 is None:
-        return shown
-    parts = [f"{measured.n} rounds"] if measured.n else []
-    parts += [f"counts from {amount(measured.threshold, measured.unit)}"] if measured.threshold is not None else []
-    if measured.noise_band is not None:
-        parts.append(f"the same against itself {amount(measured.noise_band, measured.unit)}")
-    return f"{shown} ({', '.join(parts)})" if parts else shown
-
-
 def _todo(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> Text:
     """What would settle a group; ``launch`` None: the experiments, which need no program."""
-    command = "ldlm-lint probe" if launch is None else settling.command(settled_by, launch, judgement.scope)
+    command = settling_command(judgement, settled_by, launch)
     return Text.assemble((f"{settling.hint(judgement)}: ", "bold"), clean(command))

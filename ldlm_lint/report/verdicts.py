@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from ldlm_lint.evidence import settling
 from ldlm_lint.evidence.amounts import RATIOS, amount, duration
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
 
-__all__ = ["NOT_PRESENT", "ORDER", "WORDS", "amount", "figure", "ordered", "place", "summary", "word"]
+__all__ = [
+    "NOT_PRESENT",
+    "ORDER",
+    "WORDS",
+    "amount",
+    "figure",
+    "figure_in_full",
+    "groups",
+    "ordered",
+    "place",
+    "settling_command",
+    "summary",
+    "word",
+]
 
 ORDER = (Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE)
 # What a rule warns of was looked for and not seen, and no finding says that it is there: nothing is refuted.
@@ -58,3 +72,41 @@ def figure(measured: Measurement | None) -> str:
     unit = "" if measured.unit in RATIOS else measured.unit
     low, high = (amount(one, unit) for one in measured.ci95)
     return f"{shown} [{low}, {high}]"
+
+
+def groups(
+    judgements: Sequence[Judgement], answered: Collection[Judgement]
+) -> Iterator[tuple[str, str, list[Judgement]]]:
+    """The word of each group, what would settle it, and its judgements, the inconclusive ones by what would settle them."""
+    for name in WORDS:
+        mine = [one for one in judgements if word(one, answered) == name]
+        by_way: dict[str, list[Judgement]] = {}
+        for one in mine:
+            known = one.verdict is Verdict.INCONCLUSIVE and one.settled_by in settling.ORDER
+            by_way.setdefault(one.settled_by if known else "", []).append(one)
+        yield from ((name, way, by_way[way]) for way in settling.ORDER if way in by_way)
+
+
+def figure_in_full(judgement: Judgement) -> str:
+    """A figure with its name and, of an interval, what it rests on: rounds, the bar, what a thing differs from itself.
+
+    Counts of a watched run are in the sentences already.
+    """
+    measured = judgement.measured
+    if measured is None or measured.value is None:
+        return ""
+    if judgement.sites and measured.ci95 is None and measured.unit != "bytes":
+        return ""
+    shown = f"{measured.metric}: {figure(measured)}".removeprefix(": ")
+    if measured.ci95 is None:
+        return shown
+    parts = [f"{measured.n} rounds"] if measured.n else []
+    parts += [f"counts from {amount(measured.threshold, measured.unit)}"] if measured.threshold is not None else []
+    if measured.noise_band is not None:
+        parts.append(f"the same against itself {amount(measured.noise_band, measured.unit)}")
+    return f"{shown} ({', '.join(parts)})" if parts else shown
+
+
+def settling_command(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> str:
+    """The command that would settle a group; ``launch`` None: the experiments, which need no program."""
+    return "ldlm-lint probe" if launch is None else settling.command(settled_by, launch, judgement.scope)

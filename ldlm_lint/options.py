@@ -272,6 +272,13 @@ def configure_what(parser: argparse.ArgumentParser) -> None:
     _add_group(parser, _WHAT)
 
 
+def configure_page(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--html``, which writes what a command found as a page too."""
+    parser.add_argument(
+        "--html", metavar="FILE", help=f"also write {what} as a page for a browser; - for stdout instead of the table"
+    )
+
+
 def configure_target(parser: argparse._ActionsContainer) -> None:
     """Add the device that verdicts are about."""
     _add(parser, _TARGET)

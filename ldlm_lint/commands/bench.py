@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError, count, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, STDOUT, check_page, fail, write_document
 from ldlm_lint.extras import install
+from ldlm_lint.options import configure_page
 
 if TYPE_CHECKING:
     from ldlm_lint.bench.compare import Comparison
+    from ldlm_lint.bench.invocation import Invocation
     from ldlm_lint.bench.losses import Losses
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.bench.samples import Sample
@@ -49,6 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     runs.add_argument("--seed", type=int, default=0, help="for the order of the runs (default 0)")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON; - is stdout, without the table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw times and losses (png, svg, pdf)")
+    configure_page(parser, "the comparison")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run in each tree")
 
 
@@ -104,6 +107,7 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
         )
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise UsageError(f"--plot needs matplotlib: {install('plot')}")
+    check_page(arguments.json, arguments.html)
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     inside_of = arguments.before.absolute() if arguments.before else cwd
     try:
@@ -137,8 +141,7 @@ def _trees(arguments: argparse.Namespace, root: Path, scratch: Path) -> Trees:
             raise BenchError(f"{tree}: no such folder")
     if arguments.before:
         return given(arguments.before.resolve(), arguments.after.resolve(), scratch, arguments.link)
-    select = [name.strip() for names in arguments.select for name in names.split(",") if name.strip()]
-    return fixed(root, scratch, arguments.link, select=select, unsafe=arguments.unsafe_fixes)
+    return fixed(root, scratch, arguments.link, select=_select(arguments), unsafe=arguments.unsafe_fixes)
 
 
 def _say(text: str) -> None:
@@ -168,7 +171,7 @@ def _report(
     from ldlm_lint.bench import compare
     from ldlm_lint.bench.losses import losses as compared_losses
     from ldlm_lint.bench.notes import all_notes
-    from ldlm_lint.evidence.model import plain
+    from ldlm_lint.evidence.model import Environment, plain
     from ldlm_lint.probe import machine
     from ldlm_lint.report import bench as report
 
@@ -177,19 +180,47 @@ def _report(
     comparisons, losses = compare.compared(samples, busy=why), compared_losses(samples)
     notes = tuple(all_notes(comparisons, samples, arguments.rounds, guarded))
     rounds = len({one.round for one in samples})
+    environment = machine.environment() if arguments.json or arguments.html else Environment()
     if arguments.json:
-        environment: dict[str, Any] = plain(machine.environment())
+        seen: dict[str, Any] = plain(environment)
         values = report.document(
-            comparisons, losses, samples, command=job.command, fixes=fixes, environment=environment, notes=notes
+            comparisons, losses, samples, command=job.command, fixes=fixes, environment=seen, notes=notes
         )
         write_document(arguments.json, report.render(values))
-    if arguments.json != "-":
+    if STDOUT not in (arguments.json, arguments.html):
         report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
     if arguments.plot:
         _draw(samples, comparisons, job.command, arguments.plot)
+    if arguments.html:
+        from ldlm_lint.report.html import bench as page
+
+        invocation = _invocation(arguments, job)
+        found = page.Compared(comparisons, losses, samples, fixes, environment, notes, invocation)
+        write_document(arguments.html, page.page(found), "--html")
     if _worse(comparisons, losses):
         return FINDINGS
     return OK if rounds >= compare.FEWEST_ROUNDS else FAILURE
+
+
+def _invocation(arguments: argparse.Namespace, job: Job) -> Invocation:
+    """What the command was called with, to be run again."""
+    from ldlm_lint.bench.invocation import Invocation
+
+    return Invocation(
+        job.command,
+        select=_select(arguments),
+        unsafe=arguments.unsafe_fixes,
+        before=str(arguments.before or ""),
+        after=str(arguments.after or ""),
+        links=tuple(arguments.link),
+        steps=job.steps,
+        max_seconds=job.seconds,
+        offline=job.offline,
+    )
+
+
+def _select(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(name.strip() for names in arguments.select for name in names.split(",") if name.strip())
 
 
 def _worse(comparisons: Sequence[Comparison], losses: Losses) -> bool:

@@ -150,6 +150,14 @@ def write_document(place: str, text: str, option: str = "--json") -> None:
         raise UsageError(f"{option} {place}: {error.strerror or error}") from error
 
 
+def check_page(json_place: str | None, html_place: str | None) -> None:
+    """Raise UsageError where ``--html`` cannot be written, or where it and ``--json`` are both to go to stdout."""
+    if html_place == STDOUT == json_place:
+        raise UsageError("--json - and --html - cannot share stdout")
+    if html_place and html_place != STDOUT:
+        check_writable("--html", html_place)
+
+
 def check_writable(option: str, place: str) -> None:
     """Raise UsageError where a file that an option names cannot be made: better before a long run than after it."""
     path = Path(place)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
-from ldlm_lint.options import configure_target
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, STDOUT, check_page, fail, write_document
+from ldlm_lint.options import configure_page, configure_target
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.listed import Listed
@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write the verdicts as JSON too; - for stdout instead of the table"
     )
+    configure_page(parser, "the verdicts")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     missing = next((place for place in arguments.places if not place.exists()), None)
     if missing is not None:
         raise UsageError(f"{missing}: no such file or folder")
+    check_page(arguments.json, arguments.html)
     try:
         evidence, faults = files.gather(arguments.places)
         findings = listed.read(arguments.findings) if arguments.findings else None
@@ -61,16 +63,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         text = render(assessed.judgements, evidence=evidence, notes=notes)
         write_document(arguments.json, text)
-    if arguments.json != "-":
-        asked = [one for one in assessed.judgements if listed.of(one, findings or ())]
+    answered = [*experiments, *(one for one in assessed.judgements if listed.of(one, findings or ()))]
+    launch, unwatched = _launch(evidence), all(one.run.kind != "watch" for one in evidence)
+    if STDOUT not in (arguments.json, arguments.html):
         write_verdicts(
-            assessed.judgements,
-            sys.stdout,
-            notes=notes,
-            answered=[*experiments, *asked],
-            launch=_launch(evidence),
-            experiments=all(one.run.kind != "watch" for one in evidence),
+            assessed.judgements, sys.stdout, notes=notes, answered=answered, launch=launch, experiments=unwatched
         )
+    if arguments.html:
+        from ldlm_lint.report.html import verdicts as page
+
+        places = tuple(map(str, arguments.places))
+        subject = page.Subject(evidence, notes, answered, findings, places, launch, unwatched)
+        write_document(arguments.html, page.page(assessed.judgements, subject), "--html")
     if faults:
         return fail(FAILURE, "; ".join(faults))
     seen = (one for one in assessed.judgements if one not in experiments)

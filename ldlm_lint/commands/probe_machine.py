@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, fail
+from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, STDOUT, check_page, fail, write_document
+from ldlm_lint.options import configure_page
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.model import Evidence
@@ -54,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="also write the verdicts as JSON; - is stdout, without the table"
     )
+    configure_page(parser, "the verdicts")
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="also write an evidence file for `check --evidence DIR`"
     )
@@ -72,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         return OK
     if not (math.isfinite(arguments.budget) and arguments.budget >= _LEAST_BUDGET):
         raise UsageError(f"--budget needs at least {_LEAST_BUDGET:g} second, not {arguments.budget:g}")
+    check_page(arguments.json, arguments.html)
     try:
         experiments, rules = table.selected(arguments.only)
     except LookupError as error:
@@ -110,12 +113,18 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
 
     notes = [*evidence.notes, *_machine(evidence)]
     text = render(evidence.judgements, evidence=[evidence], notes=notes)
-    if arguments.json == "-":
+    if arguments.json == STDOUT:
         sys.stdout.write(text)
-    else:
+    elif arguments.html != STDOUT:
         write_verdicts(evidence.judgements, sys.stdout, notes=notes, answered=evidence.judgements, experiments=True)
+    if arguments.html:
+        from ldlm_lint.report.html import verdicts as page
+
+        places = (str(arguments.out),) if arguments.out else ()
+        subject = page.Subject([evidence], notes, evidence.judgements, places=places, experiments=True)
+        write_document(arguments.html, page.page(evidence.judgements, subject), "--html")
     try:
-        if arguments.json not in (None, "-"):
+        if arguments.json not in (None, STDOUT):
             Path(arguments.json).write_text(text, encoding="utf-8")
         if arguments.out is not None:
             print(f"evidence: {write(evidence, arguments.out)}", file=sys.stderr)

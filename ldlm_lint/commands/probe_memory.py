@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, USAGE, fail
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, STDOUT, USAGE, check_page, fail, write_document
+from ldlm_lint.options import configure_page
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.model import Evidence
@@ -66,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-seconds", type=seconds, default=300.0, metavar="S", help="end it after S (default: 300)")
     parser.add_argument("--json", metavar="FILE", help="write the evidence as JSON; - for stdout, instead of the table")
+    configure_page(parser, "the figures")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -73,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.probe.memory.launch import MeasureError, measured
     from ldlm_lint.probe.memory.request import RequestError, size
 
+    check_page(arguments.json, arguments.html)
     try:
         request = _request(arguments)
         capacity = size(arguments.fits) if arguments.fits else 0
@@ -91,11 +94,15 @@ def run(arguments: argparse.Namespace) -> int:
         return fail(FAILURE, str(error))
     found = _with_capacity(found, capacity)
     try:
-        _output(found, arguments.json, capacity)
+        _output(found, arguments.json, capacity, table=arguments.html != STDOUT)
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
         return fail(FAILURE, f"{arguments.json}: {error.strerror or error}")
+    if arguments.html:
+        from ldlm_lint.report.html import memory as page
+
+        write_document(arguments.html, page.page(found, _words(arguments), arguments.fits or ""), "--html")
     return FINDINGS if capacity and not found.observations["memory"]["fits"] else OK
 
 
@@ -118,6 +125,21 @@ def _request(arguments: argparse.Namespace) -> Request:
     )
 
 
+def _words(arguments: argparse.Namespace) -> list[str]:
+    """The command line that measures the same, without ``--fits``."""
+    words = ["ldlm-lint", "probe", "memory", arguments.target]
+    for option, value, default in (
+        ("--dtype", arguments.dtype, None),
+        ("--autocast", arguments.autocast, None),
+        ("--optimizer", arguments.optimizer, "adamw"),
+        ("--checkpoint", arguments.checkpoint, "auto"),
+        ("--target", arguments.device, "cuda"),
+    ):
+        words += [option, value] if value != default else []
+    words += ["--batch", *arguments.batch] if arguments.batch else []
+    return [*words, "--real"] if arguments.real else words
+
+
 def _with_capacity(found: Evidence, capacity: int) -> Evidence:
     """The evidence with the answer to ``--fits``: of the model as it is, or with the class that was named for checkpoints."""
     if not capacity:
@@ -130,14 +152,15 @@ def _with_capacity(found: Evidence, capacity: int) -> Evidence:
     return dataclasses.replace(found, observations={**found.observations, "memory": memory})
 
 
-def _output(found: Evidence, place: str | None, capacity: int) -> None:
+def _output(found: Evidence, place: str | None, capacity: int, *, table: bool) -> None:
     from ldlm_lint.evidence.model import to_json
     from ldlm_lint.report.memory import write_memory
 
     text = json.dumps(to_json(found), indent=1) + "\n" if place else ""
-    if place == "-":
+    if place == STDOUT:
         sys.stdout.write(text)
         return
     if place:
         Path(place).write_text(text, encoding="utf-8")
-    write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)
+    if table:
+        write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)

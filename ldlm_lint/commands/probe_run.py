@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError, count, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail, write_document
+from ldlm_lint.commands.output import (
+    FAILURE,
+    FINDINGS,
+    INTERRUPTED,
+    OK,
+    STDOUT,
+    check_page,
+    fail,
+    write_document,
+)
+from ldlm_lint.options import configure_page
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.model import Judgement
@@ -39,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="DIR", help="folder for evidence (default: a new one in .ldlm-lint/evidence)")
     add("--target", choices=("cpu", "cuda"), default="", help="the device that the verdicts are about")
     add("--json", metavar="FILE", help="write the verdicts as JSON; - is stdout, the program's output goes to stderr")
+    configure_page(parser, "the verdicts")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--scratch", action="store_true", help="run in a copy of the project that is removed afterwards")
     place.add_argument("--copy", type=Path, metavar="DIR", help="run in a copy of the project at DIR, which is kept")
@@ -60,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.probe import launch, outcome, projects
     from ldlm_lint.probe.settings import Settings
 
+    check_page(arguments.json, arguments.html)
     cwd = Path.cwd()
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     try:
@@ -83,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             deadline=time.time() + arguments.max_seconds if arguments.max_seconds else 0.0,
         )
         environ = launch.environment_of(settings, os.environ, offline=arguments.offline)
-        stdout = launch.output_of(arguments.json == "-")
+        stdout = launch.output_of(STDOUT in (arguments.json, arguments.html))
         try:
             ended = launch.run(command, inside, environ, run_id=run_id, seconds=arguments.max_seconds, stdout=stdout)
         except OSError as error:
@@ -172,6 +184,12 @@ def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
         _write_json(arguments.json, assessed.judgements, found, notes)
     if found.evidence:
         write_verdicts(assessed.judgements, sys.stderr, notes=notes, launch=found.evidence[0].run.command)
+        if arguments.html:
+            from ldlm_lint.report.html import verdicts as page
+
+            launch = found.evidence[0].run.command
+            subject = page.Subject(found.evidence, notes, places=(str(out),), launch=launch)
+            write_document(arguments.html, page.page(assessed.judgements, subject), "--html")
         print(f"evidence: {out} (ldlm-lint check --evidence {shlex.quote(str(out))})", file=sys.stderr)
     if found.problem:
         return fail(found.code, found.problem)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from rich.table import Table
@@ -25,6 +25,8 @@ NOT_IN_IT = (
     "not in these figures: the CUDA context, workspaces inside of kernels (cuDNN, cuBLAS), fragmentation of the allocator, "
     "NCCL and DDP buckets, sharding (one device holds the whole model), what the program keeps beside the step (an EMA copy)"
 )
+PEAK, KEPT = "peak", "kept by the forward"
+_DETAILS = ("phase of the peak", "of it saved by autograd")
 _WIDTH = 160
 
 
@@ -33,7 +35,7 @@ def write_memory(memory: Mapping[str, Any], stream: TextIO, *, notes: Sequence[s
     console = console_of(stream)
     if not console.is_terminal:
         console.width = _WIDTH
-    for line in _head(memory):
+    for line in head(memory):
         console.print(clean(line), soft_wrap=True)
     with console.capture() as captured:
         console.print(_table(memory["variants"]))
@@ -58,10 +60,12 @@ def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
     if not fitting:
         return over + (", nor with checkpoints." if len(variants) > 1 else ".")
     best = min(fitting, key=lambda one: one["peak_bytes"])
-    return f"{over}; {best['name']} it would, with {amount(capacity - best['peak_bytes'], 'bytes')} left."
+    spare = amount(capacity - best["peak_bytes"], "bytes")
+    return f"{over}; with {best['name']} it fits, and {spare} are left."
 
 
-def _head(memory: Mapping[str, Any]) -> list[str]:
+def head(memory: Mapping[str, Any]) -> list[str]:
+    """What was measured, in lines: the model, the batch, and how."""
     request = memory["request"]
     types = ", ".join(f"{count:,} {name}" for name, count in memory["parameter_types"].items())
     frozen = f" ({memory['parameters_frozen']:,} frozen)" if memory["parameters_frozen"] else ""
@@ -75,18 +79,27 @@ def _head(memory: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def rows(variants: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[str]]]:
+    """The figures of variants that did not fail, by kind: a label, and a cell for each of them."""
+    for kind, label in KINDS:
+        yield label, [amount(one["bytes_at_peak"][kind], "bytes") for one in variants]
+    yield PEAK, [amount(one["peak_bytes"], "bytes") for one in variants]
+    yield "phase of the peak", [one["peak_phase"] for one in variants]
+    yield KEPT, [amount(one["kept_for_backward_bytes"], "bytes") for one in variants]
+    yield "of it saved by autograd", [amount(one["saved_by_autograd_bytes"], "bytes") for one in variants]
+    yield "modules run again", [f"{sum(one['recomputed_in_backward'].values()):,}" for one in variants]
+
+
 def _table(variants: Sequence[Mapping[str, Any]]) -> Table:
     shown = [one for one in variants if not one["error"]]
     table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 3, 0, 0))
     table.add_column("bytes at the peak of one training step")
     for one in shown:
         table.add_column(one["name"], justify="right")
-    for kind, label in KINDS:
-        table.add_row(label, *(amount(one["bytes_at_peak"][kind], "bytes") for one in shown))
-    table.add_row(Text("peak", "bold"), *(Text(amount(one["peak_bytes"], "bytes"), "bold") for one in shown))
-    table.add_row("  it is in the", *(one["peak_phase"] for one in shown))
-    table.add_row("")
-    table.add_row("kept by the forward", *(amount(one["kept_for_backward_bytes"], "bytes") for one in shown))
-    table.add_row("  of it saved by autograd", *(amount(one["saved_by_autograd_bytes"], "bytes") for one in shown))
-    table.add_row("modules run again", *(f"{sum(one['recomputed_in_backward'].values()):,}" for one in shown))
+    for label, cells in rows(shown):
+        style = "bold" if label == PEAK else ""
+        if label == KEPT:
+            table.add_row("")
+        indent = "  " if label in _DETAILS else ""
+        table.add_row(Text(f"{indent}{label}", style), *(Text(cell, style) for cell in cells))
     return table

@@ -70,7 +70,7 @@ def test_the_answer_is_about_the_model_as_it_is_and_names_what_would_fit():
     assert answer([as_is, blocks], 200).startswith("It fits into 200 B as it is: 100 B (50%) are left")
     assert answer([as_is, blocks], 100).startswith("It fits")
     assert answer([as_is, blocks], 60) == (
-        "It does not fit into 60 B: 40 B too much as it is; each block checkpointed it would, with 20 B left."
+        "It does not fit into 60 B: 40 B too much as it is; with each block checkpointed it fits, and 20 B are left."
     )
     assert answer([as_is, blocks], 10).endswith("nor with checkpoints.")
     assert answer([as_is], 10) == "It does not fit into 10 B: 90 B too much as it is."

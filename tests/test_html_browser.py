@@ -85,6 +85,7 @@ def test_a_value_of_the_graph_leads_to_its_finding_even_where_a_filter_hides_it(
     tab.click(".launch a[href='#dataloader-too-many-workers-1']")
     tab.wait("document.querySelector('#dataloader-too-many-workers-1').checkVisibility()")
     assert tab.evaluate("document.querySelector('#dataloader-too-many-workers-1').open")
+    assert tab.evaluate("document.activeElement.parentElement.id") == "dataloader-too-many-workers-1"
     tab.page.hover(".graph a.node.launch")
     assert tab.evaluate("document.querySelectorAll('.graph .edge.chosen').length") > 1
 

@@ -47,10 +47,14 @@
   // A link to a finding that the filters hide shows it.
   addEventListener("hashchange", () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target?.closest("[hidden]")) { reset(); target.scrollIntoView(); }
+    if (!target?.closest("[hidden]")) return;
+    form.reset();
+    apply();
+    target.scrollIntoView();
+    (target.querySelector("summary") ?? target).focus();
   });
   addEventListener("keydown", (event) => {
-    if (event.key === "/" && !event.target.closest("input, select, textarea")) { event.preventDefault(); form.elements.text.focus(); }
+    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest("input, select, textarea")) { event.preventDefault(); form.elements.text.focus(); }
   });
   apply();
 })();

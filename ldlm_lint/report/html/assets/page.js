@@ -22,6 +22,7 @@
     current = themes[(themes.indexOf(current) + 1) % themes.length];
     setTheme(current);
     stored.set(current);
+    said.textContent = `Theme: ${current}`;
   });
 
   async function copy(text) {

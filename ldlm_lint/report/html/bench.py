@@ -278,7 +278,7 @@ def _trees(invocation: Invocation) -> Iterator[tuple[str, str]]:
         yield "after", invocation.after
     else:
         yield "before", "the project as it is"
-        yield "after", f"the project with {'all' if invocation.unsafe else 'the safe'} fixes"
+        yield "after", f"the project with the fixes below{', unsafe ones too' if invocation.unsafe else ''}"
 
 
 def _facts(found: Compared) -> Iterator[tuple[str, str]]:

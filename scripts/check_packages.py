@@ -6,6 +6,7 @@
 
 It works on a clean clone of the last commit, needs `uv <https://docs.astral.sh/uv/>`_ and a network, and prints a line
 for each step. A build must not depend on when, where or under which umask it was made (https://reproducible-builds.org).
+The source distribution must hold what git tracks, and the wheel every file of the package, the rules' examples and no test.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# What the tests read beside the package: they run where the checkout's own package cannot be imported.
-BESIDE = ("tests", "docs", "examples", "scripts", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md")
-BESIDE += ("CONTRIBUTING.md", ".pre-commit-hooks.yaml", ".gitignore", "LICENSE", "action.yml", "mkdocs.yml", "requirements-dev.txt")
-BESIDE += ("templates",)
+PACKAGE = "ldlm_lint/"
+# Added by hatch_build.py.
+EXAMPLES = f"{PACKAGE}_examples/"
 # These read or build the sources of the package, which a wheel alone does not bring.
 OF_CHECKOUT = ("tests/test_packages.py", "tests/test_new_rule.py", "tests/test_vocabularies.py")
+OF_CHECKOUT += ("tests/test_install.py", "tests/test_release.py")
 
 
 class CheckError(Exception):
@@ -59,6 +62,39 @@ def built(source: Path, target: Path, *, umask: int, zone: str) -> dict[str, str
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def complaints(tracked: set[str], sources: set[str], wheel: set[str]) -> list[str]:
+    """What is wrong with the packages: one line for each file that is missing or too much.
+
+    Parameters
+    ----------
+    tracked
+        The files that git tracks, relative to the repository.
+    sources
+        The files of the source distribution, without its folder.
+    wheel
+        The files of the wheel.
+    """
+    of_package = {name for name in tracked if name.startswith(PACKAGE)}
+    own = {name for name in wheel if not name.startswith(EXAMPLES) and ".dist-info/" not in name}
+    found = [f"the source distribution lacks {name}" for name in sorted(tracked - sources)]
+    found += [f"the source distribution holds {name}, which git does not track" for name in sorted(sources - tracked - {"PKG-INFO"})]
+    found += [f"the wheel lacks {name}" for name in sorted(of_package - own)]
+    found += [f"the wheel holds {name}" for name in sorted(own - of_package)]
+    return found if any(name.startswith(EXAMPLES) for name in wheel) else [*found, f"the wheel lacks {EXAMPLES}"]
+
+
+def inspected(checkout: Path, packages: Path) -> None:
+    """Compare the content of both packages with what git tracks; raises CheckError, which names every difference."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=checkout, capture_output=True, text=True, check=True).stdout
+    ((sources,), (wheel,)) = (list(packages.glob(pattern)) for pattern in ("*.tar.gz", "*.whl"))
+    with tarfile.open(sources) as archive:
+        files = {member.name.partition("/")[2] for member in archive if not member.isdir()}
+    with zipfile.ZipFile(wheel) as contents:
+        wrong = complaints(set(listing.split("\0")) - {""}, files, set(contents.namelist()))
+    if wrong:
+        raise CheckError("\n  ".join(["the packages are not complete:", *wrong]))
+
+
 def tested(wheel: Path, checkout: Path, python: str, *, lowest: bool, extra: Sequence[str], scratch: Path) -> None:
     """Install the wheel with its test dependencies into a new environment and run the tests there."""
     home = scratch / f"python-{python}"
@@ -68,10 +104,8 @@ def tested(wheel: Path, checkout: Path, python: str, *, lowest: bool, extra: Seq
     run("uv", "pip", "install", "--quiet", "--python", interpreter, *resolution, f"{wheel}[test]", cwd=scratch)
     run("uv", "pip", "list", "--quiet", "--python", interpreter, cwd=scratch)
     beside = scratch / f"beside-{python}"
-    beside.mkdir()
-    for name in BESIDE:
-        if (checkout / name).exists():
-            run("cp", "-r", checkout / name, beside / name, cwd=scratch)
+    # Without the checkout's own package, so that the tests import the installed one.
+    shutil.copytree(checkout, beside, ignore=lambda folder, _: [".git", PACKAGE.rstrip("/")] if Path(folder) == checkout else [])
     skipped = [f"--ignore={name}" for name in OF_CHECKOUT]
     environment = os.environ | {"PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     run(interpreter, "-m", "pytest", "-q", *skipped, *extra, cwd=beside, environment=environment)
@@ -96,6 +130,7 @@ def main() -> int:
                 raise CheckError(f"two builds differ: {sorted(set(packages.items()) ^ set(again.items()))}")
             for name, digest in packages.items():
                 print(f"{digest}  {name}  (twice the same)", flush=True)
+            inspected(scratch / "first" / "checkout", scratch / "first" / "dist")
             (wheel,) = (scratch / "first" / "dist").glob("*.whl")
             for python in arguments.python:
                 checkout = scratch / "first" / "checkout"

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("dev", "docs", "gate", "test")
+EXTRAS = ("dev", "docs", "gate", "release", "test")
 COMMAND = "python scripts/lock.py"
 
 

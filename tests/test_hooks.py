@@ -1,4 +1,4 @@
-"""What is offered to gates of others: the pre-commit hooks, the workflow of docs/ci.md and the commands of README."""
+"""What is offered to gates of others: the pre-commit hooks, the workflow of docs/ci.md and its commands for a repository with old findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from ldlm_lint.shell.detect import SUFFIXES
 ROOT = Path(__file__).resolve().parent.parent
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
 CI = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
 IGNORED = "export NCCL_TIMEOUT=7200\n"
 OF_GH = ("--body-file", "--edit-last", "--create-if-none")
@@ -76,7 +75,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 def test_the_hooks_are_the_two_that_are_documented() -> None:
     assert [hook["id"] for hook in HOOKS] == ["ldlm-lint", "ldlm-lint-fix"]
-    assert all(f"`{hook['id']}`" in README and hook["id"] in CI for hook in HOOKS)
+    assert all(re.search(rf"(?<![\w-]){hook['id']}(?![\w-])", "\n".join(blocks(CI, "yaml"))) for hook in HOOKS)
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
@@ -157,11 +156,9 @@ def test_the_configuration_shown_is_valid(tmp_path: Path) -> None:
     assert Config.load(tmp_path).baseline == "ci/known-findings.json"
 
 
-def test_the_commands_of_the_readme_do_what_they_say(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = blocks(README, "sh")
-    commands = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
-    assert len(commands) == 4
-    accept, check, since, ignore = commands
+def test_the_commands_for_a_repository_with_old_findings_do_what_they_say(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = re.findall(r"`(ldlm-lint[^`]*)`", "".join(re.findall(r"(?m)^\| .*$", CI)))
+    accept, check, since, ignore = (shlex.split(command.replace("REF", "HEAD"))[1:] for command in named)
     assert main(check) == 1
     assert main(since) == 0
     assert main(accept) == 0

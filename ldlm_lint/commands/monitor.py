@@ -5,16 +5,23 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, check_writable, fail, write_document
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, check_writable, fail, write_document, write_file
 from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
     from ldlm_lint.monitor.health import Health
+    from ldlm_lint.monitor.progress import Progress
+    from ldlm_lint.monitor.records import Read
+    from ldlm_lint.monitor.serving import Board
     from ldlm_lint.monitor.sources import Source
 
 SHORTEST = 0.1
@@ -38,10 +45,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--follow", "-f", action="store_true", help="wait for the logs and read on as they grow, until Ctrl-C"
     )
     parser.add_argument(
+        "--serve",
+        action="store_true",
+        help="follow the logs and show the run in the browser, on this machine only; the address is printed",
+    )
+    parser.add_argument("--port", type=_port, metavar="N", help="the port of --serve (default: a free one)")
+    parser.add_argument("--open", action="store_true", help="open the page of --serve in the browser")
+    parser.add_argument(
         "--interval",
         type=_interval,
         metavar="SECONDS",
-        help="how often --follow looks for new lines and redraws (default: 1)",
+        help="how often --follow and --serve look for new lines and redraw (default: 1)",
     )
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="compare two runs, aligned by step")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON to a file, or to stdout with -")
@@ -50,6 +64,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="draw loss, gradient norm and throughput with the alarms (png, svg, pdf)",
+    )
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="write a page for the browser: the curves with the alarms, what to do next (one file, works offline)",
     )
     parser.add_argument("--rank", type=_count, metavar="N", help="only this rank, and lines without a rank")
     parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="judge records from this step on")
@@ -72,12 +91,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     if bool(arguments.paths) == bool(arguments.compare):
         raise UsageError("name a log or a folder, or two of them with --compare")
-    if arguments.compare and arguments.follow:
-        raise UsageError("--compare reads finished logs; leave out --follow")
-    if arguments.interval is not None and not arguments.follow:
-        raise UsageError("--interval says how often --follow looks; add --follow")
+    following = arguments.follow or arguments.serve
+    if arguments.compare and following:
+        raise UsageError(f"--compare reads finished logs; leave out {'--serve' if arguments.serve else '--follow'}")
+    if arguments.interval is not None and not following:
+        raise UsageError("--interval says how often --follow looks; add --follow or --serve")
+    if not arguments.serve and (arguments.open or arguments.port is not None):
+        raise UsageError(f"{'--open' if arguments.open else '--port'} belongs to --serve; add --serve")
     if arguments.plot:
         _check_plot(arguments)
+    if arguments.html:
+        check_writable("--html", arguments.html)
     try:
         return _compared(arguments) if arguments.compare else _watched(arguments)
     except MissingExtra as error:
@@ -87,26 +111,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _watched(arguments: argparse.Namespace) -> int:
-    from ldlm_lint.monitor import live, report
+    from ldlm_lint.monitor import report
     from ldlm_lint.monitor.alarms import Level
-    from ldlm_lint.monitor.arrivals import Arrivals
     from ldlm_lint.monitor.sources import NoLog
 
     health = _health(arguments)
     unread = 0
-    if arguments.follow:
-        stream = sys.stderr if arguments.json == "-" else sys.stdout
-        arrivals = Arrivals(arguments.paths)
-        interval = arguments.interval or live.INTERVAL
-        live.follow(health, [], stream, least_silence=arguments.silence, poll=interval, arrivals=arrivals)
-        if not health.sources and arrivals.waiting:
-            return fail(FAILURE, "\n".join(f"{path}: no log appeared" for path in arrivals.waiting))
+    progress: dict[str, Progress] = {}
+    if arguments.follow or arguments.serve:
+        missing = _followed(arguments, health, progress)
+        if missing and not health.sources:
+            return fail(FAILURE, "\n".join(f"{path}: no log appeared" for path in missing))
     else:
         try:
             found = _found(arguments.paths)
         except NoLog as error:
             return fail(FAILURE, f"{error}; with --follow, ldlm-lint monitor waits for it")
-        unread = _read(health, found)
+        unread = _read(health, found, progress)
     health.close()
     if arguments.json:
         _write_json(arguments.json, report.document(health))
@@ -119,10 +140,57 @@ def _watched(arguments: argparse.Namespace) -> int:
         return fail(
             FAILURE, f"--plot: no loss, gradient norm or throughput was read, so {arguments.plot} was not written"
         )
+    if arguments.html:
+        _write_run(arguments, health, progress)
     level = Level[arguments.fail_on.upper()]
     if any(health.book.at_least(level)):
         return FINDINGS
     return FAILURE if unread else OK
+
+
+def _followed(arguments: argparse.Namespace, health: Health, progress: dict[str, Progress]) -> list[str]:
+    """Follow the logs until Ctrl-C, in the terminal and with --serve in browsers; returns the paths without a log."""
+    from ldlm_lint.monitor import live
+    from ldlm_lint.monitor.arrivals import Arrivals
+
+    stream = sys.stderr if arguments.json == "-" else sys.stdout
+    arrivals = Arrivals(arguments.paths)
+    with _served(arguments) as board:
+        found = live.follow(
+            health,
+            [],
+            stream,
+            least_silence=arguments.silence,
+            poll=arguments.interval or live.INTERVAL,
+            arrivals=arrivals,
+            board=board,
+        )
+    progress.update(found)
+    return list(arrivals.waiting)
+
+
+@contextmanager
+def _served(arguments: argparse.Namespace) -> Iterator[Board | None]:
+    """With --serve what browsers are shown, until the end of the block; its address is said on stderr."""
+    if not arguments.serve:
+        yield None
+        return
+    from ldlm_lint.monitor.serving import Board, Server
+
+    board = Board(_name(arguments.paths))
+    try:
+        server = Server(board, arguments.port or 0)
+    except OSError as error:
+        raise UsageError(f"--port {arguments.port}: {error.strerror or error}") from error
+    try:
+        print(f"{server.address}  (on this machine only; Ctrl-C stops)", file=sys.stderr, flush=True)
+        if arguments.open:
+            import webbrowser
+
+            webbrowser.open(server.address)
+        yield board
+    finally:
+        server.close()
 
 
 def _compared(arguments: argparse.Namespace) -> int:
@@ -131,7 +199,7 @@ def _compared(arguments: argparse.Namespace) -> int:
     runs = []
     for path in arguments.compare:
         health = _health(arguments, capacity=compare.CAPACITY, broken=True)
-        _read(health, _found([path]))
+        _read(health, _found([path]), {})
         health.close()
         if not health.records:
             return fail(FAILURE, f"{path}: nothing was understood: no metric in it")
@@ -166,16 +234,24 @@ def _found(paths: list[str]) -> list[Source]:
     return found
 
 
-def _read(health: Health, found: list[Source]) -> int:
-    """Read the sources to their ends; one of several that cannot be read is said, counted and passed over."""
+def _read(health: Health, found: list[Source], progress: dict[str, Progress]) -> int:
+    """Read the sources to their ends; one of several that cannot be read is said, counted and passed over.
+
+    ``progress`` gets how far each is.
+    """
+    from ldlm_lint.monitor.progress import LOOKED_AT, Progress
     from ldlm_lint.monitor.sources import SourceError, read
 
     broken: list[SourceError] = []
     for one in found:
+        newest: deque[Read] = deque(maxlen=LOOKED_AT)
+        progress[one.name] = Progress(one)
         try:
             for line in read(one):
                 if line is not None:
                     health.take(one.name, *line)
+                    newest.append(line)
+            progress[one.name].take(newest)
         except SourceError as error:
             broken.append(error)
             if len(found) > 1:
@@ -187,6 +263,26 @@ def _read(health: Health, found: list[Source]) -> int:
 
 def _write_json(path: str, document: dict[str, Any]) -> None:
     write_document(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _write_run(arguments: argparse.Namespace, health: Health, progress: dict[str, Progress]) -> None:
+    from ldlm_lint.monitor.now import Now
+    from ldlm_lint.monitor.run_page import page
+
+    _write_html(arguments.html, page(health, _name(arguments.paths), Now(progress, live=False)))
+
+
+def _name(paths: list[str]) -> str:
+    """What a run is called in titles: its log, or its folder."""
+    first = os.path.basename(os.path.abspath(paths[0])) if paths[0] != "-" else "stdin"
+    return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
+
+
+def _write_html(place: str, html: str) -> None:
+    try:
+        write_file(place, html.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageError(f"--html {place}: {error.strerror or error}") from error
 
 
 def _check_plot(arguments: argparse.Namespace) -> None:
@@ -219,6 +315,13 @@ def _interval(text: str) -> float:
     number = seconds(text)
     if number < SHORTEST:
         raise argparse.ArgumentTypeError(f"{text} is below {SHORTEST} seconds, the shortest interval")
+    return number
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port: 1 to 65535")
     return number
 
 

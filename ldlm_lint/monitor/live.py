@@ -9,17 +9,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ldlm_lint.monitor import sources
 from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
 from ldlm_lint.monitor.arrivals import Arrivals
 from ldlm_lint.monitor.detectors.order import seconds
 from ldlm_lint.monitor.health import Health
+from ldlm_lint.monitor.now import Now
 from ldlm_lint.monitor.progress import LOOKED_AT, Progress
 from ldlm_lint.monitor.records import Read
 from ldlm_lint.monitor.report import place, told
 from ldlm_lint.monitor.view import GpuWatch, local_gpus, view
+
+if TYPE_CHECKING:
+    from ldlm_lint.monitor.serving import Board
 
 INTERVAL = 1.0
 """Seconds between two looks at logs that had nothing new, and between two drawings of the view."""
@@ -58,6 +62,11 @@ class Quiet:
         self.told = True
         return gone, limit
 
+    @property
+    def lasting(self) -> float | None:
+        """The seconds without news while they are beyond the limit, in whole minutes; else None."""
+        return (self.clock() - self.last) // 60 * 60 or self.clock() - self.last if self.told else None
+
 
 def follow(
     health: Health,
@@ -69,17 +78,20 @@ def follow(
     poll: float = INTERVAL,
     arrivals: Arrivals | None = None,
     gpus: GpuWatch | None = None,
-) -> None:
+    board: Board | None = None,
+) -> dict[str, Progress]:
     """Follow the sources until ``stop()`` or Ctrl-C; a terminal gets a live view, anything else a line per alarm.
 
-    ``arrivals`` says which sources come later; ``gpus`` is for a terminal (None: those that NVML shows).
+    ``arrivals`` says which sources come later; ``gpus`` is for those who watch (None: those that NVML shows). ``board``
+    shows the run to browsers, also after the logs have ended, until Ctrl-C. Returns how far each source is.
     """
     logs = _Logs(health, found, arrivals, Quiet(least_silence), stop)
     told: set[int] = set()
+    gpus = gpus or local_gpus()
     # Ctrl-C is how a user ends it: the report follows.
     with contextlib.suppress(KeyboardInterrupt), _screen(stream, gpus) as screen:
         due = 0.0
-        while logs.going_on():
+        while (going_on := logs.going_on()) or (board is not None and not stop()):
             news = logs.turn()
             health.poll()
             if screen is None:
@@ -88,8 +100,11 @@ def follow(
             elif not news or time.monotonic() >= due:
                 screen.draw(health, logs)
                 due = time.monotonic() + poll
+            if board is not None:
+                board.offer(health, logs.now(gpus, ended=not going_on))
             if not news:
-                time.sleep(poll)
+                board.rest(poll) if board is not None else time.sleep(poll)
+    return logs.progress
 
 
 class _Logs:
@@ -128,6 +143,13 @@ class _Logs:
         self._silent()
         return any(news)
 
+    def now(self, gpus: GpuWatch, ended: bool) -> Now:
+        """What those who watch are shown beside the run's health."""
+        heard = [one.heard for one in self.progress.values() if one.heard is not None]
+        return Now(
+            dict(self.progress), tuple(self.waiting), gpus.now, max(heard, default=None), self.quiet.lasting, ended
+        )
+
     def say_waiting(self) -> None:
         """Say once of each path that it is waited for; not among the alarms, which a program may read."""
         for path in self.waiting:
@@ -142,6 +164,7 @@ class _Logs:
 
     def _read(self, name: str, source: Iterator[Read | None]) -> bool:
         newest: deque[Read] = deque(maxlen=LOOKED_AT)
+        caught_up = False
         for _ in range(MOST_LINES):
             try:
                 read = next(source)
@@ -152,11 +175,12 @@ class _Logs:
                 self._failed(name, error)
                 break
             if read is None:
+                caught_up = True
                 break
             self.health.take(name, *read)
             newest.append(read)
         if newest:
-            self.progress[name].take(newest)
+            self.progress[name].take(newest, caught_up)
         return bool(newest)
 
     def _failed(self, name: str, error: sources.SourceError) -> None:
@@ -194,14 +218,14 @@ class _Screen:
 
 
 @contextlib.contextmanager
-def _live(console: Any, gpus: GpuWatch | None) -> Iterator[_Screen]:
+def _live(console: Any, gpus: GpuWatch) -> Iterator[_Screen]:
     from rich.live import Live
 
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield _Screen(live, console, gpus or local_gpus())
+        yield _Screen(live, console, gpus)
 
 
-def _screen(stream: TextIO, gpus: GpuWatch | None) -> AbstractContextManager[_Screen | None]:
+def _screen(stream: TextIO, gpus: GpuWatch) -> AbstractContextManager[_Screen | None]:
     """A live view where the stream is a terminal, else None."""
     from rich.console import Console
 

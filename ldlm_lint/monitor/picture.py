@@ -13,7 +13,7 @@ from ldlm_lint.monitor.alarms import Alarm, Level
 from ldlm_lint.monitor.axis import Axis
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
-from ldlm_lint.monitor.names import plain
+from ldlm_lint.monitor.names import meaning, plain
 from ldlm_lint.monitor.report import distinct, summary_line
 from ldlm_lint.monitor.trace import Point
 
@@ -21,6 +21,7 @@ COURSES, MARKS = 10, 12
 """The most courses of a panel and the most alarms that are marked."""
 LOGARITHMIC = 30.0
 """The ratio of the largest to the smallest value from which on a panel is logarithmic."""
+MEMORY, _MEMORY, _GIB = "memory in GiB", "memory_bytes", 2.0**30
 _SPEEDS = {
     "tokens_per_s": "tokens per second",
     "samples_per_s": "samples per second",
@@ -37,6 +38,8 @@ class Course:
     split: str
     points: tuple[tuple[float, float], ...]
     lost: tuple[tuple[float, float], ...] = ()
+    series: tuple[str, str] = ("", "")
+    """The source and the label of the series, as alarms name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Mark:
     level: Level
     kind: str
     text: str
+    alarm: Alarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,8 @@ class Picture:
     notes: tuple[str, ...] = ()
 
 
-def picture(health: Health) -> Picture | None:
-    """The picture of a run; None where there is neither a loss nor a gradient norm nor a speed."""
+def picture(health: Health, marks: int = MARKS) -> Picture | None:
+    """The picture of a run with at most ``marks`` alarms; None without a loss, a gradient norm, a speed and memory."""
     chosen = {title: series for title, series in _chosen(list(health.series)).items() if series}
     if not chosen:
         return None
@@ -87,12 +91,12 @@ def picture(health: Health) -> Picture | None:
     alarms = [one for one in distinct(health.book.alarms) if one.level > Level.INFO]
     troubled = {(one.source, one.series) for one in alarms}
     panels = [_panel(title, series, same, troubled) for title, series in chosen.items()]
-    marks, more = _marks(alarms, same)
+    marked, more = _marks(alarms, same, marks)
     if more:
         notes.append(f"and {more} more alarms in the report")
     title = next(iter(same)) if len(same) == 1 else f"{len(same)} logs"
     title = f"{title}: {summary_line(health).split('; ')[0].rstrip('.')}"
-    return Picture(title, unit, tuple(one for one in panels if one.courses), tuple(marks), tuple(notes))
+    return Picture(title, unit, tuple(one for one in panels if one.courses), tuple(marked), tuple(notes))
 
 
 def _chosen(every: Sequence[Series]) -> dict[str, list[Series]]:
@@ -104,7 +108,16 @@ def _chosen(every: Sequence[Series]) -> dict[str, list[Series]]:
     speeds = {key: [one for one in training if one.key.named.key == key and one.trace.count > 1] for key in _SPEEDS}
     speed = next((key for key, series in speeds.items() if series), "step_time_s")
     norms = [one for one in every if one.key.named.key == "grad_norm"]
-    return {"loss": losses, "gradient norm": norms, _SPEEDS[speed]: speeds[speed]}
+    return {"loss": losses, "gradient norm": norms, _SPEEDS[speed]: speeds[speed], **_memory(training)}
+
+
+def _memory(training: Sequence[Series]) -> dict[str, list[Series]]:
+    """The panel of memory: bytes as GiB, else what the log prints in the unit that most of its memory columns have."""
+    said = [one for one in training if meaning(one.key.named.raw).key == _MEMORY or one.key.named.key == _MEMORY]
+    units = Counter(one.key.named.unit for one in said if one.key.named.unit)
+    unit = "B" if units["B"] else next((unit for unit, _ in units.most_common(1)), "")
+    title = MEMORY if unit == "B" else f"memory in {unit}, as the log says it"
+    return {title: [one for one in said if one.key.named.unit == unit]} if unit else {}
 
 
 def _axes(health: Health) -> dict[str, Axis]:
@@ -154,11 +167,11 @@ def _panel(title: str, series: list[Series], axes: dict[str, Axis], troubled: se
         label = _words(one) if alone else one.key.label
         if len(files) > 1:
             label = f"{one.key.source[shared:]} {label}".rstrip()
-        courses.append(_course(one, axes[one.key.source], label or one.key.short))
+        courses.append(_course(one, axes[one.key.source], label or one.key.short, _GIB if title == MEMORY else 1.0))
     values = [y for one in courses for _, y in one.points if math.isfinite(y)]
     low, high = min(values, default=0.0), max(values, default=0.0)
     logarithmic = low > 0 and high / low > LOGARITHMIC
-    from_zero = title in _SPEEDS.values() and not logarithmic and low >= 0
+    from_zero = (title in _SPEEDS.values() or title.startswith("memory")) and not logarithmic and low >= 0
     return Panel(title, tuple(courses), logarithmic, from_zero, left)
 
 
@@ -177,14 +190,15 @@ def _words(one: Series) -> str:
     return " ".join(word for word in (name, *words) if word)
 
 
-def _course(one: Series, axis: Axis, label: str) -> Course:
-    points = [(place, point.value) for point in one.trace.points() if (place := axis.at(point)) is not None]
+def _course(one: Series, axis: Axis, label: str, unit: float) -> Course:
+    points = [(place, point.value / unit) for point in one.trace.points() if (place := axis.at(point)) is not None]
     lost = []
     for first, last in one.trace.lost():
         start, end = axis.at(first), axis.at(last)
         if start is not None and end is not None:
             lost.append((min(start, end), max(start, end)))
-    return Course(label, one.key.template.split, tuple(_broken(points, lost)), tuple(lost))
+    series = one.key.source, one.key.label
+    return Course(label, one.key.template.split, tuple(_broken(points, lost)), tuple(lost), series)
 
 
 def _broken(
@@ -199,17 +213,17 @@ def _broken(
         before = x
 
 
-def _marks(alarms: Sequence[Alarm], axes: dict[str, Axis]) -> tuple[list[Mark], int]:
+def _marks(alarms: Sequence[Alarm], axes: dict[str, Axis], most: int) -> tuple[list[Mark], int]:
     """The gravest alarms in the order of the run, and how many others there are."""
     files = {*axes, *(one.source for one in alarms)}
     shared = len(_folder(files))
     placed = []
-    for one in alarms[:MARKS]:
+    for one in alarms[:most]:
         axis = axes.get(one.source)
         where = f"step {one.step:,}" if one.step is not None else f"line {one.line:,}"
         where = f"{one.source[shared:]}, {where}" if len(files) > 1 else where
         where = f"{where}, rank {one.ranks[0]}" if len(one.ranks) == 1 else where
         x = axis.of_alarm(one.step, one.line) if axis else None
-        placed.append((x, one.level, one.kind, f"{where}: {one.message}"))
+        placed.append((x, one.level, one.kind, f"{where}: {one.message}", one))
     placed.sort(key=lambda one: math.inf if one[0] is None else one[0])
     return [Mark(number, *one) for number, one in enumerate(placed, 1)], len(alarms) - len(placed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from ldlm_lint.monitor.records import Read, Record
@@ -13,15 +14,17 @@ from ldlm_lint.monitor.sources import Source
 LOOKED_AT = 16
 """How many of the lines that came together are looked at for the number of steps."""
 
-
 PATIENCE = 2000
 """So many records of another total in a row are those of the training: it was begun anew with other settings."""
+PACE_EVERY, PACES, PACE_OVER = 5.0, 121, 20.0
+"""Seconds between two readings of the step for the time left, how many are kept, and over how long they must be."""
 
 
 class Progress:
     """Of one source: ``step``, ``epoch`` and ``total`` (all None where the log does not say), and the age of the last line.
 
-    The age of what was there before it was followed is that of the file.
+    The age of what was there before it was followed is that of the file. ``heard`` is when the last line came, in seconds
+    since 1970; None before the first.
     """
 
     def __init__(
@@ -31,21 +34,42 @@ class Progress:
         self.step: int | None = None
         self.epoch: float | None = None
         self.total: int | None = None
+        self.heard: float | None = None
         self._heard: float | None = None
         self._trained = False
         self._guess: tuple[int, int] | None = None
         self._others = 0
+        self._paces: deque[tuple[float, int]] = deque(maxlen=PACES)
 
-    def take(self, reads: Iterable[Read]) -> None:
-        """Lines that came together, the newest last."""
+    def take(self, reads: Iterable[Read], caught_up: bool = True) -> None:
+        """Lines that came together, the newest last. Not ``caught_up``: more of them were already there."""
         now = self.clock()
-        self._heard = now - self._written_before() if self._heard is None else now
+        before = self._written_before() if self._heard is None else 0.0
+        self._heard, self.heard = now - before, self.wall() - before
         for line, records in reads:
             for record in records:
                 if record.split != "val" and record.epoch is not None:
                     self.epoch = record.epoch
                 if self._counts(record):
                     self._read(record, line.text)
+        if caught_up and self.step is not None:
+            self._reached(now, self.step)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the last step, at the pace of the last ten minutes; None where that is not known yet."""
+        if self.step is None or self.total is None or len(self._paces) < 2:
+            return None
+        (start, first), (end, last) = self._paces[0], self._paces[-1]
+        if last <= first or end - start < PACE_OVER:
+            return None
+        return (self.total - self.step) * (end - start) / (last - first)
+
+    def _reached(self, now: float, step: int) -> None:
+        if self._paces and step < self._paces[-1][1]:
+            self._paces.clear()  # the run went back, or an epoch began
+        if not self._paces or now - self._paces[-1][0] >= PACE_EVERY:
+            self._paces.append((now, step))
 
     @property
     def age(self) -> float | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import Read
 
 CHUNK = 1 << 18
+_AHEAD = 16
+"""Chunks of standard input that may wait to be judged; the program that writes waits then."""
 _HEAD = 1 << 16
 # Folders that hold no logs, and may be large.
 _SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", "site-packages", ".cache", "artifacts"))
@@ -202,7 +206,7 @@ def _lines(source: Source, follow: bool, stop: Callable[[], bool], poll: float) 
     if source.path == "-":
         import sys
 
-        yield from _stream(sys.stdin.buffer)
+        yield from _piped(sys.stdin.fileno(), poll) if follow else _stream(sys.stdin.buffer)
         return
     reader: LogReader | None = None
     tail = _Tail(Path(source.path))
@@ -226,6 +230,32 @@ def _stream(file: object) -> Iterator[Read]:
     reader: LogReader | None = None
     while data := file.read1(CHUNK):  # type: ignore[attr-defined]
         reader = reader or LogReader(labelled(_decoded(data)))
+        yield from reader.read(data)
+    yield from reader.close() if reader else ()
+
+
+def _piped(descriptor: int, poll: float) -> Iterator[Read | None]:
+    """Standard input as it comes: a thread waits for it, so that what was read is judged and shown meanwhile."""
+    chunks: queue.Queue[bytes] = queue.Queue(_AHEAD)
+
+    def pump() -> None:
+        # Read without Python's buffer, whose lock a waiting thread would still hold when the program ends.
+        while data := os.read(descriptor, CHUNK):
+            chunks.put(data)
+        chunks.put(b"")
+
+    threading.Thread(target=pump, daemon=True).start()
+    reader: LogReader | None = None
+    while True:
+        try:
+            data = chunks.get_nowait()
+        except queue.Empty:
+            yield None
+            time.sleep(poll)
+            continue
+        if not data:
+            break
+        reader = reader or LogReader(labelled(_decoded(data[:_HEAD])))
         yield from reader.read(data)
     yield from reader.close() if reader else ()
 

@@ -58,7 +58,7 @@ def view(
     from rich.console import Group
     from rich.text import Text
 
-    lines = [_row(clean(line)) for line in (*_sources(progress, waiting), *_gpus(gpus))]
+    lines = [_row(clean(line)) for line in (*_sources(progress, waiting), *gpu_lines(gpus))]
     alarms = [one for one in health.book.alarms if one.level > Level.INFO][-ALARMS:]
     told_ = [
         _row(
@@ -110,7 +110,7 @@ def duration(value: float) -> str:
     return f"{hours} h {minutes} min"
 
 
-def _gpus(gpus: Sequence[Gpu]) -> Iterator[str]:
+def gpu_lines(gpus: Sequence[Gpu]) -> Iterator[str]:
     """The log may be of another machine, so it is said whose GPUs these are."""
     for one in gpus[:GPUS]:
         words = []

@@ -23,7 +23,8 @@ _TIMES, _RATES = ("step_time_s",), ("tokens_per_s", "samples_per_s", "iterations
 class Process:
     """One rank, or one file of a run of several: what its newest lines say. None where they do not say it.
 
-    ``behind`` counts the steps to the farthest process; ``slower`` is its time for a step over that of the middle process.
+    ``behind`` counts the steps to the farthest process; ``slower`` is its time for a step over that of the middle process
+    (of two, the faster one).
     """
 
     name: str
@@ -48,8 +49,8 @@ def processes(health: Health) -> list[Process]:
     farthest = max((step for step in steps.values() if step is not None), default=0)
     paces = {name: _pace(series) for name, series in trained.items()}
     known = [pace for pace in paces.values() if pace is not None]
-    middle = statistics.median(known) if len(known) > 1 else None
-    sources = {source for source, _, _ in trained}
+    middle = statistics.median_low(known) if len(known) > 1 else None
+    told_apart = len({(rank, actor) for _, rank, actor in trained}) == len(trained)
     culprits = {rank for one in health.book.alarms for rank in _culprits(one)}
     rows = []
     for (source, rank, actor), series in trained.items():
@@ -61,7 +62,7 @@ def processes(health: Health) -> list[Process]:
         ]
         rows.append(
             Process(
-                _name(source, rank, actor, len(sources) > 1),
+                _name(source, rank, actor, told_apart),
                 step,
                 farthest - step if step is not None else 0,
                 next((one.trace.latest for one in series if one.key.named.key == "loss"), None),
@@ -87,8 +88,8 @@ def remarks(rows: Sequence[Process]) -> list[str]:
     return said or ["No rank differs from the others in its step or speed."]
 
 
-def _name(source: str, rank: int | None, actor: str, several: bool) -> str:
-    words = [source] if several or (rank is None and not actor) else []
+def _name(source: str, rank: int | None, actor: str, told_apart: bool) -> str:
+    words = [source] if not told_apart or (rank is None and not actor) else []
     words += [f"rank {rank}"] if rank is not None else []
     return " ".join([*words, *([actor] if actor else [])])
 

@@ -34,7 +34,10 @@ FINISHED = Now(live=False)
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An alarm in the list; ``command`` checks the project for possible causes, empty where no rule looks for one."""
+    """An alarm in the list, with ``others`` of its kind at the same step: places and messages, of other ranks usually.
+
+    ``command`` checks the project for possible causes; empty where no rule looks for one.
+    """
 
     number: int
     level: str
@@ -45,8 +48,8 @@ class Card:
     message: str
     again: str
     advice: str
-    rules: tuple[str, ...]
     command: str
+    others: tuple[tuple[str, str], ...] = ()
 
 
 def page(health: Health, name: str, now: Now = FINISHED) -> str:
@@ -70,10 +73,9 @@ def values(health: Health, now: Now) -> dict[str, Any]:
     """What the template ``monitor_run.html`` is filled with."""
     alarms = distinct(health.book.alarms)
     grave = [one for one in alarms if one.level > Level.INFO]
-    # Numbered as they were found: an alarm keeps its number while the run goes on.
-    order = {id(one): number for number, one in enumerate(health.book.alarms)}
-    numbers = {id(one): number for number, one in enumerate(sorted(grave, key=lambda one: order[id(one)]), 1)}
-    cards = [_card(one, numbers[id(one)]) for one in grave[:MOST_CARDS]]
+    groups = _groups(grave)
+    numbers = _numbers(groups, health.book.alarms)
+    cards = [_card(group, numbers[id(group[0])]) for group in groups[:MOST_CARDS]]
     made = picture(health, MOST_MARKS)
     ranks = processes(health)
     level, verdict = _verdict(health, grave, now)
@@ -91,8 +93,8 @@ def values(health: Health, now: Now) -> dict[str, Any]:
         "silent": _silent(now),
         "next": cards[0] if cards else None,
         "cards": cards,
-        "more_cards": len(grave) - len(cards),
-        "notes": [_card(one, 0) for one in alarms if one.level is Level.INFO][:MOST_CARDS],
+        "more_cards": len(groups) - len(cards),
+        "notes": [_card([one], 0) for one in alarms if one.level is Level.INFO][:MOST_CARDS],
         "charts": _charts(made, numbers) if made else [],
         "chart_notes": list(made.notes) if made else [],
         "ranks": ranks,
@@ -106,7 +108,23 @@ def values(health: Health, now: Now) -> dict[str, Any]:
     }
 
 
-def _card(alarm: Alarm, number: int) -> Card:
+def _groups(alarms: Sequence[Alarm]) -> list[list[Alarm]]:
+    """The alarms, those of one kind at one step together: what happens to a run is seen on each of its ranks."""
+    found: dict[object, list[Alarm]] = {}
+    for one in alarms:
+        found.setdefault((one.kind, one.step) if one.step is not None and one.series else id(one), []).append(one)
+    return list(found.values())
+
+
+def _numbers(groups: Sequence[Sequence[Alarm]], book: Sequence[Alarm]) -> dict[int, int]:
+    """The number of each alarm, by its identity: as they were found, so that it stays while the run goes on."""
+    order = {id(one): place for place, one in enumerate(book)}
+    placed = sorted(groups, key=lambda group: min(order[id(one)] for one in group))
+    return {id(one): number for number, group in enumerate(placed, 1) for one in group}
+
+
+def _card(group: Sequence[Alarm], number: int) -> Card:
+    alarm, *others = group
     again = ""
     if alarm.count > 1:
         last = f"step {alarm.last_step:,}" if alarm.last_step is not None else f"line {alarm.last_line:,}"
@@ -116,13 +134,13 @@ def _card(alarm: Alarm, number: int) -> Card:
         CLASSES[alarm.level],
         alarm.level.word,
         alarm.kind,
-        alarm.title,
+        alarm.title[:1].upper() + alarm.title[1:],
         place(alarm),
         alarm.message,
         again,
         NEXT[alarm.kind],
-        alarm.rules,
         f"ldlm-lint --select {','.join(alarm.rules)} ." if alarm.rules else "",
+        tuple((place(one), one.message) for one in others),
     )
 
 
@@ -149,7 +167,9 @@ def _verdict(health: Health, alarms: Sequence[Alarm], now: Now) -> tuple[str, st
         return "minor", "No metric in the log yet" if now.live else "No metric in the log"
     if not alarms:
         return "good", "No alarms so far" if now.live and not now.ended else "No alarms"
-    said = ", ".join(f"{number} {word}" for word, number in counts(alarms).items() if number)
+    number = counts(alarms)
+    warnings = f"{number['warning']} warning{'s' * (number['warning'] > 1)}"
+    said = ", ".join([*([f"{number['critical']} critical"] * bool(number["critical"])), *([warnings] * bool(number["warning"]))])
     return CLASSES[alarms[0].level], f"{len(alarms)} alarm{'s' * (len(alarms) > 1)}: {said}"
 
 
@@ -166,7 +186,7 @@ def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
     if ahead is not None and ahead.left is not None and not now.ended:
         yield "Time left", duration(ahead.left), "at the pace of the last minutes"
     if loss is not None:
-        yield "Loss", latest(loss), f"lowest {figure(loss.curve.low)}"
+        yield "Loss", latest(loss), f"lowest {figure(loss.curve.low)}{_of_rank(loss)}"
     validated = _main(health, "loss", "val")
     if validated is not None:
         yield "Validation loss", latest(validated), f"lowest {figure(validated.curve.low)}"
@@ -178,7 +198,7 @@ def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
     ):
         speed = _main(health, key)
         if speed is not None:
-            yield words, f"{figure(speed.trace.latest)}{unit}", f"median {figure(speed.curve.median)}{unit}"
+            yield words, f"{_grouped(speed.trace.latest)}{unit}", f"median {_grouped(speed.curve.median)}{unit}"
             break
     memory = _main(health, "memory_bytes")
     if memory is not None:
@@ -186,13 +206,26 @@ def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
 
 
 def _main(health: Health, key: str, split: str = "train") -> Series | None:
-    """The longest series of a quantity, in training or in validation."""
+    """The longest series of a quantity, in training or in validation; one that is not a number now comes first."""
     found = [
         one
         for one in health.series
         if one.key.named.key == key and one.trace.count and (one.key.template.split == "val") == (split == "val")
     ]
-    return max(found, key=lambda one: one.trace.count, default=None)
+    return max(found, key=lambda one: (not math.isfinite(one.trace.latest), one.trace.count), default=None)
+
+
+def _grouped(value: float) -> str:
+    """A value with its thousands apart.
+
+    >>> _grouped(38405.2), _grouped(0.21337)
+    ('38,405', '0.21337')
+    """
+    return f"{value:,.5g}" if math.isfinite(value) else f"{value:g}"
+
+
+def _of_rank(one: Series) -> str:
+    return f" (rank {one.key.rank})" if one.key.rank is not None else ""
 
 
 def _last_step(one: Series | None) -> int | None:
@@ -205,7 +238,7 @@ def _sentences(health: Health, made: Picture | None) -> Iterator[str]:
     if loss is not None and math.isfinite(loss.curve.first):
         first, last = loss.curve.first, loss.trace.latest
         if not math.isfinite(last):
-            yield f"The loss began at {figure(first)} and is {last:g} now."
+            yield f"The loss began at {figure(first)} and is {last:g} now{_of_rank(loss)}."
         elif last < first:
             yield f"The loss fell from {figure(first)} to {figure(last)}."
         else:
@@ -230,28 +263,28 @@ def _charts(made: Picture, numbers: Mapping[int, int]) -> list[charts.LineChart]
     found = []
     for number, (panel, each) in enumerate(zip(made.panels, lines, strict=True)):
         own = {course.series for course in panel.courses}
-        markers = [
-            charts.Marker(
+        markers = {
+            numbers[id(mark.alarm)]: charts.Marker(
                 numbers[id(mark.alarm)],
                 mark.x,
                 CLASSES[mark.level],
                 f"Alarm {numbers[id(mark.alarm)]}: {mark.kind}, {mark.text}",
                 f"alarm-{numbers[id(mark.alarm)]}",
             )
-            for mark in made.marks
+            for mark in reversed(made.marks)
             if mark.x is not None and _concerns(mark.alarm, own, drawn)
-        ]
+        }
         found.append(
             charts.line_chart(
                 f"panel-{number}",
-                panel.title.capitalize() if panel.title[0].islower() else panel.title,
+                panel.title[:1].upper() + panel.title[1:],
                 each,
                 x=x,
                 unit=made.unit,
                 note=_note(panel),
                 logarithmic=panel.logarithmic,
                 from_zero=panel.from_zero,
-                markers=markers,
+                markers=list(markers.values()),
                 most=max(200, MOST_POINTS // max(len(each), 1)) if len(each) > 5 else 1100,
             )
         )

@@ -206,7 +206,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class DrawnLine:
-    """A line as the template draws it; ``xs`` and ``ys`` are its values for the readout, separated by commas."""
+    """A line as the template draws it; ``xs``, ``ys`` and ``spans`` (``start:end``) are for the readout, separated by commas."""
 
     label: str
     colour: int
@@ -215,6 +215,7 @@ class DrawnLine:
     dots: tuple[tuple[str, str], ...]
     xs: str
     ys: str
+    spans: str
     last: str
     lost: tuple[tuple[str, str], ...]
 
@@ -278,7 +279,7 @@ def line_chart(
         note=note,
         unit=unit,
         lines=drawn,
-        x_ticks=x.ticks(),
+        x_ticks=x.ticks(8),
         y_ticks=y.ticks(5),
         markers=tuple(_grouped(markers, x)),
         bands=tuple(_span(band, x) for band in bands),
@@ -308,9 +309,16 @@ def _drawn(line: Line, number: int, points: Sequence[Point], x: Scale, y: Scale)
         dots=tuple((percent(x.share(at)), percent(1 - y.share(value))) for at, value in dots),
         xs=",".join(f"{at:.8g}" for at, _ in finite),
         ys=",".join(f"{value:.5g}" for _, value in finite),
-        last=f"{finite[-1][1]:.5g}" if finite else "no number",
+        spans=",".join(f"{start:.8g}:{end:.8g}" for start, end in line.lost),
+        last=_last(finite, line.lost),
         lost=tuple(_span(span, x) for span in line.lost),
     )
+
+
+def _last(finite: Sequence[Point], lost: Sequence[tuple[float, float]]) -> str:
+    if not finite or any(end >= finite[-1][0] for _, end in lost):
+        return "not a number"
+    return f"{finite[-1][1]:.5g}"
 
 
 def _span(span: tuple[float, float], x: Scale) -> tuple[str, str]:
@@ -328,10 +336,22 @@ def _grouped(markers: Sequence[Marker], x: Scale) -> Iterator[DrawnMarkers]:
         else:
             groups.append([marker])
     for group in groups:
-        tick = Tick(x.share(group[0].x), str(group[0].number) + (f"-{group[-1].number}" if len(group) > 1 else ""))
+        tick = Tick(x.share(group[0].x), _numbers([marker.number for marker in group]))
         level = "grave" if any(marker.level == "grave" for marker in group) else group[0].level
         words = "; ".join(marker.words for marker in group)
         yield DrawnMarkers(percent(tick.at), tick.edge, tick.text, level, words, group[0].target)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """The numbers of a group, in as few signs as possible.
+
+    >>> _numbers([3]), _numbers([2, 1, 3]), _numbers([1, 3]), _numbers([1, 4, 6, 9])
+    ('3', '1-3', '1, 3', '1 …')
+    """
+    ordered = sorted(numbers)
+    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]}-{ordered[-1]}"
+    return ", ".join(map(str, ordered)) if len(ordered) < 4 else f"{ordered[0]} …"
 
 
 def _rows(lines: Sequence[Line], most: int) -> Iterator[tuple[str, ...]]:
@@ -341,8 +361,13 @@ def _rows(lines: Sequence[Line], most: int) -> Iterator[tuple[str, ...]]:
     count = min(most, len(longest))
     places = [longest[round(number * (len(longest) - 1) / max(count - 1, 1))][0] for number in range(count)]
     for at in dict.fromkeys(places):
-        values = ((value for place, value in reversed(points) if place <= at) for points in finite)
-        yield (f"{at:,.6g}", *(f"{found:.5g}" if (found := next(each, None)) is not None else "" for each in values))
+        yield (f"{at:,.6g}", *(_value(line, points, at) for line, points in zip(lines, finite, strict=True)))
+
+
+def _value(line: Line, finite: Sequence[Point], at: float) -> str:
+    if any(start <= at <= end for start, end in line.lost):
+        return "not a number"
+    return next((f"{value:.5g}" for place, value in reversed(finite) if place <= at), "")
 
 
 def sparkline(values: Sequence[float], most: int = 64) -> str:

@@ -3,13 +3,17 @@
 // page with the same unit show the same place. What is drawn is complete without this script.
 (() => {
   const SLIDER = 1000;
-  let place = null; // where the readers are, as a share of the plot from 0 to 1; null: at the last values
+  let place = null; // what is read: a unit of the x axis and a value on it; null: the last values
 
   function points(path) {
     // Parsed once for as long as the data stays: a page that follows a run replaces it.
     if (path.parsedFrom !== path.dataset.ys) {
-      const numbers = (text) => (text ? text.split(",") : []);
-      path.parsed = { xs: numbers(path.dataset.xs).map(Number), ys: numbers(path.dataset.ys) };
+      const parts = (text) => (text ? text.split(",") : []);
+      path.parsed = {
+        xs: parts(path.dataset.xs).map(Number),
+        ys: parts(path.dataset.ys),
+        spans: parts(path.dataset.spans).map((span) => span.split(":").map(Number)),
+      };
       path.parsedFrom = path.dataset.ys;
     }
     return path.parsed;
@@ -21,23 +25,32 @@
     return best;
   }
 
+  function valueAt(path, x) {
+    const { xs, ys, spans } = points(path);
+    const here = nearest(xs, x);
+    return here < 0 || spans.some(([start, end]) => start <= x && x <= end) ? "not a number" : ys[here];
+  }
+
   const shown = (x) => Number(x.toPrecision(8)).toLocaleString("en");
 
+  const ends = (chart) => [Number(chart.dataset.low), Number(chart.dataset.high)];
+
   function read(chart) {
-    const low = Number(chart.dataset.low), high = Number(chart.dataset.high);
+    const [low, high] = ends(chart);
     const cursor = chart.querySelector(".cursor"), at = chart.querySelector(".readout .at"), slider = chart.querySelector(".reader");
     const values = [...chart.querySelectorAll(".legend [data-line] .value")];
-    if (place === null) {
+    if (place === null || place.unit !== chart.dataset.unit || place.x < low || place.x > high) {
       cursor.setAttribute("visibility", "hidden");
       at.textContent = "last values";
       for (const value of values) value.textContent = value.dataset.last;
+      slider.value = String(SLIDER);
+      slider.setAttribute("aria-valuetext", "last values");
       return;
     }
     const paths = [...chart.querySelectorAll(".field path[data-xs]")];
-    const wanted = low + place * (high - low);
     // The longest line says which places there are.
     const longest = paths.reduce((best, path) => (points(path).xs.length > points(best).xs.length ? path : best), paths[0]);
-    const found = longest ? nearest(points(longest).xs, wanted) : -1;
+    const found = longest ? nearest(points(longest).xs, place.x) : -1;
     if (found < 0) return;
     const x = points(longest).xs[found];
     const share = `${(100 * (x - low)) / (high - low)}%`;
@@ -47,14 +60,13 @@
     at.textContent = `${chart.dataset.unit} ${shown(x)}`;
     const words = [];
     paths.forEach((path, number) => {
-      const { xs, ys } = points(path);
-      const here = nearest(xs, x);
-      const value = here < 0 ? "no number" : ys[here];
       if (!values[number]) return;
+      const value = valueAt(path, x);
       values[number].textContent = value;
       words.push(`${values[number].parentElement.querySelector(".name").textContent} ${value}`);
     });
-    if (slider.value !== String(Math.round(place * SLIDER))) slider.value = String(Math.round(place * SLIDER));
+    const position = String(Math.round((SLIDER * (place.x - low)) / (high - low)));
+    if (slider.value !== position) slider.value = position;
     slider.setAttribute("aria-valuetext", `${at.textContent}: ${words.slice(0, 6).join(", ")}`);
   }
 
@@ -62,20 +74,24 @@
     for (const chart of document.querySelectorAll("figure.chart")) read(chart);
   }
 
-  function moveTo(share) {
-    place = share === null ? null : Math.min(1, Math.max(0, share));
+  function moveTo(chart, x) {
+    const [low, high] = ends(chart);
+    place = x === null ? null : { unit: chart.dataset.unit, x: Math.min(high, Math.max(low, x)) };
     readAll();
+  }
+
+  function moveToShare(chart, share) {
+    const [low, high] = ends(chart);
+    moveTo(chart, low + share * (high - low));
   }
 
   // One point further, as the longest line of this chart has them: more than a step of the slider where points are few.
   function step(chart, by) {
     const paths = [...chart.querySelectorAll(".field path[data-xs]")];
-    const low = Number(chart.dataset.low), high = Number(chart.dataset.high);
     const xs = paths.map((path) => points(path).xs).reduce((best, each) => (each.length > best.length ? each : best), []);
     if (!xs.length) return;
-    const here = place === null ? xs.length - 1 : nearest(xs, low + place * (high - low));
-    const next = Math.min(xs.length - 1, Math.max(0, place === null ? here : here + by));
-    moveTo((xs[next] - low) / (high - low));
+    const next = place === null ? xs.length - 1 : nearest(xs, place.x) + by;
+    moveTo(chart, xs[Math.min(xs.length - 1, Math.max(0, next))]);
   }
 
   const KEYS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -20, PageUp: 20 };
@@ -83,25 +99,25 @@
     if (!event.target.matches(".reader")) return;
     const chart = event.target.closest("figure.chart");
     if (event.key in KEYS) step(chart, KEYS[event.key]);
-    else if (event.key === "Home") moveTo(0);
-    else if (event.key === "End") moveTo(1);
-    else if (event.key === "Escape") moveTo(null);
+    else if (event.key === "Home") moveToShare(chart, 0);
+    else if (event.key === "End") moveToShare(chart, 1);
+    else if (event.key === "Escape") moveTo(chart, null);
     else return;
     event.preventDefault();
   });
   document.addEventListener("input", (event) => {
-    if (event.target.matches(".reader")) moveTo(Number(event.target.value) / SLIDER);
+    if (event.target.matches(".reader")) moveToShare(event.target.closest("figure.chart"), Number(event.target.value) / SLIDER);
   });
   document.addEventListener("pointermove", (event) => {
     const field = event.target.closest && event.target.closest(".plot .field");
     if (!field) return;
     const box = field.getBoundingClientRect();
-    moveTo((event.clientX - box.left) / box.width);
+    moveToShare(field.closest("figure.chart"), (event.clientX - box.left) / box.width);
   });
   document.addEventListener("pointerout", (event) => {
     const from = event.target.closest && event.target.closest(".plot .field");
     const to = event.relatedTarget && event.relatedTarget.closest && event.relatedTarget.closest(".plot .field");
-    if (from && !to && event.pointerType === "mouse") moveTo(null);
+    if (from && !to && event.pointerType === "mouse") moveTo(from.closest("figure.chart"), null);
   });
 
   function ready() {

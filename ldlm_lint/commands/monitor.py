@@ -214,6 +214,11 @@ def _compared(arguments: argparse.Namespace) -> int:
         _write_json(arguments.json, compare_report.document(first, second, compared))
     if arguments.json != "-":
         compare_report.write(first, second, compared, sys.stdout)
+    if arguments.html:
+        from ldlm_lint.monitor.compare_page import page
+
+        names = [_name([path]) for path in (first, second)]
+        _write_html(arguments.html, page(*(names if names[0] != names[1] else (first, second)), compared))
     return FINDINGS if compared.differ else OK
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ldlm_lint.evidence.model import Verdict
 from ldlm_lint.evidence.statistics import Ratio, verdict
 from ldlm_lint.monitor import remarks as say
-from ldlm_lint.monitor.aligned import Aligned, Stretch
+from ldlm_lint.monitor.aligned import Aligned, Place, Stretch
 from ldlm_lint.monitor.detectors.robust import median
 from ldlm_lint.monitor.differing import FEWEST, chance, changes, part, ratio_of, self_band, total
 from ldlm_lint.monitor.health import Health
@@ -39,6 +39,7 @@ class Comparison:
     """One quantity of two runs: ``ratio`` is B over A, None where it cannot be formed; ``verdict`` on "they differ".
 
     ``same`` says that all common steps print the same value; ``noise`` how far a run is from itself, as a ratio.
+    ``apart`` is where they differ, if that is a part of the run; ``aligned`` has the values of both.
     ``last``, ``worst`` and ``mean`` are of A and B: the medians of the last tenth, the worst values after the first
     steps, and the mean seconds of a step (of a rate: of a unit of work); None where there are none.
     """
@@ -58,6 +59,8 @@ class Comparison:
     worst: tuple[float, float] | None = None
     mean: tuple[float, float] | None = None
     remarks: tuple[Remark, ...] = ()
+    apart: tuple[Place, Place] | None = None
+    aligned: Aligned | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -127,6 +130,7 @@ class _Quantity:
         self.rate = key.endswith("_per_s")
         self.stretches = aligned.stretches(_WARM_UP if self.speed else 0.0, positive=self.speed)
         self.mean: tuple[float, float] | None = None
+        self.apart: tuple[Place, Place] | None = None
 
     def judge(self) -> Comparison:
         """The verdict with its reasons."""
@@ -162,6 +166,8 @@ class _Quantity:
             self._worst(),
             self.mean,
             tuple(remarks),
+            self.apart,
+            self.aligned,
         )
 
     def _nothing(self) -> str:
@@ -230,7 +236,7 @@ class _Quantity:
         found = part(self.stretches, _PART_BARS.get(self.key, _PART_BAR) if positive else _SPREADS)
         if found is None:
             return
-        first, last = self.stretches[found.start].first, self.stretches[found.end - 1].last
+        self.apart = first, last = self.stretches[found.start].first, self.stretches[found.end - 1].last
         where = self._where(found.start, found.end)
         values = f"({measure(found.a, self.key)}, {measure(found.b, self.key)})"
         steps = self.aligned.a.span(first, last)

@@ -28,7 +28,7 @@ def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
     for name in ("quantity", "common steps", "median A, B", "last tenth A, B", "worst A, B", "differ"):
         rows.add_column(name, justify="left" if name in ("quantity", "differ") else "right")
     for one in compared.quantities:
-        pairs = (_pair((one.a, one.b)), _pair(one.last, "nan"), _pair(one.worst))
+        pairs = (pair((one.a, one.b)), pair(one.last, "nan"), pair(one.worst))
         rows.add_row(f"{one.key} [{one.split}]", f"{one.steps:,}", *pairs, _WORDS[one.verdict])
     console.print(rows)
     for remark in sorted(compared.remarks, key=lambda one: not one.differs):
@@ -44,7 +44,8 @@ def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
     console.print("The runs differ." if compared.differ else "No difference between the runs was seen.")
 
 
-def _pair(values: tuple[float, float] | None, lost: str = "-") -> str:
+def pair(values: tuple[float, float] | None, lost: str = "-") -> str:
+    """The values of A and B, ``lost`` for one that is not a number."""
     return "-" if values is None else ", ".join(figure(one) if one == one else lost for one in values)
 
 

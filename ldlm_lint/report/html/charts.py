@@ -17,6 +17,10 @@ COLOURS = 5
 ROWS = 16
 """Rows of the table beside a chart."""
 _PAD = 0.05
+_LARGEST = 1e150
+"""Beyond it a value lies outside of the plot: the arithmetic of a scale has to stay finite."""
+_EQUAL = 1e-12
+"""Values closer than this part of them are one value."""
 _NEAR = 0.045
 """Markers closer than this share of the plot have one label."""
 _FEW = 40
@@ -53,7 +57,8 @@ class Scale:
         (0.25, 0.333)
         """
         if self.logarithmic:
-            return math.log(value / self.low) / math.log(self.high / self.low)
+            low, high = math.log(self.low), math.log(self.high)
+            return (math.log(value) - low) / (high - low)
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int = 6) -> tuple[Tick, ...]:
@@ -74,17 +79,18 @@ def scale(values: Iterable[float], *, logarithmic: bool = False, from_zero: bool
     >>> scale([0, 10], pad=0), scale([2, 10], from_zero=True, pad=0), scale([3, 3], pad=0)
     (Scale(low=0, high=10, logarithmic=False), Scale(low=0.0, high=10, logarithmic=False), Scale(low=2.5, high=3.5, logarithmic=False))
     """
-    finite = [value for value in values if math.isfinite(value)]
+    least = 1 / _LARGEST if logarithmic else -_LARGEST
+    finite = [min(max(value, least), _LARGEST) for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if logarithmic:
-        if low == high:
+        if high <= low * (1 + _EQUAL):
             low, high = low / 2, high * 2
         margin = (high / low) ** pad
         return Scale(low / margin, high * margin, True)
     if from_zero and low >= 0:
-        return Scale(0.0, (high or 1.0) * (1 + pad))
-    if low == high:
-        half = abs(low) / 6 or 0.5
+        return Scale(0.0, (high if high > 1 / _LARGEST else 1.0) * (1 + pad))
+    if high - low <= max(_EQUAL * max(abs(low), abs(high)), 1 / _LARGEST):
+        half = abs(low) / 6 if abs(low) > 1 / _LARGEST else 0.5
         low, high = low - half, high + half
     margin = (high - low) * pad
     return Scale(low - margin, high + margin)
@@ -111,7 +117,7 @@ def _steps(of: Scale, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10, 20) if power * factor >= rough * 0.999)
     first = math.ceil(of.low / step - 1e-9)
-    return [round(number * step, 12) for number in range(first, first + most + 1) if number * step <= of.high + 1e-9 * step]
+    return [float(f"{number * step:.12g}") for number in range(first, first + most + 1) if number * step <= of.high + 1e-9 * step]
 
 
 def _decades(of: Scale, most: int) -> list[float]:

@@ -200,7 +200,11 @@ COMMANDS = (
     Command(
         "monitor",
         "read training logs, and report what is wrong with the run",
-        (("monitor --follow train.log", "until Ctrl-C"), ("monitor --compare old.log new.log", "")),
+        (
+            ("monitor --follow train.log", "until Ctrl-C"),
+            ("monitor --serve --open train.log", "in the browser"),
+            ("monitor --compare old.log new.log", ""),
+        ),
     ),
     Command(
         "server",

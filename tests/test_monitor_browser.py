@@ -218,3 +218,16 @@ def test_nothing_of_a_hostile_log_acts_in_the_browser(browser: Chromium, served:
     tab.wait("document.querySelector('[data-alarm]') !== null")
     assert tab.evaluate("window.acted") is None and "onerror" in tab.text("#alarms")
     assert tab.problems() == [] and {urlsplit(one).hostname for one in tab.requests} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_dark_page_is_printed_in_light_colours(browser: Chromium, page: Path, chosen: bool) -> None:
+    tab = browser.open(page, dark=True)
+    if chosen:
+        tab.click("#theme")
+        tab.click("#theme")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert tab.evaluate(colour) != "rgb(255, 255, 255)"
+    tab.page.emulate_media(media="print")
+    assert tab.evaluate(colour) == "rgb(255, 255, 255)"
+    assert not tab.page.locator(".reader").first.is_visible()

@@ -94,6 +94,13 @@ def test_panels_courses_and_marks(tmp_path: Path) -> None:
     assert made.title == "train.log: 2 alarms (1 critical, 1 warning)"
 
 
+@pytest.mark.parametrize(("unit", "title", "last"), [("GiB", "memory in GiB", 32.5), ("GB", "memory in GB, as the log says it", 32.5), ("MiB", "memory in GiB", 32.5 / 1024)])
+def test_memory_has_a_panel_in_the_unit_that_is_certain(tmp_path: Path, unit: str, title: str, last: float) -> None:
+    made = of(tmp_path, train="".join(f"step: {step} | loss: {3 - step / 50:.3f} | memory: {(30 + step / 8):.2f}{unit}\n" for step in range(21)))
+    assert made is not None and list(panels(made)) == ["loss", title]
+    assert panels(made)[title].courses[0].points[-1] == pytest.approx((20.0, last)) and panels(made)[title].from_zero
+
+
 def test_a_gap_is_left_where_values_are_lost_and_where_the_run_went_back(tmp_path: Path) -> None:
     rows = [*range(100), *range(60, 120)]
     text = "".join(f"iter {step}: loss {'nan' if 20 <= step < 30 else 2.5 + step % 5}, time 1ms\n" for step in rows)

@@ -174,6 +174,27 @@ def test_durations(value: float, words: str) -> None:
     assert duration(value) == words
 
 
+def test_the_time_left_is_told_from_the_pace_since_the_log_was_caught_up() -> None:
+    now = [0.0]
+    one = Progress(Source("-", "text"), lambda: now[0])
+    reader = LogReader()
+
+    def take(steps: range, seconds: float, caught_up: bool = True) -> None:
+        now[0] += seconds
+        one.take(reader.read("".join(f"step {step}/1000 loss 2.{step}\n" for step in steps)), caught_up)
+
+    take(range(100), 0.0, caught_up=False)
+    take(range(100, 200), 1.0)
+    assert one.left is None
+    for first in range(200, 220, 2):
+        take(range(first, first + 2), 6.0)
+    # 2 steps in 6 seconds, 781 steps to go; what was in the log before counts for nothing.
+    assert one.left == pytest.approx(3 * (1000 - 219))
+    assert "step 219 of 1,000, about 39 min 3 s left, last line 0 s ago" in shown(Health(), {"stdin": one}, [], ())
+    take(range(50, 60), 6.0)
+    assert one.left is None
+
+
 def shown(health: Health, progress: dict[str, Progress], waiting: list[str], gpus: tuple[Gpu, ...]) -> str:
     from rich.console import Console
 

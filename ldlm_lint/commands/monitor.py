@@ -136,12 +136,12 @@ def _watched(arguments: argparse.Namespace) -> int:
         return fail(FAILURE, f"nothing was understood: no metric and no known error in {lines} lines")
     if arguments.json != "-":
         report.write(health, sys.stdout, quiet=arguments.quiet)
+    if arguments.html:
+        _write_run(arguments, health, progress)
     if arguments.plot and not _drawn(health, arguments.plot):
         return fail(
             FAILURE, f"--plot: no loss, gradient norm or throughput was read, so {arguments.plot} was not written"
         )
-    if arguments.html:
-        _write_run(arguments, health, progress)
     level = Level[arguments.fail_on.upper()]
     if any(health.book.at_least(level)):
         return FINDINGS
@@ -217,8 +217,8 @@ def _compared(arguments: argparse.Namespace) -> int:
     if arguments.html:
         from ldlm_lint.monitor.compare_page import page
 
-        names = [_name([path]) for path in (first, second)]
-        _write_html(arguments.html, page(*(names if names[0] != names[1] else (first, second)), compared))
+        a, b = _name([first]), _name([second])
+        _write_html(arguments.html, page(a, b, compared) if a != b else page(first, second, compared))
     return FINDINGS if compared.differ else OK
 
 

@@ -156,7 +156,7 @@ def _state(health: Health, now: Now) -> str:
 
 
 def _silent(now: Now) -> str:
-    return duration(now.silent) if now.silent is not None else ""
+    return duration(now.silent).removesuffix(" 0 s") if now.silent is not None else ""
 
 
 def _verdict(health: Health, alarms: Sequence[Alarm], now: Now) -> tuple[str, str]:

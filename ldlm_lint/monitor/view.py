@@ -94,6 +94,8 @@ def _words(one: Progress) -> Iterator[str]:
         yield f"step {one.step:,}" + (f" of {one.total:,}" if one.total is not None else "")
     if one.epoch is not None:
         yield f"epoch {one.epoch:g}"
+    if one.left is not None:
+        yield f"about {duration(one.left)} left"
     age = one.age
     yield "no line yet" if age is None else f"last line {duration(age)} ago"
 

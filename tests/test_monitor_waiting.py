@@ -203,6 +203,15 @@ def shown(health: Health, progress: dict[str, Progress], waiting: list[str], gpu
     return out.getvalue()
 
 
+def test_the_view_keeps_the_address_of_the_page_in_sight() -> None:
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=120).print(view(Health(), {}, ["val.log"], (), 120, 10, "http://127.0.0.1:1/x/"))
+    assert "in the browser: http://127.0.0.1:1/x/\n" in out.getvalue()
+    assert "in the browser" not in shown(Health(), {}, ["val.log"], ())
+
+
 def test_the_view_says_step_age_last_value_and_gpus() -> None:
     health, text = Health(), "".join(f"[{step}/500] loss {3 - step / 10}\n" for step in range(1, 12))
     text += "[12/500] loss nan\n"

@@ -98,7 +98,7 @@ def follow(
                 logs.say_waiting()
                 _tell(health, told, stream)
             elif not news or time.monotonic() >= due:
-                screen.draw(health, logs)
+                screen.draw(health, logs, board.address if board is not None else "")
                 due = time.monotonic() + poll
             if board is not None:
                 board.offer(health, logs.now(gpus, ended=not going_on))
@@ -211,9 +211,9 @@ class _Screen:
     def __init__(self, live: Any, console: Any, gpus: GpuWatch) -> None:
         self._live, self._console, self._gpus = live, console, gpus
 
-    def draw(self, health: Health, logs: _Logs) -> None:
+    def draw(self, health: Health, logs: _Logs, address: str) -> None:
         """Draw it anew."""
-        made = view(health, logs.progress, logs.waiting, self._gpus.now, *self._console.size)
+        made = view(health, logs.progress, logs.waiting, self._gpus.now, *self._console.size, address)
         self._live.update(made, refresh=True)
 
 

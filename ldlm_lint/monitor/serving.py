@@ -43,10 +43,14 @@ _HEADERS = {
 
 
 class Board:
-    """The newest state of a run: written by the loop that reads logs, read by any number of threads."""
+    """The newest state of a run: written by the loop that reads logs, read by any number of threads.
+
+    ``address`` is where it is shown; empty before a `Server` does.
+    """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.name, self.clock = name, clock
+        self.address = ""
         self._changed = threading.Condition()
         self._drawing = threading.Lock()
         self._called = threading.Event()
@@ -122,18 +126,14 @@ def _what(health: Health, now: Now) -> object:
 
 
 class Server:
-    """Serves a board at `address` until it is closed. Raises OSError where the port is taken."""
+    """Serves a board at ``address`` until it is closed. Raises OSError where the port is taken."""
 
     def __init__(self, board: Board, port: int = 0) -> None:
-        self._token = secrets.token_urlsafe(24)
-        self._http = _Http(("127.0.0.1", port), _handler(board, f"/{self._token}/"))
+        token = secrets.token_urlsafe(24)
+        self._http = _Http(("127.0.0.1", port), _handler(board, f"/{token}/"))
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
+        self.address = board.address = f"http://127.0.0.1:{self._http.server_address[1]}/{token}/"
         self._thread.start()
-
-    @property
-    def address(self) -> str:
-        """Where the page is."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/{self._token}/"
 
     def close(self) -> None:
         """Stop; requests that are being answered are cut."""

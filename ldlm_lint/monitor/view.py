@@ -53,8 +53,12 @@ def view(
     gpus: Sequence[Gpu],
     width: int,
     height: int,
+    address: str = "",
 ) -> Any:
-    """The whole view, for a terminal of ``width`` columns and ``height`` rows: series give way to alarms."""
+    """The whole view, for a terminal of ``width`` columns and ``height`` rows: series give way to alarms.
+
+    ``address`` is where a browser shows the run too.
+    """
     from rich.console import Group
     from rich.text import Text
 
@@ -68,7 +72,8 @@ def view(
         for one in alarms
     ]
     calm = [Text("no alarms", "green")] if health.records else []
-    last = [*(told_ or calm), _row(("Ctrl-C stops and prints the report", "dim"))]
+    page = [_row(("in the browser: ", "dim"), address)] if address else []
+    last = [*(told_ or calm), *page, _row(("Ctrl-C stops and prints the report", "dim"))]
     room = max(FEWEST_ROWS, min(ROWS, height - len(lines) - len(last) - 1))
     return Group(*lines, _table(health, width, room), *last)
 

@@ -61,7 +61,7 @@ def test_a_chart_says_what_is_lost_and_groups_its_markers() -> None:
     made = line_chart("loss", "Loss", [Line("rank 0", points, [(91.0, 100.0)]), Line("rank 1", [(0.0, 5.0), (100.0, 6.0)])], markers=markers)
     (lost, whole) = made.lines
     assert (lost.last, whole.last, lost.lost, lost.spans) == ("not a number", "6", (("91%", "9%"),), "91:100")
-    assert [(one.at, one.text, one.level, one.target) for one in made.markers] == [("10%", "1-2", "grave", "alarm-1"), ("60%", "3", "costly", "alarm-3")]
+    assert [(marker.at, marker.text, marker.level, marker.target) for marker in made.markers] == [("10%", "1-2", "grave", "alarm-1"), ("60%", "3", "costly", "alarm-3")]
     assert made.head == ("step", "rank 0", "rank 1") and made.rows[0] == ("0", "100", "5") and len(made.rows) == charts.ROWS
     assert len(whole.dots) == 2 and not lost.dots
 

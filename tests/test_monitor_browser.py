@@ -175,7 +175,7 @@ def test_the_curves_move_and_an_alarm_appears_while_two_logs_grow(browser: Chrom
     assert tab.evaluate("document.activeElement.matches('#chart-panel-0 .reader')")
     tab.wait("/^Last line \\d+ s ago/.test(document.querySelector('.heard').textContent)")
     assert tab.problems() == []
-    assert {urlsplit(one).hostname for one in tab.requests} == {"127.0.0.1"}
+    assert {urlsplit(address).hostname for address in tab.requests} == {"127.0.0.1"}
     assert tab.axe() == []
 
 
@@ -217,7 +217,7 @@ def test_nothing_of_a_hostile_log_acts_in_the_browser(browser: Chromium, served:
     (folder / "x'><svg onload=window.acted=4>.log").write_text("".join(f"step {step} {hostile} loss {2.5 - step / 100}\n" for step in range(50)) + f"ValueError: {hostile}\ntorch.OutOfMemoryError: CUDA out of memory. {hostile}\n")
     tab.wait("document.querySelector('[data-alarm]') !== null")
     assert tab.evaluate("window.acted") is None and "onerror" in tab.text("#alarms")
-    assert tab.problems() == [] and {urlsplit(one).hostname for one in tab.requests} == {"127.0.0.1"}
+    assert tab.problems() == [] and {urlsplit(address).hostname for address in tab.requests} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("chosen", [False, True])

@@ -112,7 +112,7 @@ def test_the_address_holds_a_token_that_is_new_each_time() -> None:
         server = Server(Board("train.log"))
         found.add(server.address.rsplit(":", 1)[1].split("/", 1)[1])
         server.close()
-    assert len(found) == 3 and all(re.fullmatch(r"[\w-]{32}/", one) for one in found)
+    assert len(found) == 3 and all(re.fullmatch(r"[\w-]{32}/", token) for token in found)
 
 
 @pytest.mark.parametrize("path", ["/", "/run", "", "/x/", "/x/run", "//", "/../", "/%2e%2e/", "/favicon.ico"])
@@ -169,7 +169,7 @@ def test_the_headers_keep_others_out(server: Server, name: str) -> None:
 
 def test_the_page_may_ask_its_own_server_and_nobody_else(server: Server) -> None:
     page = checked(ask(server.address).text)
-    (policy,) = (one.attributes["content"] for one in page.all("meta") if one.attributes.get("http-equiv"))
+    (policy,) = (meta.attributes["content"] for meta in page.all("meta") if meta.attributes.get("http-equiv"))
     assert policy.startswith("default-src 'none'") and "connect-src 'self'" in policy
 
 
@@ -187,7 +187,7 @@ def test_the_page_grows_with_the_log(tmp_path: Path) -> None:
         until(lambda: verdict(part(address)) == "1 alarm: 1 critical")
         changed = ask(address, "run", headers={"If-None-Match": tag})
         assert changed.status == 200 and changed.headers["etag"] != tag
-        assert [one.attributes["data-words"] for one in part(address).all("article")] == ["critical, Loss is not a number, train.log:31 (step 30)"]
+        assert [card.attributes["data-words"] for card in part(address).all("article")] == ["critical, Loss is not a number, train.log:31 (step 30)"]
 
 
 def test_all_logs_of_a_folder_are_on_one_page(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_all_logs_of_a_folder_are_on_one_page(tmp_path: Path) -> None:
             (tmp_path / f"rank{rank}.log").write_text("".join(f"[rank{rank}]: step {step} loss {2.5 - step / 100}\n" for step in range(40)))
         until(lambda: "rank1.log rank 1" in part(address).text)
         (loss,) = part(address).all("figure", kind="chart")
-        assert [one.text for one in loss.all("span", kind="name")] == ["rank0.log rank 0", "rank1.log rank 1"]
+        assert [name.text for name in loss.all("span", kind="name")] == ["rank0.log rank 0", "rank1.log rank 1"]
 
 
 def test_a_silent_log_is_said_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,22 +30,22 @@ def page(a: str, b: str, compared: Compared) -> str:
         a=a,
         b=b,
         differ=compared.differ,
-        remarks=sorted(_remarks(compared), key=lambda one: not one.differs),
+        remarks=sorted(_remarks(compared), key=lambda remark: not remark.differs),
         next=_next(compared),
-        rows=[_row(one) for one in compared.quantities],
-        speed=any(one.key != "loss" and one.ratio for one in compared.quantities),
-        charts=[_chart(one) for one in compared.quantities if one.aligned is not None],
+        rows=[_row(each) for each in compared.quantities],
+        speed=any(each.key != "loss" and each.ratio for each in compared.quantities),
+        charts=[_chart(each) for each in compared.quantities if each.aligned is not None],
     )
 
 
 def _remarks(compared: Compared) -> Iterator[Remark]:
     """What tells the runs apart, of each quantity first, and what else is to be said."""
-    for one in compared.quantities:
-        said = [remark for remark in one.remarks if remark.differs]
+    for each in compared.quantities:
+        said = [remark for remark in each.remarks if remark.differs]
         if said:
-            yield from (Remark(remark.kind, f"{_title(one)}: {remark.text}", True) for remark in said)
-        elif one.verdict is Verdict.VERIFIED:
-            yield Remark("whole", f"{_title(one)}: {one.reason}", True)
+            yield from (Remark(remark.kind, f"{_title(each)}: {remark.text}", True) for remark in said)
+        elif each.verdict is Verdict.VERIFIED:
+            yield Remark("whole", f"{_title(each)}: {each.reason}", True)
     yield from compared.remarks
 
 
@@ -53,37 +53,37 @@ def _next(compared: Compared) -> str:
     """What to look at first."""
     if not compared.differ:
         return "Nothing: what one run does differently from the other is within what a run differs from itself."
-    for one in compared.quantities:
-        if one.apart is not None and one.aligned is not None:
+    for each in compared.quantities:
+        if each.apart is not None and each.aligned is not None:
             return (
-                f"Look at {one.aligned.a.name(one.apart[0])}, where the {quantity(one.key, one.split)} of the runs parts "
+                f"Look at {each.aligned.a.name(each.apart[0])}, where the {quantity(each.key, each.split)} of the runs parts "
                 "(the ground is coloured there), and at what both logs say around it. Then compare the launch commands "
                 "and configurations of the runs."
             )
     return "Compare the launch commands and configurations of the runs: the curves below show what differs."
 
 
-def _row(one: Comparison) -> dict[str, Any]:
-    level, word = _BADGES[one.verdict]
+def _row(compared: Comparison) -> dict[str, Any]:
+    level, word = _BADGES[compared.verdict]
     return {
-        "name": _title(one),
-        "steps": f"{one.steps:,}",
-        "median": pair((one.a, one.b)),
-        "last": pair(one.last, "nan"),
-        "worst": pair(one.worst),
+        "name": _title(compared),
+        "steps": f"{compared.steps:,}",
+        "median": pair((compared.a, compared.b)),
+        "last": pair(compared.last, "nan"),
+        "worst": pair(compared.worst),
         "level": level,
         "word": word,
-        "reason": one.reason,
+        "reason": compared.reason,
     }
 
 
-def _title(one: Comparison) -> str:
-    words = quantity(one.key, one.split)
+def _title(compared: Comparison) -> str:
+    words = quantity(compared.key, compared.split)
     return words[:1].upper() + words[1:]
 
 
-def _chart(one: Comparison) -> charts.LineChart:
-    aligned = one.aligned
+def _chart(compared: Comparison) -> charts.LineChart:
+    aligned = compared.aligned
     assert aligned is not None
     axis = _Axis(aligned)
     lines = [axis.line("A", aligned.a), axis.line("B", aligned.b)]
@@ -91,14 +91,14 @@ def _chart(one: Comparison) -> charts.LineChart:
     low, high = min(values, default=0.0), max(values, default=0.0)
     logarithmic = low > 0 and high / low > LOGARITHMIC
     return charts.line_chart(
-        f"{one.key}-{one.split}",
-        _title(one),
+        f"{compared.key}-{compared.split}",
+        _title(compared),
         lines,
         unit=axis.unit,
-        note=_BADGES[one.verdict][1] + (", logarithmic" if logarithmic else ""),
+        note=_BADGES[compared.verdict][1] + (", logarithmic" if logarithmic else ""),
         logarithmic=logarithmic,
-        from_zero=one.key != "loss" and not logarithmic,
-        bands=[(axis.at(one.apart[0]), axis.at(one.apart[1]))] if one.apart else [],
+        from_zero=compared.key != "loss" and not logarithmic,
+        bands=[(axis.at(compared.apart[0]), axis.at(compared.apart[1]))] if compared.apart else [],
     )
 
 

@@ -213,7 +213,8 @@ class _Screen:
 
     def draw(self, health: Health, logs: _Logs, address: str) -> None:
         """Draw it anew."""
-        made = view(health, logs.progress, logs.waiting, self._gpus.now, *self._console.size, address)
+        width, height = self._console.size
+        made = view(health, logs.progress, logs.waiting, self._gpus.now, width, height, address)
         self._live.update(made, refresh=True)
 
 

@@ -39,10 +39,10 @@ class Process:
 def processes(health: Health) -> list[Process]:
     """The processes of the run with a training series, if there are two or more; else none."""
     found: dict[tuple[str, int | None, str], list[Series]] = {}
-    for one in health.series:
-        if one.key.template.split != "val" and one.trace.last is not None:
-            found.setdefault((one.key.source, one.key.rank, one.key.actor), []).append(one)
-    trained = {name: series for name, series in found.items() if any(one.key.named.key == "loss" for one in series)}
+    for each in health.series:
+        if each.key.template.split != "val" and each.trace.last is not None:
+            found.setdefault((each.key.source, each.key.rank, each.key.actor), []).append(each)
+    trained = {name: series for name, series in found.items() if any(each.key.named.key == "loss" for each in series)}
     if len(trained) < 2:
         return []
     steps = {name: _step(series) for name, series in trained.items()}
@@ -51,21 +51,21 @@ def processes(health: Health) -> list[Process]:
     known = [pace for pace in paces.values() if pace is not None]
     middle = statistics.median_low(known) if len(known) > 1 else None
     told_apart = len({(rank, actor) for _, rank, actor in trained}) == len(trained)
-    culprits = {rank for one in health.book.alarms for rank in _culprits(one)}
+    culprits = {rank for alarm in health.book.alarms for rank in _culprits(alarm)}
     rows = []
     for (source, rank, actor), series in trained.items():
         step, pace = steps[source, rank, actor], paces[source, rank, actor]
         concerned = [
-            one
-            for one in health.book.at_least(Level.WARNING)
-            if (rank in one.ranks if rank is not None else one.source == source)
+            alarm
+            for alarm in health.book.at_least(Level.WARNING)
+            if (rank in alarm.ranks if rank is not None else alarm.source == source)
         ]
         rows.append(
             Process(
                 _name(source, rank, actor, told_apart),
                 step,
                 farthest - step if step is not None else 0,
-                next((one.trace.latest for one in series if one.key.named.key == "loss"), None),
+                next((each.trace.latest for each in series if each.key.named.key == "loss"), None),
                 pace / middle if pace and middle else None,
                 len(concerned),
                 rank in culprits,
@@ -100,16 +100,16 @@ def _parts(name: str) -> list[str]:
 
 
 def _step(series: Iterable[Series]) -> int | None:
-    steps = [one.trace.last.step for one in series if one.trace.last is not None and one.trace.last.step is not None]
+    steps = [each.trace.last.step for each in series if each.trace.last is not None and each.trace.last.step is not None]
     return max(steps, default=None)
 
 
 def _pace(series: Iterable[Series]) -> float | None:
     """Seconds of a step, or of a unit of work, in the newest values."""
-    for one in series:
-        key = one.key.named.key
-        if key in (*_TIMES, *_RATES) and one.curve.values:
-            late = [value for value in one.curve.values[-_LATE:] if math.isfinite(value) and value > 0]
+    for each in series:
+        key = each.key.named.key
+        if key in (*_TIMES, *_RATES) and each.curve.values:
+            late = [value for value in each.curve.values[-_LATE:] if math.isfinite(value) and value > 0]
             if late:
                 return statistics.median(late) if key in _TIMES else 1 / statistics.median(late)
     return None

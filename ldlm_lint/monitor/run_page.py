@@ -7,6 +7,7 @@ again when something is new.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +73,7 @@ def part(filled: Mapping[str, Any]) -> str:
 def values(health: Health, now: Now) -> dict[str, Any]:
     """What the template ``monitor_run.html`` is filled with."""
     alarms = distinct(health.book.alarms)
-    grave = [one for one in alarms if one.level > Level.INFO]
+    grave = [alarm for alarm in alarms if alarm.level > Level.INFO]
     groups = _groups(grave)
     numbers = _numbers(groups, health.book.alarms)
     cards = [_card(group, numbers[id(group[0])]) for group in groups[:MOST_CARDS]]
@@ -84,6 +85,7 @@ def values(health: Health, now: Now) -> dict[str, Any]:
         "live": now.live,
         "state": _state(health, now),
         "heard": now.heard,
+        "heard_at": time.strftime("%H:%M:%S", time.localtime(now.heard)) if now.heard is not None else "",
         "ended": now.ended,
         "level": level,
         "verdict": verdict,
@@ -94,15 +96,15 @@ def values(health: Health, now: Now) -> dict[str, Any]:
         "next": cards[0] if cards else None,
         "cards": cards,
         "more_cards": len(groups) - len(cards),
-        "notes": [_card([one], 0) for one in alarms if one.level is Level.INFO][:MOST_CARDS],
+        "notes": [_card([alarm], 0) for alarm in alarms if alarm.level is Level.INFO][:MOST_CARDS],
         "charts": _charts(made, numbers) if made else [],
         "chart_notes": list(made.notes) if made else [],
         "ranks": ranks,
         "rank_remarks": remarks(ranks) if ranks else [],
         "pace": any(row.slower is not None for row in ranks),
-        "series": [_row(one, len(health.sources) > 1) for one in rows],
+        "series": [_row(each, len(health.sources) > 1) for each in rows],
         "more_series": left,
-        "sources": [_source(name, one.lines, one.records, now) for name, one in health.sources.items()],
+        "sources": [_source(name, source.lines, source.records, now) for name, source in health.sources.items()],
         "gpus": list(gpu_lines(now.gpus)),
         "percent_slower": _percent_slower,
     }
@@ -111,16 +113,16 @@ def values(health: Health, now: Now) -> dict[str, Any]:
 def _groups(alarms: Sequence[Alarm]) -> list[list[Alarm]]:
     """The alarms, those of one kind at one step together: what happens to a run is seen on each of its ranks."""
     found: dict[object, list[Alarm]] = {}
-    for one in alarms:
-        found.setdefault((one.kind, one.step) if one.step is not None and one.series else id(one), []).append(one)
+    for alarm in alarms:
+        found.setdefault((alarm.kind, alarm.step) if alarm.step is not None and alarm.series else id(alarm), []).append(alarm)
     return list(found.values())
 
 
 def _numbers(groups: Sequence[Sequence[Alarm]], book: Sequence[Alarm]) -> dict[int, int]:
     """The number of each alarm, by its identity: as they were found, so that it stays while the run goes on."""
-    order = {id(one): place for place, one in enumerate(book)}
-    placed = sorted(groups, key=lambda group: min(order[id(one)] for one in group))
-    return {id(one): number for number, group in enumerate(placed, 1) for one in group}
+    order = {id(alarm): place for place, alarm in enumerate(book)}
+    placed = sorted(groups, key=lambda group: min(order[id(alarm)] for alarm in group))
+    return {id(alarm): number for number, group in enumerate(placed, 1) for alarm in group}
 
 
 def _card(group: Sequence[Alarm], number: int) -> Card:
@@ -140,7 +142,7 @@ def _card(group: Sequence[Alarm], number: int) -> Card:
         again,
         NEXT[alarm.kind],
         f"ldlm-lint --select {','.join(alarm.rules)} ." if alarm.rules else "",
-        tuple((place(one), one.message) for one in others),
+        tuple((place(other), other.message) for other in others),
     )
 
 
@@ -175,7 +177,7 @@ def _verdict(health: Health, alarms: Sequence[Alarm], now: Now) -> tuple[str, st
 
 def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
     """The figures of a run: what, value, and a remark on it."""
-    ahead = max(now.progress.values(), key=lambda one: one.step or 0, default=None)
+    ahead = max(now.progress.values(), key=lambda each: each.step or 0, default=None)
     loss = _main(health, "loss")
     step = ahead.step if ahead is not None and ahead.step is not None else _last_step(loss)
     if step is not None:
@@ -208,11 +210,11 @@ def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
 def _main(health: Health, key: str, split: str = "train") -> Series | None:
     """The longest series of a quantity, in training or in validation; one that is not a number now comes first."""
     found = [
-        one
-        for one in health.series
-        if one.key.named.key == key and one.trace.count and (one.key.template.split == "val") == (split == "val")
+        series
+        for series in health.series
+        if series.key.named.key == key and series.trace.count and (series.key.template.split == "val") == (split == "val")
     ]
-    return max(found, key=lambda one: (not math.isfinite(one.trace.latest), one.trace.count), default=None)
+    return max(found, key=lambda series: (not math.isfinite(series.trace.latest), series.trace.count), default=None)
 
 
 def _grouped(value: float) -> str:
@@ -224,12 +226,12 @@ def _grouped(value: float) -> str:
     return f"{value:,.5g}" if math.isfinite(value) else f"{value:g}"
 
 
-def _of_rank(one: Series) -> str:
-    return f" (rank {one.key.rank})" if one.key.rank is not None else ""
+def _of_rank(series: Series) -> str:
+    return f" (rank {series.key.rank})" if series.key.rank is not None else ""
 
 
-def _last_step(one: Series | None) -> int | None:
-    return one.trace.last.step if one is not None and one.trace.last is not None else None
+def _last_step(series: Series | None) -> int | None:
+    return series.trace.last.step if series is not None and series.trace.last is not None else None
 
 
 def _sentences(health: Health, made: Picture | None) -> Iterator[str]:
@@ -244,19 +246,19 @@ def _sentences(health: Health, made: Picture | None) -> Iterator[str]:
         else:
             yield f"The loss did not fall: it began at {figure(first)} and is {figure(last)} now."
     if made is not None and made.panels:
-        places = [at for one in made.panels for course in one.courses for at, _ in course.points]
+        places = [at for panel in made.panels for course in panel.courses for at, _ in course.points]
         if places:
             yield f"The curves cover {made.unit} {charts.short(min(places))} to {charts.short(max(places))}."
     count = len(health.sources)
-    records = sum(one.records for one in health.sources.values())
-    lines = sum(one.lines for one in health.sources.values())
+    records = sum(source.records for source in health.sources.values())
+    lines = sum(source.lines for source in health.sources.values())
     if count:
         yield f"{records:,} records were read in {lines:,} lines of {count:,} log{'s' * (count > 1)}."
 
 
 def _charts(made: Picture, numbers: Mapping[int, int]) -> list[charts.LineChart]:
     """The panels on one axis. An alarm of a series that is drawn is marked in its panel, any other one in all of them."""
-    lines = [[charts.Line(one.label, one.points, one.lost) for one in panel.courses] for panel in made.panels]
+    lines = [[charts.Line(course.label, course.points, course.lost) for course in panel.courses] for panel in made.panels]
     marked = [charts.Line("", [(mark.x, 0.0) for mark in made.marks if mark.x is not None])]
     x = charts.x_scale([*(line for panel in lines for line in panel), *marked])
     drawn = {course.series for panel in made.panels for course in panel.courses}
@@ -303,13 +305,13 @@ def _note(panel: Panel) -> str:
     return ", ".join(words)
 
 
-def _row(one: Series, several: bool) -> dict[str, str]:
-    curve, unit = one.curve, one.key.named.unit
+def _row(series: Series, several: bool) -> dict[str, str]:
+    curve, unit = series.curve, series.key.named.unit
     return {
-        "name": f"{one.key.source}: {one.key.short}" if several else one.key.short,
+        "name": f"{series.key.source}: {series.key.short}" if several else series.key.short,
         "count": f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan/inf" if curve.nonfinite else ""),
         "first": figure(curve.first, unit),
-        "last": latest(one),
+        "last": latest(series),
         "low": figure(curve.low, unit),
         "median": figure(curve.median, unit),
         "high": figure(curve.high, unit),

@@ -118,9 +118,9 @@ class Board:
 def _what(health: Health, now: Now) -> object:
     """What a page is made of: as long as it is equal, nothing is new."""
     return (
-        sum(one.lines for one in health.sources.values()),
+        sum(source.lines for source in health.sources.values()),
         health.records,
-        [(one.count, one.level, one.message) for one in health.book.alarms],
+        [(alarm.count, alarm.level, alarm.message) for alarm in health.book.alarms],
         *(now.waiting, now.silent, now.ended, now.gpus, now.heard),
     )
 

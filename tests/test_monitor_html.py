@@ -60,7 +60,7 @@ def test_the_page_says_how_the_run_is_and_what_to_do_next(run: Run, ranks: Path)
     assert next(state.all("h2")).text == "2 alarms: 1 critical, 1 warning"
     assert "is nan now (rank 1)" in state.text and "step 0 to 399" in state.text
     tiles = {next(tile.all("dt")).text: next(tile.all("dd")).text for tile in identified(page, "tiles").all("div")}
-    assert tiles["Step"] == "399 of 5,000 (8 %)" and tiles["Loss"].startswith("nan ")
+    assert tiles["Step"] == "399 of 5,000 (7 %)" and tiles["Loss"].startswith("nan ")
     assert "Stop the run and go back to the last checkpoint" in identified(page, "next").text
     assert identified(page, "next-command").text.startswith("ldlm-lint --select clip-before-unscale,")
 
@@ -122,6 +122,15 @@ def test_a_healthy_run_has_nothing_to_do(run: Run, tmp_path: Path, trainer: str)
     assert next(identified(page, "state").all("h2")).text == "No alarms"
     assert "There is nothing to do." in identified(page, "alarms").text
     assert not list(page.all(id="next")) and list(page.all("figure", kind="chart"))
+
+
+def test_the_bar_of_an_evaluation_is_not_how_far_the_run_is(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(healthy_logs.log("trainer", 600))
+    page = page_of(run, log, code=0)
+    assert next(identified(page, "tiles").all("dd")).text == "600 of 600 (100 %)"
+    (_, _, speed) = page.all("figure", kind="chart")
+    assert [name.text for name in speed.all("span", kind="name")] == ["iterations_per_s (it/s), bar of 600", "iterations_per_s (it/s), bar of 37"]
 
 
 def test_the_page_of_a_long_log_of_many_ranks_stays_small(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import sys
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,6 @@ from ldlm_lint.extras import install
 if TYPE_CHECKING:
     from ldlm_lint.monitor.health import Health
     from ldlm_lint.monitor.progress import Progress
-    from ldlm_lint.monitor.records import Read
     from ldlm_lint.monitor.serving import Board
     from ldlm_lint.monitor.sources import Source
 
@@ -127,7 +125,7 @@ def _watched(arguments: argparse.Namespace) -> int:
             found = _found(arguments.paths)
         except NoLog as error:
             return fail(FAILURE, f"{error}; with --follow, ldlm-lint monitor waits for it")
-        unread = _read(health, found, progress)
+        unread = _read(health, found, progress if arguments.html else None)
     health.close()
     if arguments.json:
         _write_json(arguments.json, report.document(health))
@@ -199,7 +197,7 @@ def _compared(arguments: argparse.Namespace) -> int:
     runs = []
     for path in arguments.compare:
         health = _health(arguments, capacity=compare.CAPACITY, broken=True)
-        _read(health, _found([path]), {})
+        _read(health, _found([path]))
         health.close()
         if not health.records:
             return fail(FAILURE, f"{path}: nothing was understood: no metric in it")
@@ -239,24 +237,22 @@ def _found(paths: list[str]) -> list[Source]:
     return found
 
 
-def _read(health: Health, found: list[Source], progress: dict[str, Progress]) -> int:
+def _read(health: Health, found: list[Source], far: dict[str, Progress] | None = None) -> int:
     """Read the sources to their ends; one of several that cannot be read is said, counted and passed over.
 
-    ``progress`` gets how far each is.
+    ``far`` gets how far each is.
     """
-    from ldlm_lint.monitor.progress import LOOKED_AT, Progress
+    from ldlm_lint.monitor.progress import Progress
     from ldlm_lint.monitor.sources import SourceError, read
 
     broken: list[SourceError] = []
     for one in found:
-        newest: deque[Read] = deque(maxlen=LOOKED_AT)
-        progress[one.name] = Progress(one)
         try:
             for line in read(one):
                 if line is not None:
                     health.take(one.name, *line)
-                    newest.append(line)
-            progress[one.name].take(newest)
+                    if far is not None:
+                        far.setdefault(one.name, Progress(one)).take((line,), caught_up=False)
         except SourceError as error:
             broken.append(error)
             if len(found) > 1:

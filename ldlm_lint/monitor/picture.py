@@ -14,7 +14,7 @@ from ldlm_lint.monitor.axis import Axis
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
 from ldlm_lint.monitor.names import meaning, plain
-from ldlm_lint.monitor.report import distinct, summary_line
+from ldlm_lint.monitor.report import bar, distinct, summary_line
 from ldlm_lint.monitor.trace import Point
 
 COURSES, MARKS = 10, 12
@@ -161,13 +161,18 @@ def _panel(title: str, series: list[Series], axes: dict[str, Axis], troubled: se
     files = {one.key.source for one in series}
     shared = len(_folder(files))
     names = Counter((one.key.source, _words(one)) for one in series)
-    courses = []
+    labels = []
     for one in series:
         alone = names[one.key.source, _words(one)] == 1
         label = _words(one) if alone else one.key.label
         if len(files) > 1:
             label = f"{one.key.source[shared:]} {label}".rstrip()
-        courses.append(_course(one, axes[one.key.source], label or one.key.short, _GIB if title == MEMORY else 1.0))
+        labels.append(label or one.key.short)
+    again = Counter(labels)
+    courses = [
+        _course(one, axes[one.key.source], f"{label}{bar(one)}" if again[label] > 1 else label, _GIB if title == MEMORY else 1.0)
+        for one, label in zip(series, labels, strict=True)
+    ]
     values = [y for one in courses for _, y in one.points if math.isfinite(y)]
     low, high = min(values, default=0.0), max(values, default=0.0)
     logarithmic = low > 0 and high / low > LOGARITHMIC

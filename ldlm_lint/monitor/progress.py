@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.monitor.records import Read, Record
 from ldlm_lint.monitor.sources import Source
 
-LOOKED_AT = 16
+LOOKED_AT = 512
 """How many of the lines that came together are looked at for the number of steps."""
 
 PATIENCE = 2000
@@ -119,7 +119,10 @@ class Progress:
         return False
 
 
+_OF = re.compile(r"(?<![\d./-])(\d+) ?/ *(\d+)(?![\d./])")
+
+
 def of_how_many(text: str, step: int) -> int | None:
     """The total that a line prints behind its step (``120/5000``, ``[ 120 / 5000]``); None where none or two are printed."""
-    found = {int(total) for total in re.findall(rf"(?<![\d./-])0*{step} ?/ *(\d+)(?![\d./])", text)}
+    found = {int(total) for number, total in _OF.findall(text) if int(number) == step}
     return found.pop() if len(found) == 1 and min(found) >= step else None

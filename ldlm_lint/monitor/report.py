@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from ldlm_lint.monitor.alarms import Alarm, Level
+from ldlm_lint.monitor.detectors import BARS
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
 from ldlm_lint.report.cells import clean
@@ -88,13 +89,8 @@ def table(health: Health, console: Any) -> None:
     for name in ("min", "median"):
         rows.add_column(name, justify="right")
     rows.add_column("trend", no_wrap=True)
-    many = len({one.key.source for one in chosen}) > 1
-    names = Counter((one.key.source, one.key.named.key, one.key.template.split, one.key.rank) for one in chosen)
-    for one in chosen:
+    for label, one in zip(labels(chosen), chosen, strict=True):
         curve = one.curve
-        alone = names[one.key.source, one.key.named.key, one.key.template.split, one.key.rank] == 1
-        label = one.key.short if alone else one.key.label
-        label = f"{one.key.source}: {label}" if many else label
         count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan/inf" if curve.nonfinite else "")
         unit = one.key.named.unit
         first, low, median = (figure(value, unit) for value in (curve.first, curve.low, curve.median))
@@ -102,6 +98,22 @@ def table(health: Health, console: Any) -> None:
     console.print(rows)
     if left:
         console.print(f"and {left} more series (all of them in --json)\n")
+
+
+def labels(chosen: Sequence[Series]) -> list[str]:
+    """The series in as few words as tell them apart: with their source, the log's own name, the bar that they are from."""
+    many = len({one.key.source for one in chosen}) > 1
+    shorts = Counter((one.key.source, one.key.short) for one in chosen)
+    found = [one.key.short if shorts[one.key.source, one.key.short] == 1 else one.key.label for one in chosen]
+    found = [f"{one.key.source}: {label}" if many else label for label, one in zip(found, chosen, strict=True)]
+    again = Counter(found)
+    return [f"{label}{bar(one)}" if again[label] > 1 else label for label, one in zip(found, chosen, strict=True)]
+
+
+def bar(one: Series) -> str:
+    """Which progress bar a series is from, as the rest of a label; empty where it is from none that says so."""
+    shape = one.key.template.shape
+    return f", bar {shape}" if shape and one.key.template.name in BARS else ""
 
 
 def shown(health: Health) -> tuple[list[Series], int]:

@@ -19,7 +19,7 @@ from ldlm_lint.monitor.judging import Series
 from ldlm_lint.monitor.now import Now
 from ldlm_lint.monitor.picture import Panel, Picture, picture
 from ldlm_lint.monitor.ranks import Process, processes, remarks
-from ldlm_lint.monitor.report import counts, distinct, figure, latest, place, shown
+from ldlm_lint.monitor.report import counts, distinct, figure, labels, latest, place, shown
 from ldlm_lint.monitor.view import duration, gpu_lines
 from ldlm_lint.report.html import charts
 from ldlm_lint.report.html.page import environment, render
@@ -102,7 +102,7 @@ def values(health: Health, now: Now) -> dict[str, Any]:
         "ranks": ranks,
         "rank_remarks": remarks(ranks) if ranks else [],
         "pace": any(row.slower is not None for row in ranks),
-        "series": [_row(each, len(health.sources) > 1) for each in rows],
+        "series": [_row(name, each) for name, each in zip(labels(rows), rows, strict=True)],
         "more_series": left,
         "sources": [_source(name, source.lines, source.records, now) for name, source in health.sources.items()],
         "gpus": list(gpu_lines(now.gpus)),
@@ -182,10 +182,10 @@ def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
     step = ahead.step if ahead is not None and ahead.step is not None else _last_step(loss)
     if step is not None:
         total = ahead.total if ahead is not None else None
-        yield "Step", f"{step:,}", f"of {total:,} ({100 * step / total:.0f} %)" if total else ""
+        yield "Step", f"{step:,}", f"of {total:,} ({100 * step // total} %)" if total else ""
     if ahead is not None and ahead.epoch is not None:
         yield "Epoch", f"{ahead.epoch:g}", ""
-    if ahead is not None and ahead.left is not None and not now.ended:
+    if ahead is not None and ahead.left is not None and now.live and not now.ended:
         yield "Time left", duration(ahead.left), "at the pace of the last minutes"
     if loss is not None:
         yield "Loss", latest(loss), f"lowest {figure(loss.curve.low)}{_of_rank(loss)}"
@@ -305,10 +305,10 @@ def _note(panel: Panel) -> str:
     return ", ".join(words)
 
 
-def _row(series: Series, several: bool) -> dict[str, str]:
+def _row(name: str, series: Series) -> dict[str, str]:
     curve, unit = series.curve, series.key.named.unit
     return {
-        "name": f"{series.key.source}: {series.key.short}" if several else series.key.short,
+        "name": name,
         "count": f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan/inf" if curve.nonfinite else ""),
         "first": figure(curve.first, unit),
         "last": latest(series),

@@ -125,6 +125,14 @@ class Editor:
         found = self.wait(self.client.text_document_hover_async(params))
         return found.contents.value if found is not None else ""
 
+    def ask(self, method: str, params: object = None) -> Any:
+        """The answer to a request that is none of the protocol's."""
+
+        async def asking() -> Any:
+            return await self.client.protocol.send_request_async(method, params)
+
+        return self.wait(asking())
+
     def leave(self) -> int:
         """Shut the server down; its exit code."""
 

@@ -13,6 +13,7 @@ import pytest
 from editor import Editor, applied, changes_of
 from editor_project import AMP, AMP_FIXED, FILES, PYPROJECT, TRAIN
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 
 def project(folder: Path) -> Path:
@@ -279,6 +280,46 @@ def test_a_simple_editor_with_settings_of_its_own(tmp_path: Path) -> None:
     assert editor.text(root / "amp.py") == AMP_FIXED
     assert editor.registered == []
     assert editor.leave() == 0
+
+
+def test_findings_on_saving_only(tmp_path: Path) -> None:
+    root = project(tmp_path / "saving")
+    editor = Editor()
+    editor.start(root, {"run": "onSave"})
+    path, uri = root / "amp.py", (root / "amp.py").as_uri()
+    (found,) = editor.open(path)
+    version = editor.type(path, AMP + AMP)
+    editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([]))
+    # Neither the text, nor a change elsewhere, nor a question about a place of it makes the server lint it.
+    assert editor.actions(path, found.range) == [] and editor.hover(path, 4, 36) == ""
+    assert [one.version for one in editor.published[uri]] == [1]
+    editor.client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri)))
+    assert codes(editor.diagnostics(path)) == ["deprecated-amp-api"] * 2
+    assert editor.published[uri][-1].version == version
+    # An editor that is about to save asks for what it applies on saving.
+    editor.type(path, AMP)
+    (action,) = editor.actions(path, place(0), only=["source.fixAll.ldlm-lint"])
+    editor.apply(action)
+    assert editor.text(path) == AMP_FIXED
+    editor.client.workspace_did_change_configuration(
+        types.DidChangeConfigurationParams({"ldlm-lint": {"run": "onType", "level": "error"}})
+    )
+    assert editor.diagnostics(path) == []
+    editor.client.workspace_did_change_configuration(types.DidChangeConfigurationParams({"ldlm-lint": {"run": "never"}}))
+    editor.until(lambda: editor.shown or None)
+    assert editor.shown == ['setting "run" must be one of onType, onSave, not \'never\'']
+    assert editor.leave() == 0
+
+
+def test_the_pages_of_rules_are_answered(editor: Editor) -> None:
+    listed = editor.ask("ldlm-lint/rules")
+    assert [one["name"] for one in listed if one["code"] == "W7210"] == ["deprecated-nccl-variable"]
+    assert (listed[0]["consequence"], listed[-1]["consequence"]) == ("hang", "config") and all(one["summary"] for one in listed)
+    page = editor.ask("ldlm-lint/rule", {"name": "W7210"})
+    assert page.name == "deprecated-nccl-variable" and page.url.endswith("#deprecated-nccl-variable")
+    assert page.markdown.startswith("# deprecated-nccl-variable (W7210)\n") and "## Why\n" in page.markdown
+    with pytest.raises(JsonRpcException, match='did you mean "optimizer-not-fused"'):
+        editor.ask("ldlm-lint/rule", {"name": "optimizer-not-fussed"})
 
 
 def test_a_notebook_is_its_cells(editor: Editor, root: Path) -> None:

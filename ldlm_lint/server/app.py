@@ -19,7 +19,7 @@ from ldlm_lint.server.link import DiedError, Link, LinkError, Message, UsageAnsw
 from ldlm_lint.server.notebooks import SYNC
 from ldlm_lint.server.papers import NOTHING, Paper, Papers
 from ldlm_lint.server.schedule import Schedule
-from ldlm_lint.server.settings import Settings, merged
+from ldlm_lint.server.settings import ON_SAVE, Settings, merged
 
 # Seconds without a keystroke before a buffer is linted, and before the other open ones are, which it may bear on.
 TYPING, SPREADING = 0.15, 1.0
@@ -83,7 +83,7 @@ class Server(LanguageServer):
     def touch_all(self, delay: float) -> None:
         """Lint all open buffers, because something outside of them has changed."""
         for paper in self.papers:
-            self.schedule.touch(paper.uri, delay, later=True)
+            self._touch_later(paper, delay)
 
     def changed(self, paper: Paper | None, delay: float) -> None:
         """Lint a buffer because of its text, and the others a little later; nothing of one that is not open."""
@@ -91,9 +91,29 @@ class Server(LanguageServer):
             self._spreading.add(paper.uri)
             self.schedule.touch(paper.uri, delay)
 
-    async def is_fresh(self, paper: Paper) -> bool:
-        """Whether the diagnosis of a buffer is about its text as it is, once it has been waited for."""
+    def typed(self, paper: Paper | None) -> None:
+        """Lint a buffer once the typing pauses, unless findings are wanted on saving only."""
+        if paper is not None and not self.awaits_saving(paper):
+            self.changed(paper, TYPING)
+
+    def saved(self, paper: Paper | None) -> None:
+        """Lint a buffer that was saved."""
+        if paper is not None:
+            paper.unsaved = False
+            self.changed(paper, 0.0)
+
+    def awaits_saving(self, paper: Paper) -> bool:
+        """Whether a buffer keeps its old findings until it is saved."""
+        return self.settings.run == ON_SAVE and paper.unsaved
+
+    async def is_fresh(self, paper: Paper, *, before_saving: bool = False) -> bool:
+        """Whether the diagnosis of a buffer is about its text as it is, once it has been waited for.
+
+        A buffer that awaits its saving is linted only with ``before_saving``, for an editor that is about to save it.
+        """
         if paper.seen != paper.version:
+            if self.awaits_saving(paper) and not before_saving:
+                return False
             self.schedule.touch(paper.uri, 0.0)
             try:
                 await asyncio.wait_for(self.schedule.settled(paper.uri), _PATIENCE)
@@ -114,6 +134,10 @@ class Server(LanguageServer):
             if paper.sent != paper.version:
                 self._send(paper)
         return await self.link.ask(**message)
+
+    def _touch_later(self, paper: Paper, delay: float) -> None:
+        if not self.awaits_saving(paper):
+            self.schedule.touch(paper.uri, delay, later=True)
 
     def stop(self) -> None:
         """End what runs beside the protocol."""
@@ -160,7 +184,7 @@ class Server(LanguageServer):
             self._spreading.discard(uri)
             for other in self.papers:
                 if other is not paper:
-                    self.schedule.touch(other.uri, SPREADING, later=True)
+                    self._touch_later(other, SPREADING)
 
     def _publish(self, paper: Paper, found: Any, trouble: str) -> None:
         if trouble and not any(one.trouble == trouble for one in self.papers):

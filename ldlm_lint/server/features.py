@@ -7,13 +7,17 @@ from operator import attrgetter
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
+from ldlm_lint.select import SelectorError
 from ldlm_lint.server import actions, hover, notebooks
 from ldlm_lint.server.app import TYPING, Server
-from ldlm_lint.server.convert import FIX_ALL
+from ldlm_lint.server.convert import FIX_ALL, wanted
 from ldlm_lint.server.papers import notebook_text
 from ldlm_lint.server.settings import Settings
 
+RULES, RULE = "ldlm-lint/rules", "ldlm-lint/rule"
+"""The requests for all rules, and for the page of the rule that the parameter ``name`` names."""
 WATCHED = (
     *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
     # Not every editor lets a star stand for a name that begins with a dot.
@@ -30,6 +34,7 @@ def make(settings: Settings) -> Server:
     _register_buffers(server)
     _register_notebooks(server)
     _register_questions(server)
+    _register_rules(server)
     return server
 
 
@@ -91,7 +96,7 @@ def _register_buffers(server: Server) -> None:
         paper = server.papers.get(params.text_document.uri)
         if paper is not None:
             paper.change(params.text_document.version, server.workspace.get_text_document(paper.uri).source)
-        server.changed(paper, TYPING)
+        server.typed(paper)
 
     _register_ends(server, types.TEXT_DOCUMENT_DID_SAVE, types.TEXT_DOCUMENT_DID_CLOSE, attrgetter("text_document.uri"))
 
@@ -111,7 +116,7 @@ def _register_notebooks(server: Server) -> None:
             for gone in notebooks.apply(paper, params.change.cells, server.encoding):
                 server.publish(gone, [])
             paper.rewrite(params.notebook_document.version)
-            server.changed(paper, TYPING)
+            server.typed(paper)
 
     _register_ends(server, types.NOTEBOOK_DOCUMENT_DID_SAVE, types.NOTEBOOK_DOCUMENT_DID_CLOSE, attrgetter("notebook_document.uri"))
 
@@ -119,7 +124,7 @@ def _register_notebooks(server: Server) -> None:
 def _register_ends(server: Server, save: str, close: str, uri_of: Callable[[Any], str]) -> None:
     @server.feature(save)
     def saved(params: Any) -> None:
-        server.changed(server.papers.get(uri_of(params)), 0.0)
+        server.saved(server.papers.get(uri_of(params)))
 
     @server.feature(close)
     def closed(params: Any) -> None:
@@ -132,9 +137,11 @@ def _register_questions(server: Server) -> None:
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
         paper, cell = server.papers.of_document(params.text_document.uri)
-        if paper is None or not await server.is_fresh(paper):
+        only = params.context.only
+        is_for_file = only is not None and wanted(FIX_ALL, only)
+        if paper is None or not await server.is_fresh(paper, before_saving=is_for_file):
             return []
-        return await actions.offered(server, paper, cell, params.range, params.context.only)
+        return await actions.offered(server, paper, cell, params.range, only)
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -145,7 +152,23 @@ def _register_questions(server: Server) -> None:
         paper, cell = server.papers.of_document(params.text_document.uri)
         if paper is None:
             return None
-        return hover.at(paper, cell, params.position, server.encoding, _shows_markdown(server))
+        return hover.at(paper, cell, params.position, server.encoding, _shows_markdown(server), server.awaits_saving(paper))
+
+
+def _register_rules(server: Server) -> None:
+    """Register what is asked about rules alone, which no method of the protocol is there for."""
+    from ldlm_lint.server import pages
+
+    @server.feature(RULES)
+    def rules(_params: Any) -> list[dict[str, str]]:
+        return pages.rule_list()
+
+    @server.feature(RULE)
+    def rule(params: Any) -> dict[str, str]:
+        try:
+            return pages.full_page(str(getattr(params, "name", "")))
+        except SelectorError as error:
+            raise JsonRpcInvalidParams(str(error)) from error
 
 
 def _shows_markdown(server: Server) -> bool:

@@ -18,14 +18,19 @@ _MOST_PAGES = 3
 _BETWEEN = "\n---\n\n"
 
 
-def at(paper: Paper, cell: int | None, place: types.Position, encoding: str, markdown: bool) -> types.Hover | None:
-    """What is shown for a place of a buffer, or of a cell in it, None where no rule has to do with it."""
+def at(
+    paper: Paper, cell: int | None, place: types.Position, encoding: str, markdown: bool, is_outdated: bool = False
+) -> types.Hover | None:
+    """What is shown for a place of a buffer, or of a cell in it, None where no rule has to do with it.
+
+    Findings that are about an older text (``is_outdated``) are left out: their places are wrong.
+    """
     kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
     named = _named(paper, cell, place, encoding)
     if named is not None:
         symbol, where = named
         return types.Hover(types.MarkupContent(kind, _pages({symbol: []}, markdown)), where)
-    here = list(diagnostics_at(paper.diagnosis, types.Range(place, place), cell))
+    here = [] if is_outdated else list(diagnostics_at(paper.diagnosis, types.Range(place, place), cell))
     if not here:
         return None
     fixes: dict[str, list[str]] = {}

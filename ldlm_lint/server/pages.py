@@ -1,4 +1,4 @@
-"""What an editor shows where the pointer rests: what matters of a rule in a few lines, and where its page is."""
+"""What an editor shows of a rule: what matters of it in a few lines where the pointer rests, and its whole page."""
 
 from __future__ import annotations
 
@@ -40,6 +40,23 @@ def short_page(rule: Rule, fixes: Sequence[str], lines: int, *, markdown: bool) 
             head.append(fitting)
             room -= _height([fitting]) + 1
     return "\n\n".join([*head, *end]) + "\n"
+
+
+def full_page(name: str) -> dict[str, str]:
+    """The page of a rule as Markdown, with its name, code and address; raises SelectorError for a name that no rule has."""
+    from ldlm_lint.report.rule_markdown import markdown
+    from ldlm_lint.select import find
+
+    rule = find(ALL, name)
+    return {"name": rule.symbol, "code": rule.code, "url": rule_url(rule.symbol), "markdown": markdown(rule)}
+
+
+def rule_list() -> list[dict[str, str]]:
+    """All rules for a menu: those with the worst consequence first, each with its summary."""
+    chosen = sorted(ALL, key=lambda rule: (rule.consequence.rank, rule.symbol))
+    return [
+        {"name": rule.symbol, "code": rule.code, "consequence": rule.consequence.value, "summary": rule.summary} for rule in chosen
+    ]
 
 
 def _head(rule: Rule, markdown: bool) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Paper:
 
     ``cells`` are those of a notebook, whose ``text`` is the JSON that they make. ``sent`` is the version that the linting
     process has, ``seen`` the one that ``diagnosis`` is about, None before the first; ``trouble`` is what is wrong with
-    its configuration, ``faults`` are the places of that, each with ``path``, ``line`` and ``message``.
+    its configuration, ``faults`` are the places of that, each with ``path``, ``line`` and ``message``. ``unsaved`` is set
+    from a change of the text until it is saved.
     """
 
     uri: str
@@ -50,10 +51,11 @@ class Paper:
     diagnosis: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     trouble: str = ""
     faults: tuple[Mapping[str, Any], ...] = ()
+    unsaved: bool = False
 
     def change(self, version: int, text: str) -> None:
         """Take the text after a keystroke."""
-        self.version, self.text = version, text
+        self.version, self.text, self.unsaved = version, text, True
 
     def rewrite(self, version: int) -> None:
         """Take the text of a notebook whose cells have changed."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ldlm_lint.configurations import Configurations
 
 SECTION = "ldlm-lint"
+ON_TYPE, ON_SAVE = "onType", "onSave"
 _LIST = "a list of names"
 
 
@@ -20,7 +21,7 @@ _LIST = "a list of names"
 class Settings:
     """Selection as on the command line; empty values leave the project's own configuration alone.
 
-    ``config`` is an absolute path.
+    ``config`` is an absolute path. ``run`` says when a buffer is linted, `ON_TYPE` or `ON_SAVE`: only editors can set it.
     """
 
     select: tuple[str, ...] | None = None
@@ -30,6 +31,7 @@ class Settings:
     config: str = ""
     isolated: bool = False
     pedantic: bool = False
+    run: str = ON_TYPE
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -100,6 +102,8 @@ def _wrong(name: str, value: object) -> str | None:
         return None if fits else _LIST
     if name in ("isolated", "pedantic"):
         return None if isinstance(value, bool) else "true or false"
+    if name == "run":
+        return None if value in (ON_TYPE, ON_SAVE) else f"one of {ON_TYPE}, {ON_SAVE}"
     if name == "level":
         return None if value == "" or value in LEVELS else f"one of {', '.join(LEVELS)}"
     return None if isinstance(value, str) and (not value or Path(value).is_absolute()) else "an absolute path"

@@ -26,6 +26,7 @@ else:
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "editors.md").read_text(encoding="utf-8")
+EXTENSION = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text(encoding="utf-8"))
 SNIPPETS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
 
 
@@ -63,16 +64,26 @@ def balanced(text: str) -> bool:
 
 
 def test_every_language_of_a_snippet_is_looked_at_here():
-    assert {name for name, _ in SNIPPETS} == {"json", "toml", "yaml", "lua", "elisp", "vim", "console"}
+    assert {name for name, _ in SNIPPETS} == {"bash", "json", "toml", "yaml", "lua", "elisp", "vim", "console"}
 
 
 def test_json():
-    client, pylint, tasks, sublime = map(json.loads, snippets("json"))
+    extension, client, pylint, tasks, sublime = map(json.loads, snippets("json"))
+    properties = EXTENSION["contributes"]["configuration"]["properties"]
+    assert extension["ldlmLint.run"] in properties["ldlmLint.run"]["enum"]
+    assert extension["editor.codeActionsOnSave"] == client["editor.codeActionsOnSave"]
     understood(client["glspc.server.command"], *client["glspc.server.commandArguments"])
     assert client["editor.codeActionsOnSave"].keys() == {"source.fixAll.ldlm-lint"}
     assert pylint["pylint.args"] == ["--load-plugins=ldlm_lint"]
     understood(*shlex.split(tasks["tasks"][0]["command"]))
     understood(*sublime["clients"]["ldlm-lint"]["command"])
+
+
+def test_bash():
+    (build,) = snippets("bash")
+    ci, package, install = re.split(r" && |\n", build.strip())
+    assert ci == "npm ci" and package.removeprefix("npm run ") in EXTENSION["scripts"]
+    assert install == f"code --install-extension {EXTENSION['name']}-{EXTENSION['version']}.vsix"
 
 
 def test_the_problem_matcher_reads_the_format():

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Any
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams
 
 from ldlm_lint.select import SelectorError
 from ldlm_lint.server import actions, hover, notebooks
@@ -17,7 +16,7 @@ from ldlm_lint.server.papers import notebook_text
 from ldlm_lint.server.settings import Settings
 
 RULES, RULE = "ldlm-lint/rules", "ldlm-lint/rule"
-"""The requests for all rules, and for the page of the rule that the parameter ``name`` names."""
+"""The requests for all rules, and for the page of the rule that the parameter ``name`` names, or the ``problem`` with that."""
 WATCHED = (
     *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
     # Not every editor lets a star stand for a name that begins with a dot.
@@ -168,7 +167,7 @@ def _register_rules(server: Server) -> None:
         try:
             return pages.full_page(str(getattr(params, "name", "")))
         except SelectorError as error:
-            raise JsonRpcInvalidParams(str(error)) from error
+            return {"problem": str(error)}
 
 
 def _shows_markdown(server: Server) -> bool:

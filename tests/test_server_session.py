@@ -291,7 +291,7 @@ def test_findings_on_saving_only(tmp_path: Path) -> None:
     editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([]))
     # Neither the text, nor a change elsewhere, nor a question about a place of it makes the server lint it.
     assert editor.actions(path, found.range) == [] and editor.hover(path, 4, 36) == ""
-    assert [one.version for one in editor.published[uri]] == [1]
+    assert [message.version for message in editor.published[uri]] == [1]
     editor.client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri)))
     assert codes(editor.diagnostics(path)) == ["deprecated-amp-api"] * 2
     assert editor.published[uri][-1].version == version
@@ -312,8 +312,8 @@ def test_findings_on_saving_only(tmp_path: Path) -> None:
 
 def test_the_pages_of_rules_are_answered(editor: Editor) -> None:
     listed = editor.ask("ldlm-lint/rules")
-    assert [one["name"] for one in listed if one["code"] == "W7210"] == ["deprecated-nccl-variable"]
-    assert (listed[0]["consequence"], listed[-1]["consequence"]) == ("hang", "config") and all(one["summary"] for one in listed)
+    assert [rule["name"] for rule in listed if rule["code"] == "W7210"] == ["deprecated-nccl-variable"]
+    assert (listed[0]["consequence"], listed[-1]["consequence"]) == ("hang", "config") and all(rule["summary"] for rule in listed)
     page = editor.ask("ldlm-lint/rule", {"name": "W7210"})
     assert page.name == "deprecated-nccl-variable" and page.url.endswith("#deprecated-nccl-variable")
     assert page.markdown.startswith("# deprecated-nccl-variable (W7210)\n") and "## Why\n" in page.markdown

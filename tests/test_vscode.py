@@ -116,19 +116,24 @@ def test_the_lock_file_names_no_other_registry() -> None:
         assert not name or package["integrity"], name
 
 
+def copied(folder: Path) -> Path:
+    """The extension's sources where nothing was built yet."""
+    return Path(shutil.copytree(EXTENSION, folder / "vscode", ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix")))
+
+
+def environment() -> dict[str, str]:
+    """What makes the tests start the command that is tested here."""
+    search = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "LDLM_LINT": str(Path(sys.executable).with_name("ldlm-lint")), "PYTHONPATH": search}
+
+
 @pytest.mark.node
 def test_it_can_be_built_and_its_tests_pass(tmp_path: Path) -> None:
     npm = shutil.which("npm")
     assert npm, "npm is not installed"
-    copy = tmp_path / "vscode"
-    shutil.copytree(EXTENSION, copy, ignore=shutil.ignore_patterns("node_modules", "out", "*.vsix"))
-    environment = {
-        **os.environ,
-        "LDLM_LINT": str(Path(sys.executable).with_name("ldlm-lint")),
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
-    }
+    copy = copied(tmp_path)
     for arguments in (["ci", "--no-audit", "--no-fund"], ["test"], ["run", "package"]):
-        done = subprocess.run([npm, *arguments], cwd=copy, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run([npm, *arguments], cwd=copy, env=environment(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     (package,) = copy.glob("*.vsix")
     assert package.name == f"ldlm-lint-{__version__}.vsix"
@@ -153,3 +158,15 @@ def test_it_can_be_built_and_its_tests_pass(tmp_path: Path) -> None:
     assert {name.removeprefix("node:") for name in required} <= builtin | {"vscode"}
     assert all(library in notices for library in ("markdown-it ", "vscode-languageclient ", "vscode-jsonrpc "))
     assert str(tmp_path) not in bundle
+
+
+@pytest.mark.node
+@pytest.mark.browser
+@pytest.mark.skipif("CODE_SERVER" not in os.environ, reason="needs code-server, whose out/node/entry.js CODE_SERVER names")
+def test_it_works_in_a_window_of_vs_code(tmp_path: Path) -> None:
+    npm = shutil.which("npm")
+    assert npm, "npm is not installed"
+    copy = copied(tmp_path)
+    for arguments in (["ci", "--no-audit", "--no-fund"], ["run", "test:session"]):
+        done = subprocess.run([npm, *arguments], cwd=copy, env=environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr

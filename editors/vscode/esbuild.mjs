@@ -10,8 +10,8 @@ const extension = { entryPoints: ["src/extension.ts"], outfile: "out/extension.j
 const built = await build({ ...shared, ...extension, minify: true, metafile: true });
 writeFileSync("out/THIRD-PARTY-NOTICES.txt", notices(Object.keys(built.metafile.inputs)));
 if (process.argv.includes("--tests")) {
-  const entryPoints = readdirSync("test").filter((name) => name.endsWith(".test.ts")).map((name) => `test/${name}`);
-  await build({ ...shared, entryPoints, outdir: "out/test", sourcemap: "inline" });
+  const entryPoints = readdirSync("test").filter((name) => /\.(?:test|session)\.ts$/.test(name)).map((name) => `test/${name}`);
+  await build({ ...shared, entryPoints, outdir: "out/test", packages: "external", sourcemap: "inline" });
 }
 
 /** The licences of the libraries that some files of the bundle belong to: each asks to be handed on with its code. */

@@ -19,7 +19,7 @@ export function activate(context: vscode.ExtensionContext): void {
   session = new Session(output, middleware);
   context.subscriptions.push(output, session, statusBar(session), ...commands(session, output, context), ...listeners(session));
   void session.restart();
-  void onInterpreterChange(() => void session?.restart()).then((listener) => context.subscriptions.push(listener));
+  void onInterpreterChange(() => void session?.relocate()).then((listener) => context.subscriptions.push(listener));
 }
 
 export function deactivate(): Promise<void> | undefined {

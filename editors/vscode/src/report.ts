@@ -1,6 +1,7 @@
-/** The command "Show HTML report": checks the workspace and opens the report in the browser. */
+/** The command "Show HTML report": checks a folder of the workspace and shows the report in a tab. */
 
 import * as childProcess from "node:child_process";
+import * as fs from "node:fs/promises";
 import * as vscode from "vscode";
 
 import { whyEnded } from "./failure";
@@ -8,6 +9,9 @@ import { locateCommand } from "./located";
 
 /** Exit codes of a check that was done: without and with findings. */
 const DONE = [0, 1];
+/** The report forbids itself everything but its own script and style. */
+const POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;';
+const BROWSER = "Open in the browser";
 
 export async function showReport(setting: string, storage: vscode.Uri): Promise<void> {
   const folder = await chosenFolder();
@@ -23,12 +27,28 @@ export async function showReport(setting: string, storage: vscode.Uri): Promise<
     return written(command.path, arguments_, folder.uri.fsPath, token);
   });
   if (problem !== undefined) {
-    void vscode.window.showErrorMessage(problem);
-  } else if (vscode.env.remoteName === undefined) {
+    throw new Error(problem);
+  }
+  await showTab(report, folder.name);
+  await offerBrowser(report);
+}
+
+/** Shows the report in a tab, which works in windows that are connected to another machine too. */
+async function showTab(report: vscode.Uri, name: string): Promise<void> {
+  const html = await fs.readFile(report.fsPath, "utf-8");
+  if (!html.includes(POLICY)) {
+    throw new Error("The report has no content security policy, so it is not shown here.");
+  }
+  const options = { enableScripts: true, enableCommandUris: false, localResourceRoots: [], enableFindWidget: true };
+  const panel = vscode.window.createWebviewPanel("ldlmLint.report", `ldlm-lint: ${name}`, vscode.ViewColumn.Active, options);
+  panel.webview.html = html;
+}
+
+async function offerBrowser(report: vscode.Uri): Promise<void> {
+  // The browser of a window that is connected to another machine cannot read the file.
+  const choices = vscode.env.remoteName === undefined ? [BROWSER] : [];
+  if ((await vscode.window.showInformationMessage(`The report is in ${report.fsPath}`, ...choices)) !== undefined) {
     await vscode.env.openExternal(report);
-  } else {
-    // The browser runs on another machine than the file is on.
-    void vscode.window.showInformationMessage(`The report is in ${report.fsPath}`);
   }
 }
 

@@ -6,6 +6,7 @@ import {
   CloseAction,
   type CloseHandlerResult,
   DidChangeConfigurationNotification,
+  ErrorAction,
   type ErrorHandler,
   LanguageClient,
   type LanguageClientOptions,
@@ -22,6 +23,7 @@ import { SECTION, type Settings, forServer, needsRestart } from "./settings";
 import { Findings, type State } from "./status";
 
 const MOST_RESTARTS = 4;
+const INSTALLATION = "https://github.com/ldlm-lint/ldlm-lint/blob/main/editors/vscode/README.md#install";
 
 /** A process that was started, and why it ended once it has. */
 interface Started {
@@ -37,6 +39,7 @@ export class Session implements vscode.Disposable {
   readonly onChange = this.changes.event;
   private client: LanguageClient | undefined;
   private settings: Settings = currentSettings();
+  private command: Command | undefined;
   private current: State = { kind: "stopped" };
   private queue: Promise<void> = Promise.resolve();
 
@@ -85,6 +88,17 @@ export class Session implements vscode.Disposable {
     await this.client?.sendNotification(DidChangeConfigurationNotification.type, { settings: { "ldlm-lint": forServer(after) } });
   }
 
+  /** Takes another Python environment: the server is started again if its command is another one there. */
+  async relocate(): Promise<void> {
+    const found = await locateCommand(this.settings.path).catch((error: unknown) => {
+      this.output.info(error instanceof Error ? error.message : String(error));
+      return undefined;
+    });
+    if (found?.path !== this.command?.path) {
+      await this.restart();
+    }
+  }
+
   dispose(): void {
     void this.stop();
     this.changes.dispose();
@@ -98,6 +112,7 @@ export class Session implements vscode.Disposable {
   private async stopNow(): Promise<void> {
     const client = this.client;
     this.client = undefined;
+    this.command = undefined;
     this.findings.clear();
     this.become({ kind: "stopped" });
     await client?.dispose();
@@ -107,6 +122,7 @@ export class Session implements vscode.Disposable {
     this.become({ kind: "starting" });
     try {
       const command = await locateCommand(this.settings.path);
+      this.command = command;
       this.output.info(`Starting ${command.path} server (from ${command.origin})`);
       await this.connect(command);
     } catch (error) {
@@ -114,7 +130,23 @@ export class Session implements vscode.Disposable {
       this.output.error(reason);
       this.become({ kind: "failed", reason });
       // A command that is missing or wrong needs the user; nothing else goes on until then.
-      void adviseInstallation(reason, error instanceof CommandNotFound);
+      void this.advise(reason, error instanceof CommandNotFound);
+    }
+  }
+
+  private async advise(reason: string, isMissing: boolean): Promise<void> {
+    const [guide, settings, again, output] = ["How to install", "Open settings", "Try again", "Show output"] as const;
+    const choice = await vscode.window.showErrorMessage(reason, guide, isMissing ? settings : output, again);
+    if (choice === guide) {
+      await vscode.env.openExternal(vscode.Uri.parse(INSTALLATION));
+    } else if (choice === settings) {
+      // The path of a command belongs to the machine that the window is connected to.
+      const page = vscode.env.remoteName === undefined ? "openSettings" : "openRemoteSettings";
+      await vscode.commands.executeCommand(`workbench.action.${page}`, { query: `${SECTION}.path` });
+    } else if (choice === again) {
+      await this.restart();
+    } else if (choice === output) {
+      this.output.show();
     }
   }
 
@@ -170,7 +202,7 @@ export class Session implements vscode.Disposable {
     return {
       error: (error) => {
         this.output.error(error);
-        return { action: 1, handled: true };
+        return { action: ErrorAction.Continue, handled: true };
       },
       closed: (): CloseHandlerResult => {
         if (this.current.kind !== "ready") {
@@ -210,17 +242,4 @@ function start(command: Command): Started {
     });
   });
   return { process, tail, problem };
-}
-
-async function adviseInstallation(reason: string, isMissing: boolean): Promise<void> {
-  const guide = "How to install";
-  const settings = "Open settings";
-  const choice = await vscode.window.showErrorMessage(reason, ...(isMissing ? [guide, settings] : [guide, "Show output"]));
-  if (choice === guide) {
-    await vscode.env.openExternal(vscode.Uri.parse("https://github.com/ldlm-lint/ldlm-lint/blob/main/editors/vscode/README.md#install"));
-  } else if (choice === settings) {
-    await vscode.commands.executeCommand("workbench.action.openSettings", `${SECTION}.path`);
-  } else if (choice !== undefined) {
-    await vscode.commands.executeCommand("ldlmLint.showOutput");
-  }
 }

@@ -113,7 +113,7 @@ test("on saving only: typing changes nothing until the file is saved", async () 
   // The server is asked about another file and answers, and about this one it has said nothing.
   await server.open("other.py", AMP);
   await server.rules("other.py", (rules) => rules.length === 1);
-  assert.ok(server.published.every((one) => one.uri !== server.uri("amp.py") || (one.version ?? 0) <= version));
+  assert.ok(server.published.every((message) => message.uri !== server.uri("amp.py") || (message.version ?? 0) <= version));
   await server.save("amp.py");
   assert.deepEqual(await server.rules("amp.py"), [RULE, RULE]);
 });

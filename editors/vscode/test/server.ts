@@ -103,14 +103,14 @@ export class Server {
   /** The rules of the findings that the server publishes for the text as it is, once `fits` accepts them. */
   async rules(name: string, fits: (rules: string[]) => boolean = () => true): Promise<string[]> {
     return this.until(() => {
-      const last = this.published.filter((one) => one.uri === this.uri(name)).at(-1);
+      const last = this.published.filter((message) => message.uri === this.uri(name)).at(-1);
       const rules = last?.diagnostics.map((diagnostic) => String(diagnostic.code)) ?? [];
       return last?.version === this.version(name) && fits(rules) ? rules : undefined;
     });
   }
 
   diagnostics(name: string): Diagnostic[] {
-    return this.published.filter((one) => one.uri === this.uri(name)).at(-1)?.diagnostics ?? [];
+    return this.published.filter((message) => message.uri === this.uri(name)).at(-1)?.diagnostics ?? [];
   }
 
   actions(name: string, range: Range): Promise<CodeAction[]> {

@@ -151,10 +151,14 @@ def test_it_can_be_built_and_its_tests_pass(tmp_path: Path) -> None:
         ]
         manifest = json.loads(archive.read("extension/package.json"))
         bundle = archive.read("extension/out/extension.js").decode()
+        readme = archive.read("extension/readme.md").decode()
         notices = archive.read("extension/out/THIRD-PARTY-NOTICES.txt").decode()
     assert manifest["contributes"] == MANIFEST["contributes"]
+    # Its pictures are shown from the repository.
+    pictures = re.findall(r"!\[[^]]*\]\(https://github.com/ldlm-lint/ldlm-lint/raw/main/editors/vscode/([^)]+)\)", readme)
+    assert pictures and all((EXTENSION / picture).is_file() for picture in pictures) and "](images/" not in readme
     required = set(re.findall(r'\brequire\("([^"]+)"\)', bundle))
-    builtin = {"child_process", "crypto", "fs", "net", "os", "path", "readline", "util"}
+    builtin = {"child_process", "crypto", "fs", "fs/promises", "net", "os", "path", "readline", "util"}
     assert {name.removeprefix("node:") for name in required} <= builtin | {"vscode"}
     assert all(library in notices for library in ("markdown-it ", "vscode-languageclient ", "vscode-jsonrpc "))
     assert str(tmp_path) not in bundle

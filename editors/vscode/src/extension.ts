@@ -19,7 +19,10 @@ export function activate(context: vscode.ExtensionContext): void {
   session = new Session(output, middleware);
   context.subscriptions.push(output, session, statusBar(session), ...commands(session, output, context), ...listeners(session));
   void session.restart();
-  void onInterpreterChange(() => void session?.relocate()).then((listener) => context.subscriptions.push(listener));
+  onInterpreterChange(() => void session?.relocate()).then(
+    (listener) => context.subscriptions.push(listener),
+    (error: unknown) => output.warn(`Changes of the Python environment are not seen: ${String(error)}`),
+  );
 }
 
 export function deactivate(): Promise<void> | undefined {
@@ -81,7 +84,7 @@ function commands(running: Session, output: vscode.LogOutputChannel, context: vs
     register("ldlmLint.fixAll", () => fixAll(running)),
     register("ldlmLint.restart", () => running.restart()),
     register("ldlmLint.showOutput", async () => output.show()),
-    register("ldlmLint.showReport", () => showReport(currentSettings().path, context.storageUri ?? context.globalStorageUri)),
+    register("ldlmLint.showReport", () => showReport(currentSettings().path, context.storageUri ?? context.globalStorageUri, output)),
   ];
 }
 

@@ -17,18 +17,28 @@ export function workspaceFolders(): string[] {
   return (vscode.workspace.workspaceFolders ?? []).filter((folder) => folder.uri.scheme === "file").map((folder) => folder.uri.fsPath);
 }
 
-/** The command to start in this window. Raises CommandNotFound. */
-export async function locateCommand(setting: string): Promise<Command> {
+/** The command to start in this window. Raises CommandNotFound. `log` takes what is wrong with the Python extension. */
+export async function locateCommand(setting: string, log: (text: string) => void): Promise<Command> {
   return findCommand({
     setting,
     trusted: vscode.workspace.isTrusted,
     folders: workspaceFolders(),
-    interpreter: await selectedInterpreter(vscode.workspace.workspaceFolders?.[0]?.uri),
+    interpreter: setting === "" && vscode.workspace.isTrusted ? await interpreter(log) : undefined,
     searchPath: process.env["PATH"] ?? "",
     home: os.homedir(),
     platform: process.platform,
     isExecutable,
   });
+}
+
+/** The selected interpreter. That another extension fails is no reason not to look in PATH. */
+async function interpreter(log: (text: string) => void): Promise<string | undefined> {
+  try {
+    return await selectedInterpreter(vscode.workspace.workspaceFolders?.[0]?.uri);
+  } catch (error) {
+    log(`The Python extension does not tell its environment: ${String(error)}`);
+    return undefined;
+  }
 }
 
 function isExecutable(path: string): boolean {

@@ -13,14 +13,14 @@ const DONE = [0, 1];
 const POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;';
 const BROWSER = "Open in the browser";
 
-export async function showReport(setting: string, storage: vscode.Uri): Promise<void> {
+export async function showReport(setting: string, storage: vscode.Uri, output: vscode.LogOutputChannel): Promise<void> {
   const folder = await chosenFolder();
   if (folder === undefined) {
     return;
   }
   await vscode.workspace.fs.createDirectory(storage);
   const report = vscode.Uri.joinPath(storage, "report.html");
-  const command = await locateCommand(setting);
+  const command = await locateCommand(setting, (text) => output.warn(text));
   const where = { location: vscode.ProgressLocation.Notification, title: `ldlm-lint checks ${folder.name}`, cancellable: true };
   const problem = await vscode.window.withProgress(where, (_progress, token) => {
     const arguments_ = ["--format", "html", "--output", report.fsPath, folder.uri.fsPath];

@@ -90,7 +90,7 @@ export class Session implements vscode.Disposable {
 
   /** Takes another Python environment: the server is started again if its command is another one there. */
   async relocate(): Promise<void> {
-    const found = await locateCommand(this.settings.path).catch((error: unknown) => {
+    const found = await this.locate().catch((error: unknown) => {
       this.output.info(error instanceof Error ? error.message : String(error));
       return undefined;
     });
@@ -102,6 +102,10 @@ export class Session implements vscode.Disposable {
   dispose(): void {
     void this.stop();
     this.changes.dispose();
+  }
+
+  private locate(): Promise<Command> {
+    return locateCommand(this.settings.path, (text) => this.output.warn(text));
   }
 
   private become(state: State): void {
@@ -121,7 +125,7 @@ export class Session implements vscode.Disposable {
   private async startNow(): Promise<void> {
     this.become({ kind: "starting" });
     try {
-      const command = await locateCommand(this.settings.path);
+      const command = await this.locate();
       this.command = command;
       this.output.info(`Starting ${command.path} server (from ${command.origin})`);
       await this.connect(command);

@@ -52,7 +52,9 @@ before(async () => {
   const [extension] = fs.readdirSync(".").filter((name) => name.endsWith(".vsix"));
   assert.ok(extension);
   machine(path.join(server.home, "bin", "ldlm-lint"), settings);
-  await server.start(program, path.resolve(extension));
+  const python = server.file("python.vsix", "");
+  childProcess.execFileSync("npx", ["vsce", "package", "--no-dependencies", "--skip-license", "--out", python], { cwd: path.resolve("test/python-extension") });
+  await server.start(program, [path.resolve(extension), python]);
   window = await server.open(project);
 });
 
@@ -175,6 +177,25 @@ test("a missing command is said, with what to do", async () => {
   await message.getByText("Try again").waitFor();
   await message.getByText("Open settings").click();
   await window.page.locator(".settings-editor .setting-item-label", { hasText: "Path" }).first().waitFor();
+  await window.close();
+});
+
+test("the command is that of the selected Python environment", async () => {
+  const folder = path.join(server.home, "environments");
+  const select = (name: string): string => server.file("environments/.vscode/settings.json", JSON.stringify({ "python.selectedForTests": path.join(server.home, name, "python") }));
+  server.file("environments/amp.py", AMP);
+  select("bin");
+  machine("", settings);
+  window = await server.open(folder);
+  await window.openFile("amp.py");
+  await window.statusBecomes(`${READY}: 1`);
+  await window.page.locator('[id="ldlm-lint.ldlm-lint.ldlmLint.status"]').click();
+  await window.page.locator(".part.panel", { hasText: "from the selected Python environment" }).waitFor();
+  const pid = fs.readFileSync(pidFile, "utf-8");
+  fs.cpSync(path.join(server.home, "bin"), path.join(server.home, "other"), { recursive: true });
+  select("other");
+  await until("the command of the other environment runs", async () => fs.readFileSync(pidFile, "utf-8") !== pid);
+  await window.statusBecomes(`${READY}: 1`);
   await window.close();
 });
 

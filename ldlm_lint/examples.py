@@ -1,4 +1,4 @@
-"""The example files of rules: what ``explain`` and docs/rules.md show as bad, good and fixed.
+"""The example files of rules: what ``explain`` and docs/rules/ show as bad, good and fixed.
 
 They are the fixtures ``bad.*``, ``good.*`` and ``bad.fixed.*`` of a rule, and the small ones of a few lines that fit a screen:
 ``bad_short.*`` with ``bad_short.fixed.*``, or ``good_short.*`` where no fix is applied. A wheel carries them beside the

@@ -68,7 +68,7 @@ def _sections(trophies: Iterable[Trophy]) -> Iterator[str]:
     for repository, found in groupby(trophies, key=lambda trophy: trophy.repository):
         yield f"## {repository}\n"
         for one in found:
-            yield f"- [`{one.path}:{one.line}`]({one.url}) at `{one.commit[:10]}`: [{one.rule}](rules.md#{one.rule}). {one.why}"
+            yield f"- [`{one.path}:{one.line}`]({one.url}) at `{one.commit[:10]}`: [{one.rule}](rules/{one.rule}.md). {one.why}"
         yield ""
 
 

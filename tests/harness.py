@@ -10,7 +10,7 @@ directory (a small project of several files) that is called
   comment there announces what must remain if it stands on a line that the fix left alone; on a line that was changed
   it means nothing. A bad case without a fixed form has nothing to fix.
 
-``bad.*`` and ``good.*`` without a name are the examples of ``docs/rules.md`` and read like real training code; the
+``bad.*`` and ``good.*`` without a name are the examples of ``docs/rules/`` and read like real training code; the
 trickier cases have names. An ``options.toml`` in a rule's directory holds keys of ``[tool.ldlm-lint]`` for all its
 cases, one in a case's own directory those of that case alone.
 

@@ -1,4 +1,4 @@
-"""docs/rules.md is what scripts/gen_docs.py makes of the rules and their fixtures."""
+"""docs/rules.md and docs/rules/ are what scripts/gen_docs.py makes of the rules and their fixtures."""
 
 from __future__ import annotations
 
@@ -10,69 +10,106 @@ from pathlib import Path
 import pytest
 from harness import cases, contents
 
-from ldlm_lint.report.common import rule_url
+from ldlm_lint.examples import small
+from ldlm_lint.model import Consequence
+from ldlm_lint.report.common import HOME, rule_url
 from ldlm_lint.report.page import page
-from ldlm_lint.rules import ALL
+from ldlm_lint.rules import ALL, by_symbol
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "scripts" / "gen_docs.py"
-RULES = ROOT / "docs" / "rules.md"
+DOCS = ROOT / "docs"
+INDEX = (DOCS / "rules.md").read_text(encoding="utf-8")
+
+every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, check=False)
 
 
-def section(text: str, symbol: str) -> str:
+def read(symbol: str) -> str:
     """The page of one rule."""
-    return text.partition(f"\n## {symbol}\n")[2].partition("\n## ")[0]
+    return (DOCS / "rules" / f"{symbol}.md").read_text(encoding="utf-8")
 
 
-def test_the_rules_page_is_up_to_date():
+def section(text: str, title: str) -> str:
+    """The text below a heading of the second level, to the next one outside of code."""
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_the_rules_pages_are_up_to_date():
     done = generate("--check")
     assert done.stderr == ""
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("text", [None, "# Rules\n"], ids=["missing", "stale"])
-def test_a_stale_page_is_told_with_the_command_that_mends_it(text, tmp_path):
-    page = tmp_path / "rules.md"
-    if text is not None:
-        page.write_text(text)
-    done = generate("--check", "--output", str(page))
+def test_pages_that_are_missing_stale_or_of_no_rule_are_told_with_the_command_that_mends_them(tmp_path):
+    assert generate("--output", str(tmp_path)).returncode == 0
+    assert generate("--check", "--output", str(tmp_path)).returncode == 0
+    (tmp_path / "rules.md").write_text("# Rules\n")
+    (tmp_path / "rules" / "optimizer-not-fused.md").unlink()
+    (tmp_path / "rules" / "rule-that-is-gone.md").write_text("# rule-that-is-gone\n")
+
+    done = generate("--check", "--output", str(tmp_path))
     assert done.returncode == 1
-    assert "is out of date: run `python scripts/gen_docs.py`" in done.stderr
-    assert generate("--output", str(page)).returncode == 0
-    assert generate("--check", "--output", str(page)).returncode == 0
+    told = re.findall(r"(\S+) is out of date: run `python scripts/gen_docs.py`", done.stderr)
+    assert [Path(path).name for path in told] == ["rules.md", "optimizer-not-fused.md", "rule-that-is-gone.md"]
+
+    assert generate("--output", str(tmp_path)).returncode == 0
+    assert generate("--check", "--output", str(tmp_path)).returncode == 0
+    assert not (tmp_path / "rules" / "rule-that-is-gone.md").exists()
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
-def test_every_rule_has_a_section_that_the_index_and_the_findings_link_to(rule):
-    text = RULES.read_text(encoding="utf-8")
-    assert len(re.findall(rf"^## {rule.symbol}$", text, re.M)) == 1
-    assert f"| {rule.code} | [{rule.symbol}](#{rule.symbol}) |" in text
-    assert rule_url(rule.symbol).endswith(f"docs/rules.md#{rule.symbol}")
-    own = section(text, rule.symbol)
-    for part in (rule.summary, rule.rationale, rule.cost, rule.exceptions, rule.fix_safety, rule.verification):
-        assert part in own
-    assert all(option.name in own for option in rule.options)
-    assert all(reference.url in own for reference in rule.references)
+def test_the_index_has_each_rule_once_the_worst_consequence_first():
+    rows = re.findall(r'^\| ([\w-]+) \| <a id="([\w-]+)"></a>\[\2\]\(rules/\2\.md\) \|', INDEX, re.M)
+    assert sorted(symbol for _, symbol in rows) == sorted(by_symbol)
+    ranks = [Consequence(word).rank for word, _ in rows]
+    assert ranks == sorted(ranks)
+    assert all(by_symbol[symbol].consequence.value == word for word, symbol in rows)
+    assert all(f" {rule.summary.replace('|', chr(92) + '|')} |" in INDEX for rule in ALL)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in cases() if case.path.stem in ("bad", "good")], ids=lambda case: case.name
-)
-def test_the_examples_are_shown_without_the_comments_of_the_harness(case):
-    text = RULES.read_text(encoding="utf-8")
+@every_rule
+def test_every_rule_has_a_page_that_findings_link_to(rule):
+    assert rule_url(rule.symbol) == f"{HOME}/blob/main/docs/rules/{rule.symbol}.md"
+    text = read(rule.symbol)
+    assert text.startswith(f"# {rule.symbol}\n")
+    for part in (rule.summary, rule.rationale, rule.cost, rule.exceptions, rule.fix_safety, rule.versions, rule.verification):
+        assert part in text
+    assert all(option.name in section(text, "Options") for option in rule.options)
+    assert all(reference.url in section(text, "Sources") for reference in rule.references)
+    assert f"# ldlm-lint: ignore[{rule.symbol}] reason" in text
+    assert f"| {rule.code} | {rule.consequence.value} | {rule.severity.label} |" in section(text, "Facts")
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if case.path.stem == "bad_short"], ids=lambda case: case.symbol)
+def test_a_page_starts_with_a_marked_example_its_message_and_its_fix(case):
+    text = read(case.symbol)
+    headings = re.findall(r"^## (.*)$", re.sub(r"^````.*?^````$", "", text, flags=re.M | re.S), re.M)
+    assert headings[:4] == ["Example", "Fix", "Why it costs", "Cost"]
+    example = section(text, "Example")
+    for file in small(case.symbol):
+        marked = [line.removesuffix("  # <-- reported here") for line in example.splitlines() if line.endswith("  # <-- reported here")]
+        assert {file.bad.splitlines()[number - 1] for number in file.reported} <= set(marked)
+    message = by_symbol[case.symbol].message
+    for constant in re.split(r"%\(\w+\)[a-z]|%%", message):
+        assert constant in example
+    assert "\n> **" in example
+    assert re.search(r"^`ldlm-lint --fix.*` writes:$|made by hand:$", section(text, "Fix"), re.M)
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if case.path.stem in ("bad", "good")], ids=lambda case: case.name)
+def test_the_long_examples_are_shown_without_the_comments_of_the_harness(case):
+    text = read(case.symbol)
     assert "# expect:" not in text
-    own = section(text, case.symbol)
-    title = "### Bad\n" if case.bad else "### Good\n"
+    own = section(text, "Longer example").partition("**With the defect**" if case.bad else "**Not reported**")[2]
     first = next(iter(contents(case.path).values())).decode(errors="backslashreplace").splitlines()[0]
-    assert first.partition("  # expect")[0] in own.partition(title)[2].partition("\n### ")[0]
-    assert ("```diff\n" in own) == case.fixed.exists() if case.bad else True
+    assert first.partition("  # expect")[0] in own
+    assert ("````diff\n" in own) == case.fixed.exists() if case.bad else True
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+@every_rule
 def test_explain_needs_the_rule_alone(rule):
     text = page(rule)
     words = " ".join(text.split())

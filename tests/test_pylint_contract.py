@@ -232,7 +232,7 @@ def test_registering_twice_changes_nothing(linter: PyLinter) -> None:
 def test_help_tells_why_and_where_to_read_on(tmp_path: Path) -> None:
     done = pylint("--load-plugins=ldlm_lint", "--help-msg=excessive-heartbeat-timeout", cwd=tmp_path)
     assert done.stdout.startswith(":excessive-heartbeat-timeout (W7201)")
-    assert "docs/rules.md#excessive-heartbeat-timeout" in "".join(done.stdout.split())
+    assert "docs/rules/excessive-heartbeat-timeout.md" in "".join(done.stdout.split())
 
 
 def test_opt_in_rules_are_off_in_pylint_too(linter: PyLinter) -> None:

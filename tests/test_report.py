@@ -423,7 +423,7 @@ def test_json_values() -> None:
         "cell": None,
         "fingerprint": "a0b7850e8f117885d72aa3f9c5c31658",
         "evidence": None,
-        "url": "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md#heartbeat",
+        "url": "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules/heartbeat.md",
     }
     assert (third["line"], third["column"], third["end_line"], third["end_column"]) == (2, 8, 4, 3)
     assert (third["confidence"], fourth["fix"]["applicability"]) == ("medium", "display")

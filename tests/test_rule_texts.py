@@ -171,7 +171,7 @@ def test_pylint_gets_a_description_with_the_link_to_the_page(rule):
     message, symbol, description, _ = message_definitions([rule])[rule.code]
     assert (message, symbol) == (rule.message, rule.symbol)
     assert description.replace("%%", "%").startswith(rule.rationale)
-    assert description.endswith(f"docs/rules.md#{rule.symbol}")
+    assert description.endswith(f"docs/rules/{rule.symbol}.md")
 
 
 @every_option

@@ -13,6 +13,7 @@ from pylint.utils import FileState
 
 from ldlm_lint.model import Confidence, Finding, Rule, Severity
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.common import rule_url
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from ldlm_lint.checkers.selection import Fault
 
-DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
 _LINE_SCOPE = "line-based-msg"
 
 
@@ -32,7 +32,7 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
         rule.code: (
             rule.message,
             rule.symbol,
-            f"{rule.rationale} See {DOCS}#{rule.symbol}".replace("%", "%%"),
+            f"{rule.rationale} See {rule_url(rule.symbol)}".replace("%", "%%"),
             {
                 "scope": _LINE_SCOPE,
                 "default_enabled": rule.default,

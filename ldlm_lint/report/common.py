@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 HOME = "https://github.com/ldlm-lint/ldlm-lint"
-DOCS = f"{HOME}/blob/main/docs/rules.md"
+DOCS = f"{HOME}/blob/main/docs/rules"
 
 
 def rule_url(symbol: str) -> str:
-    """The place of a rule in the documentation."""
-    return f"{DOCS}#{symbol}"
+    """The page of a rule in the documentation."""
+    return f"{DOCS}/{symbol}.md"
 
 
 def shown_path(path: str, base: Path) -> str:

@@ -1,11 +1,11 @@
-"""Everything that is known about a rule, as Markdown, for `explain --format markdown`."""
+"""Everything that is known about a rule, as Markdown: for `explain --format markdown` and the pages of docs/rules/."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
 
-from ldlm_lint.examples import example, small
+from ldlm_lint.examples import Small, example, small
 from ldlm_lint.model import Rule
 from ldlm_lint.report.common import rule_url
 from ldlm_lint.report.page import default, fix_level, probe
@@ -19,41 +19,48 @@ def markdown(rule: Rule) -> str:
     return "\n\n".join(_parts(rule)) + "\n"
 
 
+def sections(rule: Rule) -> Iterator[tuple[str, str]]:
+    """The texts of a rule in the order of its page: title, Markdown. A text that the rule does not have is left out."""
+    texts = (
+        ("Why it costs", rule.rationale),
+        ("Cost", rule.cost_text),
+        ("When not to follow it", rule.exceptions),
+        ("Fix safety", rule.fix_safety),
+        ("Versions", rule.versions),
+        ("Options", "\n".join(f"- `{option.name} = {option.default}`: {option.help}" for option in rule.options)),
+        ("How to verify", "\n\n".join([rule.verification, *([f"*Probe*: {probe(rule.probe)}"] if rule.probe else [])])),
+        ("Silence it on a line", f"```text\n# ldlm-lint: ignore[{rule.symbol}] reason\n```"),
+        ("Sources", "\n".join(f"- [{source.title}]({source.url})" for source in rule.references)),
+    )
+    return ((title, text) for title, text in texts if text)
+
+
+def change(file: Small) -> str:
+    """A small example as a patch with all of its lines, without the header; empty where the two versions are the same."""
+    old, new = file.bad.splitlines(keepends=True), file.fixed.splitlines(keepends=True)
+    return "".join(list(difflib.unified_diff(old, new, n=len(old) + len(new)))[3:])
+
+
+def code(name: str, text: str) -> str:
+    """A file as fenced code in the language of its suffix."""
+    return f"{_FENCE}{_LANGUAGES.get(name.rpartition('.')[2], 'text')}\n{text}{_FENCE}"
+
+
+def diff(text: str) -> str:
+    """A patch as fenced code."""
+    return f"{_FENCE}diff\n{text}{_FENCE}"
+
+
 def _parts(rule: Rule) -> Iterator[str]:
     yield f"# {rule.symbol} ({rule.code})"
     yield rule.summary
     facts = (rule.consequence.value, rule.severity.label, f"confidence {rule.confidence.label}", default(rule))
     yield f"*{' · '.join((*facts, f'fix: {fix_level(rule)}'))}* · [documentation]({rule_url(rule.symbol)})"
-    yield from _small(rule)
-    yield f"## Why\n\n{rule.rationale}"
-    yield f"## What it costs\n\n{rule.cost_text}"
-    yield f"## When not to follow it\n\n{rule.exceptions}"
-    others = (("Versions", rule.versions), ("Fix safety", rule.fix_safety), ("How to verify", rule.verification))
-    yield from (f"## {title}\n\n{text}" for title, text in others if text)
-    if rule.probe:
-        yield f"## Probe\n\n{probe(rule.probe)}"
-    if rule.options:
-        yield "## Options\n\n" + "\n".join(f"- `{one.name} = {one.default}`: {one.help}" for one in rule.options)
-    yield from _long(rule)
-    yield "## References\n\n" + "\n".join(f"- [{one.title}]({one.url})" for one in rule.references)
-
-
-def _small(rule: Rule) -> Iterator[str]:
     for file in small(rule.symbol):
-        old, new = file.bad.splitlines(keepends=True), file.fixed.splitlines(keepends=True)
-        if old == new:
-            yield _code(file.name, file.bad)
-        else:
-            change = list(difflib.unified_diff(old, new, n=len(old) + len(new)))[3:]
-            yield f"{_FENCE}diff\n{''.join(change)}{_FENCE}"
-
-
-def _long(rule: Rule) -> Iterator[str]:
+        changed = change(file)
+        yield diff(changed) if changed else code(file.name, file.bad)
+    yield from (f"## {title}\n\n{text}" for title, text in sections(rule))
     for title, kind in (("Bad", "bad"), ("Good", "good"), ("Bad, fixed", "bad.fixed")):
         for name, text in example(rule.symbol, kind).items():
             if text:
-                yield f"## {title} (`{name}`)\n\n{_code(name, text)}"
-
-
-def _code(name: str, text: str) -> str:
-    return f"{_FENCE}{_LANGUAGES.get(name.rpartition('.')[2], '')}\n{text}{_FENCE}"
+                yield f"## {title} (`{name}`)\n\n{code(name, text)}"

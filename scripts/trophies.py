@@ -2,6 +2,7 @@
 
     python scripts/trophies.py --reproduce                      # clones the repositories from GitHub, at their commits
     python scripts/trophies.py --reproduce --checkouts FOLDER   # takes FOLDER/<name> where it stands at the commit
+    python scripts/trophies.py --record --checkouts FOLDER      # writes docs/trophies.json: what is printed for those with `shown = true`
 
 The whole repository is linted each time, since many of the findings rest on several of its files.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,8 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "trophies.toml"
 PAGE = ROOT / "docs" / "trophies.md"
+OUTPUTS = ROOT / "docs" / "trophies.json"
+COLUMNS = 100
 INTRODUCTION = """\
 # Trophies
 
@@ -34,6 +38,8 @@ INTRODUCTION = """\
 Defects that `ldlm-lint` found in public repositories, with its default rules unless a rule is opt-in. Each was read by hand, and
 `python scripts/trophies.py --reproduce` finds all of them again at the commits named here. They are here because such
 lines are everywhere, in good code too, not to point at anybody; several of these repositories have moved on since.
+
+## Three of them, as they are printed
 """
 
 
@@ -47,6 +53,12 @@ class Trophy:
     line: int
     rule: str
     why: str
+    shown: bool = False
+
+    @property
+    def command(self) -> list[str]:
+        """The arguments of ``ldlm-lint`` that print it in a working tree of the repository."""
+        return ["check", "--isolated", "--select", self.rule, self.path]
 
     @property
     def url(self) -> str:
@@ -59,9 +71,23 @@ def read(data: str) -> list[Trophy]:
     return [Trophy(**entry) for entry in tomllib.loads(data)["trophy"]]
 
 
-def page(trophies: Iterable[Trophy]) -> str:
-    """The text of docs/trophies.md."""
-    return "\n".join([INTRODUCTION, *_sections(trophies)])
+def page(trophies: Iterable[Trophy], printed: Mapping[str, str]) -> str:
+    """The text of docs/trophies.md; ``printed`` is what `outputs` has."""
+    trophies = list(trophies)
+    return "\n".join([INTRODUCTION, *_printed(trophies, printed), *_sections(trophies)])
+
+
+def outputs() -> dict[str, str]:
+    """What the command printed for the trophies that are shown, by their address."""
+    recorded: dict[str, str] = json.loads(OUTPUTS.read_text(encoding="utf-8"))
+    return recorded
+
+
+def _printed(trophies: Iterable[Trophy], printed: Mapping[str, str]) -> Iterator[str]:
+    for trophy in trophies:
+        if trophy.shown:
+            command = " ".join(("ldlm-lint", *trophy.command))
+            yield f"In [{trophy.repository}]({trophy.url}):\n\n````text\n$ {command}\n{printed[trophy.url]}````\n"
 
 
 def _sections(trophies: Iterable[Trophy]) -> Iterator[str]:
@@ -98,6 +124,27 @@ def findings(tree: Path, rules: Iterable[str]) -> set[tuple[str, int, str]]:
     return {(str(one["path"]), int(str(one["line"])), str(one["rule"])) for one in report["findings"]}
 
 
+def printed_for(trophy: Trophy, tree: Path) -> str:
+    """What the command prints for a trophy in a working tree at its commit: the block of the finding; raises ValueError."""
+    environment = os.environ | {"COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "ldlm_lint", *trophy.command, "--no-cache", "--color", "never"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tree, env=environment)
+    block, found, _ = done.stdout.partition("\n\nFound 1 finding")
+    if not found or f"{trophy.path}:{trophy.line}:" not in block:
+        raise ValueError(f"{trophy.url} is not printed as the only finding of its file: {done.stdout}{done.stderr}")
+    return f"{block}\n"
+
+
+def record(trophies: Iterable[Trophy], given: Path | None) -> None:
+    """Write what is printed for the trophies that are shown."""
+    found = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for trophy in trophies:
+            if trophy.shown:
+                found[trophy.url] = printed_for(trophy, checkout(trophy.repository, trophy.commit, given, Path(scratch)))
+    OUTPUTS.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+
+
 def missing(trophies: Iterable[Trophy], given: Path | None) -> Iterator[Trophy]:
     """The trophies that are not found again."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -112,6 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is out of date")
     parser.add_argument("--reproduce", action="store_true", help="find every defect again; exit with 1 where one is missing")
+    parser.add_argument("--record", action="store_true", help="write what is printed for the trophies that are shown, and the page")
     parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help="working trees to take instead of clones")
     arguments = parser.parse_args()
     trophies = read(DATA.read_text(encoding="utf-8"))
@@ -121,9 +169,12 @@ def main() -> int:
             print(f"not found: {one.rule} at {one.url}", file=sys.stderr)
         print(f"{len(trophies) - len(gone)} of {len(trophies)} found again")
         return 1 if gone else 0
+    if arguments.record:
+        record(trophies, arguments.checkouts)
+    text = page(trophies, outputs())
     if arguments.check:
-        return 0 if PAGE.read_text(encoding="utf-8") == page(trophies) else 1
-    PAGE.write_text(page(trophies), encoding="utf-8", newline="\n")
+        return 0 if PAGE.read_text(encoding="utf-8") == text else 1
+    PAGE.write_text(text, encoding="utf-8", newline="\n")
     return 0
 
 

@@ -1,0 +1,107 @@
+"""What the site's search finds first: for an identifier, the rule that is about it.
+
+Sphinx ranks the entries of an index above words of a text. Each identifier that the texts of rules hold in backquotes is
+such an entry of those rules; the main entry, which comes first, is that of the rule with the highest score in `relevance`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gen_docs
+from website.rules import PREFIX
+
+from ldlm_lint.examples import small
+from ldlm_lint.model import Rule
+from ldlm_lint.rules import ALL
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+
+DESCRIPTIONS = "descriptions.js"
+_QUOTED = re.compile(r"`([^`]+)`")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+_SHORTEST = 4
+_LONGEST_DESCRIPTION = 220
+
+
+def identifiers(text: str) -> set[str]:
+    """The identifiers in the backquotes of a text; of a dotted one also its last part.
+
+    >>> sorted(identifiers("pass `fused=True` to `torch.optim.AdamW`, not to lr"))
+    ['AdamW', 'True', 'fused', 'torch.optim.AdamW']
+    """
+    found = {name for quoted in _QUOTED.findall(text) for name in _IDENTIFIER.findall(quoted)}
+    return {name for name in found | {name.rpartition(".")[2] for name in found} if len(name) >= _SHORTEST}
+
+
+def relevance(rule: Rule, identifier: str) -> float:
+    """How much a rule is about an identifier: most if its fix writes or removes it, least if its longer texts name it."""
+    changed, name = _changed(rule), identifier.lower().replace("_", "-")
+    score = 8.0 * (identifier in changed) + 6.0 * (f"-{name}-" in f"-{rule.symbol}-")
+    score += 4.0 * (identifier in identifiers(rule.summary)) + 3.0 * (identifier in identifiers(rule.message))
+    texts = (rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
+    return score + sum(0.5 for text in texts if identifier in identifiers(text))
+
+
+def _changed(rule: Rule) -> frozenset[str]:
+    """The identifiers that the change of a rule's small example writes or removes."""
+    found: set[str] = set()
+    for file in small(rule.symbol):
+        before, after = set(_IDENTIFIER.findall(file.bad)), set(_IDENTIFIER.findall(file.fixed))
+        found |= {name for whole in before ^ after for name in (whole, whole.rpartition(".")[2])}
+    return frozenset(found)
+
+
+@cache
+def best() -> Mapping[str, Rule]:
+    """For each identifier the rule that is most about it; of equal ones the one with the worst consequence."""
+    named: dict[str, list[Rule]] = defaultdict(list)
+    for rule in gen_docs.ranked(ALL):
+        for identifier in _named(rule):
+            named[identifier].append(rule)
+    return {identifier: max(rules, key=lambda rule: relevance(rule, identifier)) for identifier, rules in named.items()}
+
+
+def _named(rule: Rule) -> set[str]:
+    texts = (rule.summary, rule.message, rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
+    return set().union(*map(identifiers, texts)) - {"True", "False", "None"}
+
+
+def setup(app: Sphinx) -> None:
+    """Put the entries on the pages of rules, and write what results show of each page."""
+    app.connect("doctree-read", _add_entries)
+    app.connect("build-finished", _write_descriptions)
+
+
+def _add_entries(app: Sphinx, tree: nodes.document) -> None:
+    from sphinx import addnodes
+
+    page = app.env.docname
+    if not page.startswith(PREFIX):
+        return
+    rule = next(rule for rule in ALL if rule.symbol == page.removeprefix(PREFIX))
+    entries = [("single", name, "", "main" if best()[name] is rule else "", None) for name in sorted(_named(rule))]
+    tree.insert(0, addnodes.index(entries=entries))
+
+
+def _write_descriptions(app: Sphinx, failure: Exception | None) -> None:
+    """Results get their text from this file: nothing can be fetched where the site is read from a disk."""
+    from docutils import nodes
+
+    if failure is not None:
+        return
+    found = {}
+    for page in sorted(app.env.found_docs):
+        paragraphs = (" ".join(node.astext().split()) for node in app.env.get_doctree(page).findall(nodes.paragraph))
+        text = next((text for text in paragraphs if text), "")
+        found[page] = text if len(text) <= _LONGEST_DESCRIPTION else text[:_LONGEST_DESCRIPTION].rpartition(" ")[0] + " …"
+    script = f"window.PAGE_DESCRIPTIONS = {json.dumps(found, ensure_ascii=False, indent=0)};\n"
+    Path(app.outdir, "_static", DESCRIPTIONS).write_text(script, encoding="utf-8", newline="\n")

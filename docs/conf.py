@@ -42,6 +42,7 @@ html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_favicon = "_static/logo.svg"
 html_copy_source = False
+html_use_index = False
 html_show_sourcelink = False
 # Results would fetch their pages, which a browser refuses from a disk: website/search.py writes descriptions instead.
 html_show_search_summary = False

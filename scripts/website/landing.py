@@ -11,10 +11,10 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import trophies
-from website.pages import INDEX, ROOT
-from website.report import EXAMPLE
 
 from ldlm_lint.rules import ALL, by_symbol
+from website.pages import INDEX, ROOT
+from website.report import EXAMPLE
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TEMPLATE = "landing.html"
 _HUNK = re.compile(r"^--- a/(?P<path>.+)\n\+\+\+ .+\n|^@@ -(?P<line>\d+).*\n(?P<lines>(?:[ +-].*\n|\n)+)", re.M)
 # What a line of output is, by how it starts: a line of code keeps its columns on a narrow screen, the others are wrapped.
-_KINDS = (("code", re.compile(r" *\d* +[|+-]| *\.\.\.$")), ("place", re.compile(r" *(?:-->|:::) ")), ("note", re.compile(r"help: |note: ")))
+_KINDS = (("code", re.compile(r" *\d* +[|+-](?: |$)| *\.\.\.$")), ("place", re.compile(r" *(?:-->|:::) ")), ("note", re.compile(r"help: |note: ")))
 # The changes shown, by a text of theirs.
 _SHOWN = ("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000", "persistent_workers=")
 

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from website.pages import ROOT
-
 from ldlm_lint.report.formats import FORMATS
+from website.pages import ROOT
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -25,7 +24,7 @@ def write(output: Path) -> bool:
     if "html" not in FORMATS:
         return False
     command = [sys.executable, "-m", "ldlm_lint", "--no-cache", "--format", "html", "--output", str(output), EXAMPLE]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, check=False)
     if done.returncode != _FOUND_SOMETHING:
         raise subprocess.CalledProcessError(done.returncode, command)
     return True

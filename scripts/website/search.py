@@ -1,7 +1,7 @@
 """What the site's search finds first: for an identifier, the rule that is about it.
 
-Sphinx ranks the entries of an index above words of a text. Each identifier that the texts of rules hold in backquotes is
-such an entry of those rules; the main entry, which comes first, is that of the rule with the highest score in `relevance`.
+Sphinx ranks the entries of an index above words of a text. Each identifier that the texts of a rule hold in backquotes, and
+each name with an underscore in a line of its example that is reported or changed, is such an entry of the rule; the main entry, which comes first, is that of the rule with the highest score in `relevance`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gen_docs
-from website.rules import PREFIX
 
 from ldlm_lint.examples import small
 from ldlm_lint.model import Rule
 from ldlm_lint.rules import ALL
+from website.rules import PREFIX
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -44,20 +44,33 @@ def identifiers(text: str) -> set[str]:
 
 def relevance(rule: Rule, identifier: str) -> float:
     """How much a rule is about an identifier: most if its fix writes or removes it, least if its longer texts name it."""
-    changed, name = _changed(rule), identifier.lower().replace("_", "-")
-    score = 8.0 * (identifier in changed) + 6.0 * (f"-{name}-" in f"-{rule.symbol}-")
+    name = identifier.lower().replace("_", "-").strip("-")
+    score = 8.0 * (identifier in _changed(rule)) + 4.0 * (identifier in _concerned(rule)) + 6.0 * (f"-{name}-" in f"-{rule.symbol}-")
     score += 4.0 * (identifier in identifiers(rule.summary)) + 3.0 * (identifier in identifiers(rule.message))
     texts = (rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
     return score + sum(0.5 for text in texts if identifier in identifiers(text))
 
 
+@cache
 def _changed(rule: Rule) -> frozenset[str]:
     """The identifiers that the change of a rule's small example writes or removes."""
+    return frozenset(name for file in small(rule.symbol) for name in _names(file.bad) ^ _names(file.fixed))
+
+
+@cache
+def _concerned(rule: Rule) -> frozenset[str]:
+    """The identifiers in the lines of a rule's small example that are reported or changed."""
     found: set[str] = set()
     for file in small(rule.symbol):
-        before, after = set(_IDENTIFIER.findall(file.bad)), set(_IDENTIFIER.findall(file.fixed))
-        found |= {name for whole in before ^ after for name in (whole, whole.rpartition(".")[2])}
+        before, after = file.bad.splitlines(), file.fixed.splitlines()
+        lines = {line for number, line in enumerate(before, 1) if number in file.reported} | set(before) ^ set(after)
+        found = found.union(*map(_names, lines))
     return frozenset(found)
+
+
+def _names(code: str) -> set[str]:
+    """The identifiers in code, of a dotted one the whole and its last part."""
+    return {name for whole in _IDENTIFIER.findall(code) for name in (whole, whole.rpartition(".")[2])}
 
 
 @cache
@@ -72,7 +85,8 @@ def best() -> Mapping[str, Rule]:
 
 def _named(rule: Rule) -> set[str]:
     texts = (rule.summary, rule.message, rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
-    return set().union(*map(identifiers, texts)) - {"True", "False", "None"}
+    concerned = {name for name in _concerned(rule) if "_" in name}
+    return concerned.union(*map(identifiers, texts)) - {"True", "False", "None"}
 
 
 def setup(app: Sphinx) -> None:

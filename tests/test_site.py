@@ -66,8 +66,8 @@ def test_every_link_leads_to_a_file_and_a_heading(place: str) -> None:
     assert lost == []
 
 
-def test_no_page_links_to_the_anchors_that_rules_had_before_they_had_pages() -> None:
-    assert [place for place in LINKING if any("rules.md#" in link for link in links(read(place)))] == []
+def test_no_page_of_the_site_links_to_the_anchors_that_rules_had_before_they_had_pages() -> None:
+    assert [place for place in LINKING if place.startswith("docs/") and any("rules.md#" in link for link in links(read(place)))] == []
 
 
 def test_the_navigation_names_every_page_and_the_trophies_lead() -> None:

@@ -36,7 +36,7 @@ A *safe* fix cannot change behaviour (`--fix`), an *unsafe* fix can (`--fix --un
 - `ldlm-lint --select hang,crash PATH` runs the rules of these consequences, `--extend-select NAME` adds an opt-in rule.
 - `ldlm-lint explain NAME` prints a rule's page in the terminal.
 """
-MARK = "  # <-- reported here"
+MARK = "  # <-- here"
 _ARTEFACTS = {"py": "Python", "sh": "shell scripts", "cfg": "configuration files"}
 _BY_HAND = "The change, made by hand:"
 _CONTEXT = 2

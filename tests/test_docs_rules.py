@@ -90,7 +90,7 @@ def test_a_page_starts_with_a_marked_example_its_message_and_its_fix(case):
     assert headings[:4] == ["Example", "Fix", "Why it costs", "Cost"]
     example = section(text, "Example")
     for file in small(case.symbol):
-        marked = [line.removesuffix("  # <-- reported here") for line in example.splitlines() if line.endswith("  # <-- reported here")]
+        marked = [line.removesuffix("  # <-- here") for line in example.splitlines() if line.endswith("  # <-- here")]
         assert {file.bad.splitlines()[number - 1] for number in file.reported} <= set(marked)
     message = by_symbol[case.symbol].message
     for constant in re.split(r"%\(\w+\)[a-z]|%%", message):

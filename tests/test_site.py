@@ -112,11 +112,17 @@ FIRST = {
 
 @pytest.mark.parametrize(("identifier", "symbol"), FIRST.items(), ids=FIRST)
 def test_an_identifier_is_found_first_at_the_rule_that_is_about_it(identifier: str, symbol: str) -> None:
-    assert search.best()[identifier].symbol == symbol
+    assert search.ranking()[identifier][0].symbol == symbol
 
 
 def test_identifiers_are_those_in_backquotes() -> None:
     assert search.identifiers("pass `fused=True` to `torch.optim.AdamW`, not to `lr` or eps") == {"fused", "True", "torch.optim.AdamW", "AdamW"}
+
+
+def test_each_place_in_a_ranking_costs_a_character_until_the_entry_would_be_dropped() -> None:
+    assert [search.entry("fused", place) for place in (0, 2, 9)] == ["fused", "fused..", "fused....."]
+    first, second = search.ranking()["use_reentrant"][:2]
+    assert search.relevance(first, "use_reentrant") >= search.relevance(second, "use_reentrant")
 
 
 def test_the_first_page_shows_what_the_command_prints_of_the_example() -> None:

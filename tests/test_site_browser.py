@@ -120,7 +120,7 @@ def test_an_old_anchor_leads_to_the_page_of_the_rule(browser: Chromium, site: Pa
 
 def test_the_reported_line_is_marked(browser: Chromium, site: Path) -> None:
     tab = browser.open(site / "rules" / "optimizer-not-fused.html")
-    assert tab.text("article .highlight .hll >> nth=0").strip() == "optimizer = torch.optim.AdamW(model.parameters())  # <-- reported here"
+    assert tab.text("article .highlight .hll >> nth=0").strip() == "optimizer = torch.optim.AdamW(model.parameters())  # <-- here"
     assert tab.page.locator("article .highlight .hll").count() == 1
 
 

@@ -24,9 +24,9 @@ def write(output: Path) -> bool:
     if "html" not in FORMATS:
         return False
     command = [sys.executable, "-m", "ldlm_lint", "--no-cache", "--format", "html", "--output", str(output), EXAMPLE]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
     if done.returncode != _FOUND_SOMETHING:
-        raise subprocess.CalledProcessError(done.returncode, command)
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
     return True
 
 

@@ -1,7 +1,8 @@
 """What the site's search finds first: for an identifier, the rule that is about it.
 
 Sphinx ranks the entries of an index above words of a text. Each identifier that the texts of a rule hold in backquotes, and
-each name with an underscore in a line of its example that is reported or changed, is such an entry of the rule; the main entry, which comes first, is that of the rule with the highest score in `relevance`.
+each name with an underscore in a line of its example that is reported or changed, is such an entry of the rule; the rules
+that name it are ranked by `relevance`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import gen_docs
 
 from ldlm_lint.examples import small
 from ldlm_lint.model import Rule
-from ldlm_lint.rules import ALL
+from ldlm_lint.rules import ALL, by_symbol
 from website.rules import PREFIX
 
 if TYPE_CHECKING:
@@ -74,13 +75,24 @@ def _names(code: str) -> set[str]:
 
 
 @cache
-def best() -> Mapping[str, Rule]:
-    """For each identifier the rule that is most about it; of equal ones the one with the worst consequence."""
+def ranking() -> Mapping[str, list[Rule]]:
+    """For each identifier the rules that name it, first the one that is most about it; of equal ones the one with the worst consequence."""
     named: dict[str, list[Rule]] = defaultdict(list)
     for rule in gen_docs.ranked(ALL):
         for identifier in _named(rule):
             named[identifier].append(rule)
-    return {identifier: max(rules, key=lambda rule: relevance(rule, identifier)) for identifier, rules in named.items()}
+    return {identifier: sorted(rules, key=lambda rule: -relevance(rule, identifier)) for identifier, rules in named.items()}
+
+
+def entry(identifier: str, place: int) -> str:
+    """The index entry of an identifier at the rule in a place of its ranking.
+
+    Sphinx scores an entry by the share of it that was typed, and drops one of which less than half was: each place costs a character.
+
+    >>> entry("fused", 0), entry("fused", 2), entry("fused", 9)
+    ('fused', 'fused..', 'fused.....')
+    """
+    return identifier + "." * min(place, len(identifier))
 
 
 def _named(rule: Rule) -> set[str]:
@@ -101,8 +113,8 @@ def _add_entries(app: Sphinx, tree: nodes.document) -> None:
     page = app.env.docname
     if not page.startswith(PREFIX):
         return
-    rule = next(rule for rule in ALL if rule.symbol == page.removeprefix(PREFIX))
-    entries = [("single", name, "", "main" if best()[name] is rule else "", None) for name in sorted(_named(rule))]
+    rule = by_symbol[page.removeprefix(PREFIX)]
+    entries = [("single", entry(name, ranking()[name].index(rule)), "", "main", None) for name in sorted(_named(rule))]
     tree.insert(0, addnodes.index(entries=entries))
 
 

@@ -46,7 +46,7 @@ html_use_index = False
 html_show_sourcelink = False
 # Results would fetch their pages, which a browser refuses from a disk: website/search.py writes descriptions instead.
 html_show_search_summary = False
-html_sidebars = {"index": [], "search": [], "**": ["site-sidebar.html"]}
+html_sidebars = {"search": [], "**": ["site-sidebar.html"]}
 html_theme_options = {
     "logo": {"text": "ldlm-lint", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
     "navbar_start": ["navbar-logo"],

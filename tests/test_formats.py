@@ -272,7 +272,7 @@ def test_sarif_tells_rules_fixes_and_how_the_run_ended(project: Path, run: Run) 
     for one in results:
         rule = driver["rules"][one["ruleIndex"]]
         assert rule["id"] == one["ruleId"]
-        assert rule["helpUri"].endswith(f"#{rule['name']}")
+        assert rule["helpUri"].endswith(f"/rules/{rule['name']}.md")
         assert rule["help"]["text"] and rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
     by_code = {rule["id"]: rule["properties"] for rule in driver["rules"]}
     assert by_code["W7201"]["tags"][0] == by_code["W7201"]["consequence"] == "hang"

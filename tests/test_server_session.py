@@ -55,7 +55,7 @@ def test_diagnostics_say_everything_that_the_report_says(editor: Editor, root: P
     assert refactor.message.startswith("slow: this DataLoader is iterated again and again")
     assert refactor.data["consequence"] == "slow"
     assert refactor.code_description and refactor.code_description.href.endswith(
-        "#dataloader-without-persistent-workers"
+        "/rules/dataloader-without-persistent-workers.md"
     )
     # The loop that iterates it stands in a file that is not open.
     assert refactor.related_information
@@ -315,8 +315,8 @@ def test_the_pages_of_rules_are_answered(editor: Editor) -> None:
     assert [rule["name"] for rule in listed if rule["code"] == "W7210"] == ["deprecated-nccl-variable"]
     assert (listed[0]["consequence"], listed[-1]["consequence"]) == ("hang", "config") and all(rule["summary"] for rule in listed)
     page = editor.ask("ldlm-lint/rule", {"name": "W7210"})
-    assert page.name == "deprecated-nccl-variable" and page.url.endswith("#deprecated-nccl-variable")
-    assert page.markdown.startswith("# deprecated-nccl-variable (W7210)\n") and "## Why\n" in page.markdown
+    assert page.name == "deprecated-nccl-variable" and page.url.endswith("/rules/deprecated-nccl-variable.md")
+    assert page.markdown.startswith("# deprecated-nccl-variable (W7210)\n") and "## Why it costs\n" in page.markdown
     answer = editor.ask("ldlm-lint/rule", {"name": "optimizer-not-fussed"})
     assert answer.problem == 'unknown rule "optimizer-not-fussed", did you mean "optimizer-not-fused"?'
 

@@ -75,7 +75,7 @@ test("hover has the finding, the rule, and a link to its page", async () => {
   assert.match(await hover.first().innerText(), /deprecated: /);
   await hover.getByText(`Explain ${RULE}`).click();
   const page = await window.webview(`${RULE} (W7801)`);
-  await page.getByText("Why", { exact: true }).waitFor();
+  await page.getByText("Why it costs", { exact: true }).waitFor();
   const added = await page.locator("ins").first().evaluate((element) => getComputedStyle(element).backgroundColor);
   assert.notEqual(added, "rgba(0, 0, 0, 0)", "the policy lets the page have its style");
   assert.equal(await page.locator("script:not(#_vscodeApiScript)").count(), 0);

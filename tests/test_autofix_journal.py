@@ -204,10 +204,10 @@ def test_an_interrupted_run_that_a_user_worked_on(project: Path, capsys: pytest.
     assert (project / "run.sh").read_bytes() == NEW
     main(["--fix", "--quiet", "--ignore", "ALL"])
     err = capsys.readouterr().err
-    assert "an interrupted run of 2026-01-31 12:00:00 UTC was taken back: 1 file restored" in err
-    assert "two.sh: was changed since" in err
+    assert "an interrupted run of 2026-01-31 12:00:00 UTC was undone: 1 file restored" in err
+    assert "two.sh: changed after" in err
     assert str(folder / "1.before") in err
-    assert "gone.sh: was changed since" in err
+    assert "gone.sh: changed after" in err
     assert (project / "run.sh").read_bytes() == OLD
     assert (project / "two.sh").read_bytes() == b"echo mine\n"
     assert main(["--quiet"]) == 1

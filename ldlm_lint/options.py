@@ -263,7 +263,7 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
     parser.epilog = GRAPH_EPILOG
     _add(parser, {"paths": {**_PATHS["paths"], "help": "scripts and directories (default: .)"}})
     _add(parser, {"--format": {"choices": ("text", "json"), "default": "text", "help": "default: text, a tree"}})
-    _add(parser, {"--html": {"metavar": "FILE", "help": "draw the launches in a page for a browser too; - for stdout instead"}})
+    _add(parser, {"--html": {"metavar": "FILE", "help": "also write the launches as an HTML page; - is stdout, without the text"}})
     _add(parser, {**_EXCLUDE, **_CONFIG, "--isolated": {**_FLAG, "help": "read no configuration file"}})
 
 

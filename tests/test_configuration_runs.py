@@ -32,7 +32,7 @@ def test_a_broken_configuration_of_a_nested_project_costs_its_own_files_alone(
         assert code == 2
         assert [line.partition(":")[0] for line in out.splitlines()][:2] == ["b/run.sh", "Found 1 finding"]
         assert sorted(err.splitlines()) == [
-            "error: a/ldlm-lint.toml: 2 files are not checked, since this configuration cannot be used",
+            "error: a/ldlm-lint.toml: 2 files are not checked, because this configuration is invalid",
             'error: a/ldlm-lint.toml:2: levels: unknown key, did you mean "level"?',
             "error: a/ldlm-lint.toml:3: workers-limit: must be 2 or more, not 0",
         ]

@@ -238,4 +238,4 @@ def _check_version(table: Table) -> None:
     except InvalidSpecifier as error:
         raise table.error("required-version", f'"{required}" is not a version specifier such as ">=0.1"') from error
     if not fits:
-        raise table.error("required-version", f"this project requires ldlm-lint {required}, but this is {__version__}")
+        raise table.error("required-version", f"this project needs ldlm-lint {required}, but this is {__version__}")

@@ -124,7 +124,7 @@ def test_a_file_that_is_never_fixed(project: Path, capsys: pytest.CaptureFixture
         pytest.param(b"[" * 200_000, "is not valid JSON", id="deep"),
         pytest.param(b"[]", "must be an object", id="list"),
         pytest.param(json.dumps(document(schema="ldlm-lint-run/9")).encode(), "must be an object with", id="version"),
-        pytest.param(json.dumps(document(id="000002-0123456789ab")).encode(), "that of another run", id="another"),
+        pytest.param(json.dumps(document(id="000002-0123456789ab")).encode(), "belongs to another run", id="another"),
         pytest.param(json.dumps(document(time="\x1b[2J")).encode(), '"time" must be', id="time"),
         pytest.param(json.dumps(document(options=["\x1b[2J"])).encode(), '"options" must be', id="options"),
         pytest.param(json.dumps(document(rules={"\x1b": 1})).encode(), '"rules" must be', id="rules"),

@@ -92,7 +92,7 @@ def test_a_configuration_that_is_not_read_or_cannot_be_used_is_a_warning(text: s
     assert (code, err) == (1, "")
     (warning,) = [line for line in out.splitlines() if line.startswith("warning: ")]
     assert words in warning
-    assert "Nothing is wrong" not in out
+    assert "No problems found" not in out
 
 
 def test_a_cache_that_cannot_be_used_is_a_warning(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,7 +249,7 @@ def test_without_a_repository(project: Path, run: Run, tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", "")
     code, _, err = run("--since", "HEAD")
     assert code == 2
-    assert "--since needs git, which cannot be run" in err
+    assert "--since needs git, but git cannot be run" in err
 
 
 def test_a_shallow_clone_says_so(project: Path, run: Run, tmp_path: Path) -> None:

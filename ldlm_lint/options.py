@@ -275,7 +275,7 @@ def configure_what(parser: argparse.ArgumentParser) -> None:
 def configure_page(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``--html``, which writes what a command found as a page too."""
     parser.add_argument(
-        "--html", metavar="FILE", help=f"also write {what} as a page for a browser; - for stdout instead of the table"
+        "--html", metavar="FILE", help=f"also write {what} as an HTML page; - is stdout, without the table"
     )
 
 

@@ -70,7 +70,7 @@ def _commented(source: Source, findings: list[Finding], rules: Mapping[str, Rule
         placed = _placed(current, moved, rule)
         if placed is None:
             line, _ = source.shown(finding.span.start)
-            text = f"no place for an ignore comment about {finding.rule} that would leave the code as it is"
+            text = f"no ignore comment for {finding.rule} is possible here without changing the code"
             if source.kind is Kind.JSON:
                 text = f"JSON has no comments: silence {finding.rule} here with `per-file-ignores`"
             problems.append(Problem(source.path, line, text))

@@ -38,7 +38,7 @@ def names(text: str) -> list[str]:
 def count(text: str) -> int:
     """A number of steps or rounds, above 0, for argparse."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps or rounds: a whole number above 0 is needed")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps or rounds: write a whole number above 0")
     return int(text)
 
 
@@ -47,7 +47,7 @@ def jobs(text: str) -> int:
     if text == "auto":
         return 0
     if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes: 1 to {MOST_JOBS}, or auto")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes: write 1 to {MOST_JOBS}, or auto")
     return int(text)
 
 
@@ -58,7 +58,7 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return found
 
 
@@ -83,7 +83,7 @@ def configuration(
     from ldlm_lint.configurations import Configurations
 
     if arguments.config and arguments.isolated:
-        raise UsageError("--config and --isolated exclude each other")
+        raise UsageError("--config and --isolated cannot be combined")
     # Not resolved: a link that the user names keeps its name in the report.
     paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
@@ -133,7 +133,7 @@ def evidence(arguments: argparse.Namespace, base: Path) -> Dossier | None:
     """What probes saw, None where no evidence was named; raises UsageError for what cannot be used."""
     if not arguments.evidence:
         if arguments.target:
-            raise UsageError("--target says what evidence is about, and needs --evidence")
+            raise UsageError("--target is the device of the evidence: add --evidence DIR")
         return None
     from ldlm_lint.evidence.dossier import load
     from ldlm_lint.evidence.model import EvidenceError

@@ -105,7 +105,7 @@ def read(path: Path) -> dict[Identity, int]:
     """The known defects of a file; raises ConfigError, with the line, for one that is no baseline."""
     shown = path.as_posix()
     if not path.is_file():
-        fault = "is no file" if path.exists() else "does not exist; ldlm-lint baseline writes it"
+        fault = "is not a file" if path.exists() else "does not exist; ldlm-lint baseline writes it"
         raise ConfigError(shown, 0, "", fault)
     text = read_text(path)
     try:
@@ -113,13 +113,13 @@ def read(path: Path) -> dict[Identity, int]:
     except json.JSONDecodeError as error:
         raise ConfigError(shown, error.lineno, "", f"is not valid JSON: {error.msg}") from error
     except (RecursionError, ValueError) as error:
-        raise ConfigError(shown, 1, "", f"is no baseline: {error}") from error
+        raise ConfigError(shown, 1, "", f"is not a baseline: {error}") from error
     return _checked(document, shown, text)
 
 
 def _checked(document: object, path: str, text: str) -> dict[Identity, int]:
     if not isinstance(document, dict) or document.keys() != {"schema", "findings"}:
-        raise ConfigError(path, 1, "", 'is no baseline: must be an object with "schema" and "findings"')
+        raise ConfigError(path, 1, "", 'is not a baseline: must be an object with "schema" and "findings"')
     if document["schema"] != SCHEMA:
         raise ConfigError(path, _line_of(text, '"schema"'), "schema", f'must be "{SCHEMA}"')
     if not isinstance(document["findings"], list):

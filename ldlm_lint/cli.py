@@ -153,53 +153,53 @@ HELP = """\
 usage: ldlm-lint [check] [OPTIONS] [PATH ...]
        ldlm-lint COMMAND [--help] ...  |  --version  |  --help
 
-Finds what costs a training repository time, memory and hung jobs, and fixes it.
+Find and fix lines that waste GPU time and memory, hang jobs or corrupt results.
 commands:
 {commands}
 examples:
-  ldlm-lint                       check what is below this directory
-  ldlm-lint --fix src train.py    write safe fixes, show what remains
-exit codes: 0 nothing at the fail level, 1 findings, 2 wrong usage, 3 failure
+  ldlm-lint                       check everything in this directory
+  ldlm-lint --fix src train.py    apply safe fixes, show what remains
+exit codes: 0 no failing findings, 1 findings, 2 invalid usage, 3 failure
 """
 COMMANDS = (
     Command(
         "check",
-        "find expensive lines, and fix them (the default command)",
+        "find and fix expensive lines (the default command)",
         (
-            ("check", "everything below this directory"),
-            ("--fix train.py", "safe fixes written"),
-            ("--diff --unsafe-fixes src", "all fixes as a patch"),
-            ("--pedantic --statistics", "the opt-in rules too, counted"),
-            ("--format sarif --output ldlm.sarif", "a report for code scanning"),
+            ("check", "check everything in this directory"),
+            ("--fix train.py", "apply safe fixes"),
+            ("--diff --unsafe-fixes src", "print all fixes as a patch"),
+            ("--pedantic --statistics", "count findings, also of opt-in rules"),
+            ("--format sarif --output ldlm.sarif", "write a report for code scanning"),
         ),
     ),
     Command(
         "baseline",
-        "accept today's findings, so that a check shows new ones only",
-        (("baseline --update", "what is new goes in, what is gone goes out"),),
+        "accept today's findings; later checks show only new ones",
+        (("baseline --update", "add new findings, remove fixed ones"),),
     ),
-    Command("undo", "take back the last run of --fix or --add-ignores", (("undo --list", "the runs that are kept"),)),
+    Command("undo", "undo the last run of --fix or --add-ignores", (("undo --list", "list the runs that can be undone"),)),
     Command(
         "graph",
-        "show what launch scripts start, with which configuration",
-        (("graph scripts/train.sh", "what this script starts, with which values"),),
+        "show what launch scripts run, and with which settings",
+        (("graph scripts/train.sh", "what this script runs, with which values"),),
     ),
     Command(
         "probe",
-        "measure on this machine what rules claim, or watch a training",
+        "confirm or refute findings by measuring or by watching a run",
         (
-            ("probe run -- torchrun train.py", "watch the first steps"),
-            ("probe memory models.gpt:build --fits 80GB", "does it fit"),
+            ("probe run -- torchrun train.py", "watch the first steps of a training"),
+            ("probe memory models.gpt:build --fits 80GB", "does the model fit?"),
         ),
     ),
     Command(
         "bench",
-        "run a command with and without the fixes, and compare",
+        "compare a command with and without the fixes",
         (("bench --unsafe-fixes --steps 50 -- python train.py", ""),),
     ),
     Command(
         "monitor",
-        "read training logs, and report what is wrong with the run",
+        "read training logs and report what is wrong with the run",
         (
             ("monitor --follow train.log", "until Ctrl-C"),
             ("monitor --serve --open train.log", "in the browser"),
@@ -211,22 +211,22 @@ COMMANDS = (
         "run the language server for editors",
         (("server", "on stdin and stdout, as editors start it"), ("server --tcp 127.0.0.1:2087", "")),
     ),
-    Command("init", "write a configuration with every key, commented out", (("init --stdout", "only print it"),)),
-    Command("doctor", "print what a run uses, and what is wrong with it", (("doctor", "for bug reports too"),)),
-    Command("clean", "remove the cache", (("clean", "says what was removed"),)),
+    Command("init", "write a configuration file with all keys, commented out", (("init --stdout", "print it only"),)),
+    Command("doctor", "print the settings of a run and any problems with them", (("doctor", "add this to bug reports"),)),
+    Command("clean", "remove the cache", (("clean", "prints what it removed"),)),
     Command(
         "rules",
         "list the rules",
-        (("rules 72", "the family of distributed training"), ("rules crash", "by consequence"), ("rules dataloader", "by name")),
+        (("rules 72", "the rules about distributed training"), ("rules crash", "by consequence"), ("rules dataloader", "by name")),
     ),
     Command(
         "explain",
-        "explain one rule on a screen, with an example",
-        (("explain optimizer-not-fused", ""), ("explain 7201", ""), ("explain W7201 --full", "everything about it")),
+        "explain a rule on one screen, with an example",
+        (("explain optimizer-not-fused", ""), ("explain 7201", ""), ("explain W7201 --full", "all texts and examples")),
     ),
     Command(
         "completion",
-        "print the completion script of a shell",
+        "print the completion script for a shell",
         (("completion bash > ~/.local/share/bash-completion/completions/ldlm-lint", ""),),
     ),
 )

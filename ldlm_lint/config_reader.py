@@ -120,7 +120,7 @@ class _Reader:
         inner = self._table.inside(key, value)
         for pattern in value:
             if pattern.startswith("!"):
-                self._fault(pattern, "a negated pattern selects nothing here", table=inner)
+                self._fault(pattern, "a negated pattern has no effect here", table=inner)
             elif not _is_pattern(pattern):
                 self._fault(pattern, f'"{pattern}" is not a gitignore pattern', table=inner)
         return tuple((pattern, self.selectors(pattern, inner)) for pattern in value)
@@ -238,4 +238,4 @@ def _check_version(table: Table) -> None:
     except InvalidSpecifier as error:
         raise table.error("required-version", f'"{required}" is not a version specifier such as ">=0.1"') from error
     if not fits:
-        raise table.error("required-version", f"this project needs ldlm-lint {required}, this is {__version__}")
+        raise table.error("required-version", f"this project needs ldlm-lint {required}, but this is {__version__}")

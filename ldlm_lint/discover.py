@@ -151,7 +151,7 @@ def _told(error: ConfigError, count: int) -> Iterator[Problem]:
     for one in error.errors:
         yield Problem(one.path, one.line, one.what, usage=True)
     files = "1 file is" if count == 1 else f"{count} files are"
-    yield Problem(error.path, 0, f"{files} not checked, since this configuration cannot be used", usage=True)
+    yield Problem(error.path, 0, f"{files} not checked, because this configuration is invalid", usage=True)
 
 
 def _walked(
@@ -272,14 +272,14 @@ def _take_named(walk: _Walk, path: Path, boundary: Path) -> None:
         mode = path.stat().st_mode
     except FileNotFoundError:
         broken = path.is_symlink()
-        walk.problem(path, "link that leads nowhere" if broken else "no such file or directory")
+        walk.problem(path, "broken symbolic link" if broken else "no such file or directory")
         return
     except OSError as error:
         # A link that leads to itself ends here too, as ELOOP.
         walk.problem(path, f"cannot be read: {error.strerror or error}")
         return
     if not _inside(path, boundary):
-        walk.problem(path, f"link that leads out of {boundary.as_posix()}, not followed")
+        walk.problem(path, f"symbolic link to a place outside {boundary.as_posix()}, not followed")
     elif stat.S_ISDIR(mode):
         _take_directory(walk, path, levels_above(path, walk.note), boundary)
     elif stat.S_ISREG(mode):

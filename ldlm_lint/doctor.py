@@ -106,7 +106,7 @@ def _torch(config: Config) -> str:
 
     row = next(one for one in settings_of(argparse.Namespace(), config) if one.key == "target-torch")
     if row.value is None:
-        return "any (no requirement of the project bounds it, and `target-torch` is not set)"
+        return "any (no requirement of the project limits it, and `target-torch` is not set)"
     return f"{row.value} ({row.origin})"
 
 
@@ -114,7 +114,7 @@ def _places(path: Path) -> Iterator[Fact]:
     yield Fact("cache", _cache())
     git = shutil.which("git")
     inside = next((one for one in (path, *path.parents) if (one / ".git").exists()), None)
-    here = f"repository {inside}" if inside else "no repository here"
+    here = f"repository {inside}" if inside else "not in a repository"
     yield Fact("git", f"{git or 'not found'}, {here}")
     from ldlm_lint.autofix.undo import nearest_journal
 
@@ -128,7 +128,7 @@ def _cache() -> str:
 
     folder = place.directory()
     if not folder:
-        return f"none: this user has no home directory ({place.VARIABLE} names another place)"
+        return f"none: there is no home directory (set {place.VARIABLE} to a folder)"
     sizes = []
     for entry in place.entries(folder) if os.path.isdir(folder) else ():
         with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ def _terminal() -> Iterator[Fact]:
     from ldlm_lint.report.console import wants_colour
 
     told = [f"{name}={os.environ[name]}" for name in ("NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS") if os.environ.get(name)]
-    kind = "a terminal" if sys.stdout.isatty() else "no terminal"
+    kind = "a terminal" if sys.stdout.isatty() else "not a terminal"
     colour = "colour" if wants_colour(sys.stdout) else "no colour"
     surroundings = f" ({', '.join(told)})" if told else ""
     yield Fact("output", f"{kind}, {colour}, {columns()} columns, {sys.stdout.encoding}{surroundings}")
@@ -161,17 +161,17 @@ def _terminal() -> Iterator[Fact]:
 def _wrong() -> Iterator[str]:
     missing = [name for name in PARSERS if not _version(name)]
     if missing:
-        yield f"not installed: {', '.join(missing)}; install ldlm-lint anew"
+        yield f"not installed: {', '.join(missing)}; reinstall ldlm-lint"
     from ldlm_lint.cache import place
 
     folder = place.directory()
     if folder and not _is_writable(folder):
-        yield f"the cache {folder} cannot be used, so every run reads everything anew; {place.VARIABLE} names another place"
+        yield f"the cache {folder} cannot be used, so every run reads all files again; set {place.VARIABLE} to another folder"
 
 
 def _optional() -> Iterator[str]:
     if not _has_libyaml():
-        yield "PyYAML has no libyaml here, so YAML is read more slowly; a wheel of PyYAML brings it"
+        yield "PyYAML has no libyaml here, so reading YAML is slower; install a PyYAML wheel, which includes libyaml"
     for extra, command in (("server", "server"), ("plot", "bench --plot")):
         if not _version(NEEDS[extra]):
             yield f"`ldlm-lint {command}` needs {NEEDS[extra]}: {install(extra)}"

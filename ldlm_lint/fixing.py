@@ -208,11 +208,11 @@ def _left_out(result: FixResult, faults: Mapping[str, str]) -> list[Problem]:
 def notes_of(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
     """What was left out of what was asked for: fixes that were rejected, files that are not written."""
     left_out = [
-        Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out, since {one.reason}")
+        Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out: {one.reason}")
         for one in result.rejected
         if one.path not in faults
     ]
     if not result.converged:
         names = ", ".join(result.unsettled)
-        left_out.append(Problem("", 1, f"fixes did not settle, please report this ({names})"))
+        left_out.append(Problem("", 1, f"fixes keep changing the files, please report this ({names})"))
     return tuple(left_out)

@@ -58,7 +58,7 @@ def changes_since(directory: Path, revision: str) -> Changes:
     answer = _git(directory, _environment(), "rev-parse", "--show-toplevel")
     top = os.fsdecode(answer.stdout.removesuffix(b"\n"))
     if answer.returncode or not top:
-        raise GitError(f"--since needs a git repository around {directory.as_posix()}: {_complaint(answer)}")
+        raise GitError(f"--since needs a git repository, but there is none at {directory.as_posix()}: {_complaint(answer)}")
     here, environment = Path(top), _without_filters(Path(top))
     tree = _tree(here, environment, revision)
     names = _output(here, environment, *_DIFF, "--name-only", "--no-renames", "-z", tree, "--").split(b"\0")
@@ -99,7 +99,7 @@ def _tree(here: Path, environment: dict[str, str], revision: str) -> str:
     tree = answer.stdout.decode("ascii", "replace").strip()
     if answer.returncode or not re.fullmatch(r"[0-9a-f]{40,64}", tree):
         shallow = _git(here, environment, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-        hint = "; this is a shallow clone, which lacks older commits" if shallow else ""
+        hint = "; this is a shallow clone without older commits" if shallow else ""
         raise GitError(f'--since: "{revision}" is not a revision of {here.as_posix()}{hint}')
     return tree
 
@@ -143,12 +143,12 @@ def _git(here: Path, environment: dict[str, str], *arguments: str) -> subprocess
             check=False,
         )
     except OSError as error:
-        raise GitError(f"--since needs git, which cannot be run: {error.strerror or error}") from error
+        raise GitError(f"--since needs git, but git cannot be run: {error.strerror or error}") from error
 
 
 def _complaint(answer: subprocess.CompletedProcess[bytes]) -> str:
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
-    return lines[0].removeprefix("fatal: ") if lines else f"git ended with {answer.returncode}"
+    return lines[0].removeprefix("fatal: ") if lines else f"git exited with {answer.returncode}"
 
 
 def _chunks(names: Sequence[str]) -> Iterator[list[str]]:

@@ -44,14 +44,14 @@ _COMMANDS = {
     "--update-baseline": "baseline --update",
 }
 _TOLD = {
-    "-v": "every finding and every skipped path that was named is printed already; `ldlm-lint doctor` says what a run uses",
-    "--verbose": "every finding and every skipped path that was named is printed already; `ldlm-lint doctor` says what a run uses",
+    "-v": "all findings and skipped paths are always printed; `ldlm-lint doctor` prints the settings of a run",
+    "--verbose": "all findings and skipped paths are always printed; `ldlm-lint doctor` prints the settings of a run",
     "--recursive": "directories are always searched",
-    "--force-exclude": "an excluded path is always left out, also where it is named",
-    "--preview": "opt-in rules are applied with `--pedantic`",
-    "--show-source": "source lines are shown by the formats text and full",
-    "--target-version": "the torch that a project runs on is the key `target-torch` of the configuration",
-    "--per-file-ignores": "it is a key of the configuration (`ldlm-lint init` writes one)",
+    "--force-exclude": "an excluded path is always excluded, even if you name it",
+    "--preview": "use `--pedantic` for opt-in rules",
+    "--show-source": "the formats text and full show source lines",
+    "--target-version": "set the torch version of the project with `target-torch` in the configuration",
+    "--per-file-ignores": "set `per-file-ignores` in the configuration (`ldlm-lint init` writes one)",
 }
 
 
@@ -64,7 +64,7 @@ def instead(option: str, known: Collection[str]) -> str:
     ', did you mean "--ignore"?'
     """
     if option in _COMMANDS:
-        return f': it is a command here, "ldlm-lint {_COMMANDS[option]}"'
+        return f': use the command "ldlm-lint {_COMMANDS[option]}"'
     if option in _TOLD:
         return f": {_TOLD[option]}"
     new = _RENAMED.get(option)

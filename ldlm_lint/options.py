@@ -26,7 +26,7 @@ class _Group(NamedTuple):
 
 
 EXIT_CODES = (
-    "exit codes: 0 nothing at or above the fail level, or every path excluded; 1 findings; 2 wrong usage, configuration or "
+    "exit codes: 0 no finding at or above the fail level, or every path excluded; 1 findings; 2 invalid usage, configuration or "
     "baseline; 3 something could not be checked, fixed or written (docs/exit-codes.md)"
 )
 GRAPH_EPILOG = """\
@@ -38,7 +38,7 @@ what it prints:
       └── data.num_workers = 16  scripts/train.sh:5
           └── instead of 4  configs/base.yaml:7
 
-exit codes: 0 also where no launch is found; 2 and 3 as for check"""
+exit codes: 0 also if no launch is found; 2 and 3 as for check"""
 
 # Short forms, and the names that users of other linters write by habit.
 _ALIASES = {
@@ -56,29 +56,29 @@ _CONFIG = {
     "--config": {
         "type": Path,
         "metavar": "FILE",
-        "help": "read this TOML file instead of the nearest ones: a table [tool.ldlm-lint], or the keys at its top",
+        "help": "use this TOML file as the configuration of all files: a table [tool.ldlm-lint], or the keys at its top",
     }
 }
 _EXCLUDE = {
     "--exclude": {
         **_PATTERNS,
-        "help": "leave out files and directories by gitignore patterns, with commas, instead of those of the configuration",
+        "help": "exclude files and directories that match these gitignore patterns (comma-separated), instead of `exclude` in the configuration",
     },
-    "--extend-exclude": {**_PATTERNS, "help": "leave these out besides those of the configuration"},
+    "--extend-exclude": {**_PATTERNS, "help": "exclude these too, in addition to the configuration"},
 }
 _BASELINE = {
     "--baseline": {
         "type": Path,
         "metavar": "FILE",
-        "help": "the file of known defects (default: .ldlm-lint-baseline.json)",
+        "help": "the file of accepted findings (default: .ldlm-lint-baseline.json)",
     }
 }
 _TARGET = {
     "--target": {
         "choices": ("cpu", "cuda"),
         "metavar": "DEVICE",
-        "help": "cpu or cuda, the device that the training is for; a run on another one cannot confirm what depends on it "
-        "(default: an accelerator)",
+        "help": "cpu or cuda: the device you train on; a run on another device cannot confirm what depends on the device "
+        "(default: any accelerator)",
     }
 }
 _PATHS = {"paths": {"nargs": "*", "default": ["."], "metavar": "PATH", "help": "files and directories (default: .)"}}
@@ -89,18 +89,18 @@ _WHAT = _Group(
         "--select": {
             **_NAMES,
             "help": "apply these rules instead of the default set: names, codes, families (72), "
-            "consequences (hang) or ALL, with commas; may be repeated",
+            "consequences (hang) or ALL, comma-separated; repeatable",
         },
         "--extend-select": {**_NAMES, "help": "apply these rules too, opt-in ones included"},
-        "--ignore": {**_NAMES, "help": "leave these rules out"},
+        "--ignore": {**_NAMES, "help": "do not apply these rules"},
         "--pedantic": {**_FLAG, "help": "apply opt-in rules too, as if they were on by default"},
         "--level": {
             **_LEVEL,
-            "help": "error, warning, refactor or info: lowest severity that is shown and fixed (default: info)",
+            "help": "error, warning, refactor or info: the lowest severity to show and fix (default: info)",
         },
         **_EXCLUDE,
         **_CONFIG,
-        "--isolated": {**_FLAG, "help": "read no configuration file and no default baseline"},
+        "--isolated": {**_FLAG, "help": "ignore configuration files and the default baseline"},
     },
 )
 
@@ -115,29 +115,29 @@ _CHECK = (
                 "metavar": "FORMAT",
                 "help": f"{', '.join(FORMATS)} (default: text, also called grouped)",
             },
-            "--output": {"metavar": "FILE", "help": "write the report to a file (- is stdout)"},
+            "--output": {"metavar": "FILE", "help": "write the report to FILE (- is stdout)"},
             "--sort": {
                 "choices": tuple(ORDERS),
                 "metavar": "ORDER",
                 "help": "consequence, severity, rule or path, for text, full, concise, github and markdown (default: path for "
-                "full and concise, else consequence: the worst, most frequent and surest first)",
+                "full and concise, otherwise consequence: the worst, most frequent and most certain first)",
             },
             "--group-by": {
                 "choices": GROUPS,
                 "metavar": "WHAT",
-                "help": "rule, file or none: what gets a block of the format text (default: rule)",
+                "help": "rule, file or none: what a block of the text format contains (default: rule)",
             },
             "--min-confidence": {
                 "choices": CONFIDENCES,
                 "default": CONFIDENCES[-1],
                 "metavar": "LEVEL",
-                "help": "high, medium or low: lowest confidence that is shown, fixed and counted for the exit code, in every "
+                "help": "high, medium or low: the lowest confidence to show, fix and count for the exit code, in every "
                 "format (default: low)",
             },
             "--show-unreached": {
                 **_FLAG,
-                "help": "show and fix findings in code that was copied from another project or that no program reaches "
-                "like the others, instead of counting them by folder",
+                "help": "show and fix findings in copied code and in code that no program reaches like all others, "
+                "instead of counting them by folder",
             },
             "--statistics": {**_FLAG, "help": "count the findings of each rule"},
             "--quiet": {**_FLAG, "help": "findings only, no footer"},
@@ -152,8 +152,8 @@ _CHECK = (
     _Group(
         "exit code",
         {
-            "--fail-level": {**_LEVEL, "help": "lowest severity that makes exit code 1 (default: refactor)"},
-            "--exit-zero": {**_FLAG, "help": "exit with 0 in spite of findings"},
+            "--fail-level": {**_LEVEL, "help": "the lowest severity that gives exit code 1 (default: refactor)"},
+            "--exit-zero": {**_FLAG, "help": "exit with 0 even if there are findings"},
         },
     ),
     _Group(
@@ -161,17 +161,17 @@ _CHECK = (
         {
             "--fix": {
                 **_FLAG,
-                "help": "apply safe fixes and show what remains; `ldlm-lint undo` takes them back",
+                "help": "apply safe fixes and show the remaining findings; `ldlm-lint undo` reverts them",
             },
-            "--unsafe-fixes": {**_FLAG, "help": "with --fix or --diff: fixes that change behaviour too"},
+            "--unsafe-fixes": {**_FLAG, "help": "with --fix or --diff: also apply fixes that can change behaviour"},
             "--interactive": {
                 **_FLAG,
-                "help": "with --fix: show each fix, unsafe ones too, and ask whether to apply it",
+                "help": "with --fix: show each fix, also unsafe ones, and ask whether to apply it",
             },
-            "--diff": {**_FLAG, "help": "print what --fix would write, and write nothing"},
+            "--diff": {**_FLAG, "help": "print the changes of --fix as a patch, write nothing"},
             "--add-ignores": {
                 **_FLAG,
-                "help": "write an ignore comment, with a reason to fill in, for each finding",
+                "help": "write an ignore comment for each finding, with a reason for you to fill in",
             },
         },
     ),
@@ -180,10 +180,10 @@ _CHECK = (
         {
             "--since": {
                 "metavar": "REF",
-                "help": "only findings on lines changed since a git revision, new files included",
+                "help": "show only findings on lines changed since a git revision, and in new files",
             }
         },
-        either={**_BASELINE, "--no-baseline": {**_FLAG, "help": "report the findings of the baseline too"}},
+        either={**_BASELINE, "--no-baseline": {**_FLAG, "help": "report the accepted findings too"}},
     ),
     _Group(
         "evidence: what `ldlm-lint probe` measured",
@@ -192,17 +192,17 @@ _CHECK = (
                 "action": "append",
                 "type": Path,
                 "metavar": "DIR",
-                "help": "a folder or file that a probe wrote: verified findings count, refuted ones do not; may be repeated",
+                "help": "a folder or file that a probe wrote: verified findings count, refuted ones do not; repeatable",
             },
             **_TARGET,
         },
     ),
     _Group(
-        "print this instead of checking",
+        "print information instead of checking",
         {},
         either={
-            "--show-files": {**_FLAG, "help": "list the files that would be checked, and as what"},
-            "--show-settings": {**_FLAG, "help": "print the configuration, and where each value comes from"},
+            "--show-files": {**_FLAG, "help": "list the files that would be checked and their kinds"},
+            "--show-settings": {**_FLAG, "help": "print the configuration and where each value comes from"},
         },
     ),
     _Group(
@@ -210,7 +210,7 @@ _CHECK = (
         {
             "--stdin-filename": {
                 "metavar": "PATH",
-                "help": "check what stdin holds as the file at PATH; --fix then writes the text to stdout, the findings "
+                "help": "check the text on stdin as if it were the file PATH; --fix then writes the text to stdout and the findings "
                 "to stderr",
             },
             "--watch": {**_FLAG, "help": "check again after each change, until Ctrl-C"},
@@ -221,13 +221,13 @@ _CHECK = (
         {
             "--no-cache": {
                 **_FLAG,
-                "help": "read every file again, and store nothing (`ldlm-lint clean` removes the cache)",
+                "help": "do not read or write the cache (`ldlm-lint clean` removes it)",
             },
             "--jobs": {
                 "type": jobs,
                 "default": 0,
                 "metavar": "N",
-                "help": "processes that lint (default: auto, several where there is much to read)",
+                "help": "number of processes (default: auto, several if there is much to read)",
             },
         },
     ),
@@ -252,7 +252,7 @@ def configure_baseline(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``baseline``."""
     parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
     parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
-    update = {**_FLAG, "help": "add new findings and remove those that are gone; keep those of files that this run does not check"}
+    update = {**_FLAG, "help": "add new findings and remove fixed ones; keep entries of files that this run does not check"}
     _add(parser, _PATHS)
     configure_what(parser)
     _add(parser, {**_BASELINE, "--update": update})
@@ -263,7 +263,7 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
     parser.epilog = GRAPH_EPILOG
     _add(parser, {"paths": {**_PATHS["paths"], "help": "scripts and directories (default: .)"}})
     _add(parser, {"--format": {"choices": ("text", "json"), "default": "text", "help": "default: text, a tree"}})
-    _add(parser, {"--html": {"metavar": "FILE", "help": "draw the launches in a page for a browser too; - for stdout instead"}})
+    _add(parser, {"--html": {"metavar": "FILE", "help": "also write the launches as an HTML page; - is stdout, without the text"}})
     _add(parser, {**_EXCLUDE, **_CONFIG, "--isolated": {**_FLAG, "help": "read no configuration file"}})
 
 
@@ -275,7 +275,7 @@ def configure_what(parser: argparse.ArgumentParser) -> None:
 def configure_page(parser: argparse.ArgumentParser, what: str) -> None:
     """Add ``--html``, which writes what a command found as a page too."""
     parser.add_argument(
-        "--html", metavar="FILE", help=f"also write {what} as a page for a browser; - for stdout instead of the table"
+        "--html", metavar="FILE", help=f"also write {what} as an HTML page; - is stdout, without the table"
     )
 
 

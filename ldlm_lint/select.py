@@ -139,7 +139,7 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
         raise SelectorError(name, f'"{name}" is the consequence of {len(leading)} rules, which `ldlm-lint rules {name}` lists')
     umbrella = next((one for one, called in UMBRELLAS.items() if called == name), None)
     if umbrella is not None:
-        raise SelectorError(name, f'"{name}" is what pylint calls the family {umbrella}, which `ldlm-lint rules {umbrella}` lists')
+        raise SelectorError(name, f'"{name}" is the name of the family in pylint: {umbrella}, which `ldlm-lint rules {umbrella}` lists')
     known = [known for rule in rules for known in (rule.symbol, rule.code)]
     raise SelectorError(name, f'unknown rule "{name}"{nearest(name, known)}')
 

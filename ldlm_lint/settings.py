@@ -51,25 +51,25 @@ def _torch() -> Iterator[str]:
 SETTINGS = (
     Setting("select", list, None, "Apply these rules instead of the default set.", selectors=True, example=["ALL"]),
     Setting("extend-select", list, [], "Apply these rules too, opt-in ones included.", selectors=True),
-    Setting("ignore", list, [], "Leave these rules out.", selectors=True),
+    Setting("ignore", list, [], "Do not apply these rules.", selectors=True),
     Setting("pedantic", bool, False, "Apply the opt-in rules as if they were on by default."),
     Setting(
         "per-file-ignores",
         dict,
         {},
-        "Rules to leave out in the files that a gitignore pattern matches.",
+        "Rules to ignore in the files that match a gitignore pattern.",
         {"propertyNames": {"minLength": 1, "pattern": "^[^!]"}},
         selectors=True,
     ),
-    Setting("exclude", list, [], "gitignore patterns of files and directories that are not read."),
-    Setting("level", str, "info", "The lowest severity that is shown and fixed.", words=lambda: LEVELS),
-    Setting("fail-level", str, "refactor", "The lowest severity that makes exit code 1.", words=lambda: LEVELS),
-    Setting("output-format", str, "text", "The format of a report.", words=formats),
+    Setting("exclude", list, [], "gitignore patterns of files and directories to exclude."),
+    Setting("level", str, "info", "The lowest severity to show and fix.", words=lambda: LEVELS),
+    Setting("fail-level", str, "refactor", "The lowest severity that gives exit code 1.", words=lambda: LEVELS),
+    Setting("output-format", str, "text", "The report format.", words=formats),
     Setting(
         "target-torch",
         str,
         None,
-        "The torch version that the project runs on; without it what its requirements allow.",
+        "The torch version of the project; default: the versions that its requirements allow.",
         words=_torch,
         example="2.6",
     ),
@@ -77,11 +77,11 @@ SETTINGS = (
         "baseline",
         str,
         ".ldlm-lint-baseline.json",
-        "The file of known defects, relative to the project.",
+        "The file of accepted findings, relative to the project.",
         {"minLength": 1},
         example=".ldlm-lint-baseline.json",
     ),
-    Setting("required-version", str, "", 'The versions of ldlm-lint that may be used, such as ">=0.1,<0.2".'),
+    Setting("required-version", str, "", 'The allowed versions of ldlm-lint, such as ">=0.1,<0.2".'),
 )
 KEYS = tuple(one.name for one in SETTINGS)
 
@@ -137,6 +137,6 @@ def _selector(rules: list[Rule]) -> dict[str, Any]:
     leading_to = {rule.consequence for rule in rules}
     consequences = [one.value for one in sorted(leading_to, key=lambda one: one.rank)]
     return {
-        "description": "A rule's name or code, the beginning of a code, a family such as 72, a consequence such as hang, or ALL.",
+        "description": "A rule's name or code, the start of a code, a family such as 72, a consequence such as hang, or ALL.",
         "enum": ["ALL", *consequences, *names, *codes, *prefixes, *families],
     }

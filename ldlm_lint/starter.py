@@ -15,7 +15,7 @@ HEADER = "[tool.ldlm-lint]"
 PAGE = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/configuration.md"
 _INTRODUCTION = f"""\
 # What each key does: {PAGE}
-# A key holds as soon as the "# " before it is gone; the values below are the defaults.
+# To set a key, remove the "# " before it. The values below are the defaults.
 """
 
 

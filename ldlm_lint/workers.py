@@ -18,7 +18,7 @@ from ldlm_lint.processors import File, forks, size_of
 from ldlm_lint.projects import Projects
 
 _CHUNKS_EACH = 8
-_DIED = "the process that linted it died, twice"
+_DIED = "two processes died while linting it"
 
 
 class WorkerError(Exception):

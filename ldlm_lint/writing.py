@@ -67,9 +67,9 @@ def recovery_notes(journal: Journal, done: Recovered) -> Iterator[Problem]:
         yield Problem("", 1, f"{what} had written all its files and counts as done")
         return
     count = len(done.restored)
-    yield Problem("", 1, f"{what} was taken back: {count} file{'s' if count != 1 else ''} restored")
+    yield Problem("", 1, f"{what} was undone: {count} file{'s' if count != 1 else ''} restored")
     for path, kept in done.left:
-        reason = f"was changed since {what} and is left alone; its old bytes are in {kept}"
+        reason = f"changed after {what} and is not restored; its old content is in {kept}"
         yield Problem((journal.root / path).as_posix(), 1, reason)
 
 
@@ -87,7 +87,7 @@ def interrupted_note(journal: Journal) -> tuple[Problem, ...]:
     except OSError:
         # Where nothing can be written no lock can be taken either, and nothing is under way.
         pass
-    told = "an earlier --fix was interrupted, files may be fixed in part; --fix or undo brings that to an end"
+    told = "an earlier --fix was interrupted and may have fixed only some files; the next --fix or undo restores them"
     return (Problem("", 1, told),) if waiting else ()
 
 
@@ -97,5 +97,5 @@ def _fault(path: Path, journal: Journal) -> str:
     except WriteError as error:
         return str(error)
     if not is_inside(real.relative_to(journal.root).as_posix()):
-        return "lies in a folder of another tool"
+        return "is in a folder of another tool"
     return refusal(real)

@@ -66,7 +66,9 @@ def _section(parser: argparse.ArgumentParser) -> Iterator[str]:
 def _options(group: argparse._ArgumentGroup) -> Iterator[str]:
     """The rows of a group; a heading of its own where the group has one."""
     actions = [
-        one for one in group._group_actions if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))
+        action
+        for action in group._group_actions
+        if action.help != argparse.SUPPRESS and not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
     ]
     if actions and group.title not in ("options", "positional arguments"):
         yield _row(f"**{group.title}**", "")

@@ -1,10 +1,10 @@
-"""Writes docs/trophies.md from docs/trophies.toml; ``--reproduce`` finds every defect of it again.
+"""Writes docs/trophies.md from docs/trophies.toml; ``--reproduce`` checks that every defect is still found.
 
     python scripts/trophies.py --reproduce                      # clones the repositories from GitHub, at their commits
-    python scripts/trophies.py --reproduce --checkouts FOLDER   # takes FOLDER/<name> where it stands at the commit
+    python scripts/trophies.py --reproduce --checkouts FOLDER   # uses FOLDER/<name> if it is at the commit
     python scripts/trophies.py --record --checkouts FOLDER      # writes docs/trophies.json: what is printed for those with `shown = true`
 
-The whole repository is linted each time, since many of the findings rest on several of its files.
+The whole repository is linted each time, because many of the findings depend on several files.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/trophies.py from docs/trophies.toml; do not edit. -->
 
-Defects that `ldlm-lint` found in public repositories, with its default rules unless a rule is opt-in. Each was read by hand, and
-`python scripts/trophies.py --reproduce` finds all of them again at the commits named here. They are here because such
-lines are everywhere, in good code too, not to point at anybody; several of these repositories have moved on since.
+Defects that `ldlm-lint` found in well-known public repositories. Each finding was read by hand, and
+`python scripts/trophies.py --reproduce` checks that `ldlm-lint` still finds all of them at the commits named here. Such lines occur
+in good code too; several of these repositories have changed since. The default rules find all of them, except those of opt-in rules.
 
 ## Three of them, as they are printed
 """
@@ -99,7 +99,7 @@ def _sections(trophies: Iterable[Trophy]) -> Iterator[str]:
 
 
 def checkout(repository: str, commit: str, given: Path | None, scratch: Path) -> Path:
-    """A working tree of the repository at the commit; raises CalledProcessError where none can be had."""
+    """A working tree of the repository at the commit; raises CalledProcessError if git cannot fetch it."""
     if given is not None:
         place = (given / repository.partition("/")[2]).resolve()
         if place.is_dir() and _git("rev-parse", "HEAD", cwd=place) == commit:
@@ -155,12 +155,12 @@ def missing(trophies: Iterable[Trophy], given: Path | None) -> Iterator[Trophy]:
 
 
 def main() -> int:
-    """Write the page, compare it, or find the trophies again; 1 where something differs."""
+    """Write the page, compare it, or find the trophies again; returns 1 if something differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is out of date")
-    parser.add_argument("--reproduce", action="store_true", help="find every defect again; exit with 1 where one is missing")
-    parser.add_argument("--record", action="store_true", help="write what is printed for the trophies that are shown, and the page")
-    parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help="working trees to take instead of clones")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is outdated")
+    parser.add_argument("--reproduce", action="store_true", help="find every defect again; exit with 1 if one is missing")
+    parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help="working trees to use instead of clones")
+    parser.add_argument("--record", action="store_true", help="write what the command prints for the shown trophies, and the page")
     arguments = parser.parse_args()
     trophies = read(DATA.read_text(encoding="utf-8"))
     if arguments.reproduce:

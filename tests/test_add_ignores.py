@@ -158,7 +158,7 @@ def test_where_no_comment_can_be_the_file_is_left(text: str) -> None:
     if "A=1" not in text:
         assert commented(text, "A=1", Kind.SHELL) == text
         return
-    with pytest.raises(LookupError, match="no place for an ignore comment about eval-used"):
+    with pytest.raises(LookupError, match="no ignore comment for eval-used is possible"):
         commented(text, "A=1", Kind.SHELL)
 
 

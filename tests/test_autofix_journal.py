@@ -82,7 +82,7 @@ def test_a_path_that_is_not_the_projects_own(
     plant(project, json.dumps(document(path)).encode(), state)
     code, err = undo(capsys)
     assert code == 3
-    assert "is no path of a project's own file; nothing was touched" in err
+    assert "is not a path of a file in the project; nothing was touched" in err
     assert outside.read_bytes() == NEW
     assert not is_inside(path)
 
@@ -124,7 +124,7 @@ def test_a_file_that_is_never_fixed(project: Path, capsys: pytest.CaptureFixture
         pytest.param(b"[" * 200_000, "is not valid JSON", id="deep"),
         pytest.param(b"[]", "must be an object", id="list"),
         pytest.param(json.dumps(document(schema="ldlm-lint-run/9")).encode(), "must be an object with", id="version"),
-        pytest.param(json.dumps(document(id="000002-0123456789ab")).encode(), "that of another run", id="another"),
+        pytest.param(json.dumps(document(id="000002-0123456789ab")).encode(), "belongs to another run", id="another"),
         pytest.param(json.dumps(document(time="\x1b[2J")).encode(), '"time" must be', id="time"),
         pytest.param(json.dumps(document(options=["\x1b[2J"])).encode(), '"options" must be', id="options"),
         pytest.param(json.dumps(document(rules={"\x1b": 1})).encode(), '"rules" must be', id="rules"),
@@ -168,7 +168,7 @@ def test_old_bytes_that_are_others(
     plant(project, json.dumps(document(files=files)).encode(), state, before)
     code, err = undo(capsys)
     assert code == 3
-    assert ("does not hold what was put there" in err) != ("larger than" in err)
+    assert ("was changed by another program" in err) != ("larger than" in err)
     assert (project / "run.sh").read_bytes() == NEW
 
 
@@ -204,10 +204,10 @@ def test_an_interrupted_run_that_a_user_worked_on(project: Path, capsys: pytest.
     assert (project / "run.sh").read_bytes() == NEW
     main(["--fix", "--quiet", "--ignore", "ALL"])
     err = capsys.readouterr().err
-    assert "an interrupted run of 2026-01-31 12:00:00 UTC was taken back: 1 file restored" in err
-    assert "two.sh: was changed since" in err
+    assert "an interrupted run of 2026-01-31 12:00:00 UTC was undone: 1 file restored" in err
+    assert "two.sh: changed after" in err
     assert str(folder / "1.before") in err
-    assert "gone.sh: was changed since" in err
+    assert "gone.sh: changed after" in err
     assert (project / "run.sh").read_bytes() == OLD
     assert (project / "two.sh").read_bytes() == b"echo mine\n"
     assert main(["--quiet"]) == 1

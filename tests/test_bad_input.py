@@ -167,7 +167,7 @@ def test_link_out_of_the_root(project: Path, run: Run) -> None:
     link(project / "out.py", outside)
     code, _, err = run("out.py", "run.sh")
     assert code == 3
-    assert err == f"error: out.py: link that leads out of {project.resolve().as_posix()}, not followed\n"
+    assert err == f"error: out.py: symbolic link to a place outside {project.resolve().as_posix()}, not followed\n"
     code, out, err = run(".")
     assert (code, err) == (1, "")
     assert "out.py" not in out
@@ -194,7 +194,7 @@ def test_link_in_a_circle(project: Path, run: Run, target: str) -> None:
 def test_link_that_leads_nowhere(project: Path, run: Run) -> None:
     link(project / "gone.py", "nowhere.py")
     code, _, err = run("gone.py", "run.sh")
-    assert (code, err) == (3, "error: gone.py: link that leads nowhere\n")
+    assert (code, err) == (3, "error: gone.py: broken symbolic link\n")
     assert run(".")[0] == 1
 
 

@@ -89,7 +89,7 @@ def test_stale_entries_are_a_note_and_no_failure(project: Path, run: Run) -> Non
     code, out, err = run("check")
     assert code == 0
     assert out.endswith("1 known finding of the baseline gone, see ldlm-lint baseline --update\n")
-    assert err == "note: train.py: ddp-find-unused-parameters in main is in the baseline, but gone\n"
+    assert err == "note: train.py: ddp-find-unused-parameters in main is in the baseline but no longer found\n"
     assert run("check", "--quiet") == (0, "", "")
     (one,) = json.loads(run("check", "--format", "json")[1])["summary"]["stale"]
     assert (one["path"], one["rule"], one["symbol"], one["count"]) == (
@@ -131,7 +131,7 @@ def test_entries_of_a_deleted_file_and_of_a_rule_that_is_no_more_are_stale(proje
 def test_a_suppressed_defect_needs_no_entry(project: Path, run: Run) -> None:
     run("baseline")
     (project / "run.sh").write_text("# ldlm-lint: ignore[W7201] a long first step\n" + BEAT)
-    assert "excessive-heartbeat-timeout is in the baseline, but gone" in run("check")[2]
+    assert "excessive-heartbeat-timeout is in the baseline but no longer found" in run("check")[2]
 
 
 def test_update_adds_what_is_new_and_removes_what_is_gone(project: Path, run: Run) -> None:

@@ -113,7 +113,7 @@ def of(*found: object) -> str:
         pytest.param(of(entry())[:-4], 3, "is not valid JSON", id="cut-off"),
         pytest.param(of(entry()).replace("\n]", "\n=======\n]"), 4, "is not valid JSON", id="merge-conflict"),
         pytest.param("[]", 1, 'must be an object with "schema" and "findings"', id="list"),
-        pytest.param("[" * 100_000, 1, "is no baseline", id="deep"),
+        pytest.param("[" * 100_000, 1, "is not a baseline", id="deep"),
         pytest.param(of().replace("/1", "/2"), 1, 'schema: must be "ldlm-lint-baseline/1"', id="schema"),
         pytest.param(of().replace("[\n\n]", "7"), 2, "findings: must be a list", id="no-list"),
         pytest.param(of(entry(), 7), 4, "an entry must be an object with path, rule, symbol, code and count", id="7"),
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_baseline(project: Path, run: Run, text: str, line: in
 
 def test_a_directory_and_an_unreadable_file_are_no_baseline(project: Path, run: Run) -> None:
     (project / FILE).mkdir()
-    assert run("check")[2].endswith(f"{FILE}: is no file\n")
+    assert run("check")[2].endswith(f"{FILE}: is not a file\n")
     (project / FILE).rmdir()
     (project / FILE).symlink_to("nowhere")
     assert run("check")[0] == 2

@@ -263,10 +263,10 @@ def test_a_budget_that_holds_no_round(trees, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--before", "a", "--", "python", "train.py"], "belong together"),
-        (["--before", "a", "--after", "b", "--select", "ALL", "--", "python", "train.py"], "as they are"),
+        (["--before", "a", "--", "python", "train.py"], "must be used together"),
+        (["--before", "a", "--after", "b", "--select", "ALL", "--", "python", "train.py"], "two trees without fixes"),
         (["--before", "a", "--after", "none", "--", "python", "train.py"], "none: no such folder"),
-        (["--before", "a", "--after", "b", "--rounds", "4", "--", "python", "train.py"], "at least 5 are needed"),
+        (["--before", "a", "--after", "b", "--rounds", "4", "--", "python", "train.py"], "use at least 5"),
         (["--before", "a", "--after", "b"], "no command"),
         (["--before", "a", "--after", "b", "--", "no-such-program-here"], "command not found"),
     ],

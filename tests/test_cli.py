@@ -147,7 +147,7 @@ def test_levels_of_failure(project: Path, run: Run) -> None:
         (("--sel", "ALL"), "unrecognized arguments: --sel"),
         (("--config", "missing.toml"), "missing.toml: cannot be read: "),
         (("--config", "pyproject.toml"), "pyproject.toml: has no [tool.ldlm-lint] table"),
-        (("--config", "pyproject.toml", "--isolated"), "--config and --isolated exclude each other"),
+        (("--config", "pyproject.toml", "--isolated"), "--config and --isolated cannot be combined"),
         (("--diff", "--format", "json"), "--diff prints a patch"),
         (("explain", "heartbeat"), 'unknown rule "heartbeat"'),
         (("explain",), "the following arguments are required: NAME"),

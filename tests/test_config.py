@@ -115,7 +115,7 @@ def test_defaults(tmp_path: Path) -> None:
         pytest.param("target-torch = 2.4", 3, "target-torch", 'from "2.0" to "2.13", not 2.4', id="torch-float"),
         pytest.param("target-torch = '1.13'", 3, "target-torch", "from", id="torch-too-old"),
         pytest.param("target-torch = '2.14'", 3, "target-torch", "from", id="torch-unknown"),
-        pytest.param("required-version = '>=99'", 3, "required-version", "needs ldlm-lint >=99, this is", id="too-old"),
+        pytest.param("required-version = '>=99'", 3, "required-version", "needs ldlm-lint >=99, but this is", id="too-old"),
         pytest.param("required-version = '>9'\nnew-key = 1", 3, "required-version", "needs", id="version-before-keys"),
         pytest.param("required-version = 'new'", 3, "required-version", "not a version specifier", id="no-specifier"),
         pytest.param("required-version = 1", 3, "required-version", "must be a string", id="version-number"),

@@ -32,7 +32,7 @@ def test_a_broken_configuration_of_a_nested_project_costs_its_own_files_alone(
         assert code == 2
         assert [line.partition(":")[0] for line in out.splitlines()][:2] == ["b/run.sh", "Found 1 finding"]
         assert sorted(err.splitlines()) == [
-            "error: a/ldlm-lint.toml: 2 files are not checked, since this configuration cannot be used",
+            "error: a/ldlm-lint.toml: 2 files are not checked, because this configuration is invalid",
             'error: a/ldlm-lint.toml:2: levels: unknown key, did you mean "level"?',
             "error: a/ldlm-lint.toml:3: workers-limit: must be 2 or more, not 0",
         ]
@@ -140,7 +140,7 @@ def test_a_stale_entry_of_the_baseline_is_told_where_its_own_file_applies_the_ru
     run("baseline", ".")
     write(root, {"run.sh": "echo\n", "a/run.sh": "echo\n", "a/ldlm-lint.toml": "ignore = ['72']\n"})
     assert [line for line in run(".")[2].splitlines() if "is in the baseline" in line] == [
-        "note: run.sh: excessive-heartbeat-timeout is in the baseline, but gone"
+        "note: run.sh: excessive-heartbeat-timeout is in the baseline but no longer found"
     ]
 
 
@@ -228,7 +228,7 @@ def test_show_settings_tells_those_of_a_file_and_names_the_others(enter: Enter, 
         }
     )
     _, out, _ = run("--show-settings")
-    assert f"# configuration: {root.as_posix()}/pyproject.toml\n# not for the 2 files of {root.as_posix()}/a/ldlm-lint.toml\n" in out
+    assert f"# configuration: {root.as_posix()}/pyproject.toml\n# does not apply to the 2 files of {root.as_posix()}/a/ldlm-lint.toml\n" in out
     _, out, _ = run("--show-settings", "a/x.py", "--extend-exclude", "new/")
     assert f"# configuration: {root.as_posix()}/a/ldlm-lint.toml\nselect" in out
     rows = [" ".join(line.split()) for line in out.splitlines()]

@@ -200,8 +200,8 @@ def test_links_out_of_the_root_are_not_followed(tmp_path: Path) -> None:
     assert names(root, found) == ["a.py"]
     where = root.resolve().as_posix()
     assert problems(root, found) == [
-        ("link", f"link that leads out of {where}, not followed"),
-        ("c.py", f"link that leads out of {where}, not followed"),
+        ("link", f"symbolic link to a place outside {where}, not followed"),
+        ("c.py", f"symbolic link to a place outside {where}, not followed"),
     ]
 
 
@@ -225,7 +225,7 @@ def test_loops_and_links_that_lead_nowhere(tmp_path: Path) -> None:
     assert names(tmp_path, find(tmp_path)) == ["a/b.py"]
     found = find(tmp_path, "gone.py", "self", "a")
     assert names(tmp_path, found) == ["a/b.py"]
-    assert problems(tmp_path, found)[0] == ("gone.py", "link that leads nowhere")
+    assert problems(tmp_path, found)[0] == ("gone.py", "broken symbolic link")
     assert problems(tmp_path, found)[1][1].startswith("cannot be read: ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -23,6 +24,8 @@ def test_the_page_of_the_command_line_names_every_argument() -> None:
         section = page.partition(f"\n## {parser.prog}\n")[2].partition("\n## ")[0]
         assert section, parser.prog
         for action in parser._actions:
+            if action.help == argparse.SUPPRESS:
+                continue
             assert all(option in section for option in action.option_strings if option not in ("-h", "--help"))
 
 

@@ -38,7 +38,7 @@ def test_every_part_is_named_and_nothing_is_wrong(project: Path, run: Run) -> No
     lines = out.splitlines()
     assert [line[: len("configuration")].rstrip() for line in lines[: len(NAMES)]] == NAMES
     assert lines[len(NAMES)] == ""
-    assert lines[len(NAMES) + 1] == "Nothing is wrong."
+    assert lines[len(NAMES) + 1] == "No problems found."
     assert all(line.startswith("note: ") for line in lines[len(NAMES) + 2 :])
 
 
@@ -92,7 +92,7 @@ def test_a_configuration_that_is_not_read_or_cannot_be_used_is_a_warning(text: s
     assert (code, err) == (1, "")
     (warning,) = [line for line in out.splitlines() if line.startswith("warning: ")]
     assert words in warning
-    assert "Nothing is wrong" not in out
+    assert "No problems found" not in out
 
 
 def test_a_cache_that_cannot_be_used_is_a_warning(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +101,14 @@ def test_a_cache_that_cannot_be_used_is_a_warning(project: Path, run: Run, monke
     code, out, _ = run("doctor")
     assert code == 1
     assert "NOT writable" in out
-    assert "cannot be used, so every run reads everything anew" in out
+    assert "cannot be used, so every run reads all files again" in out
 
 
 def test_missing_packages_are_told_with_what_installs_them(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_version", lambda package: "" if package in ("pygls", "bashlex") else "1.0")
     code, out, _ = run("doctor")
     assert code == 1
-    assert "warning: not installed: bashlex; install ldlm-lint anew" in out
+    assert "warning: not installed: bashlex; reinstall ldlm-lint" in out
     assert 'note: `ldlm-lint server` needs pygls: python -m pip install ".[server]"' in out
     assert "torch          1.0 (never imported by a check)" in out
 

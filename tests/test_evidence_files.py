@@ -311,7 +311,7 @@ def test_what_can_be_read_is_judged_although_another_file_is_broken(tmp_path, ju
     code, out, err = judge(tmp_path, tmp_path, tmp_path / files.name_of(WHOLE))
     assert (code, out.splitlines()[-1]) == (3, "1 verified, 0 refuted, 0 inconclusive.")
     assert "evidence-broken.json: not JSON" in err
-    assert "evidence-pipe.json: is no regular file" in err
+    assert "evidence-pipe.json: not a regular file" in err
     (tmp_path / "lint").mkdir()
     (tmp_path / "lint" / "a.py").write_text("x = 1\n")
     monkeypatch.chdir(tmp_path / "lint")

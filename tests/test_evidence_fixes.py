@@ -81,7 +81,7 @@ def test_what_remains_after_fixes_is_judged_by_what_is_there_now(project, run, t
     place = site(project / "train.py", SYNCHRONIZE, project)
     written(tmp_path / "e", project, judged(SYNC, REFUTED, [place], device="cuda"), run_id="sync")
     code, out, err = run("check", "--evidence", unused, "--fix", "--unsafe-fixes", ".")
-    assert "train.py has changed since the probe saw it" in err
+    assert "train.py has changed since the probe ran" in err
     assert "seen at run time" not in out
     assert (code, f": {SYNC} (" in out) == (1, True)
     assert run("check", "--evidence", unused, ".")[0] == 1

@@ -109,7 +109,7 @@ def test_evidence_of_changed_code_is_dropped_and_said(project, run, check, tmp_p
     assert verdict(of(report, UNUSED)) == ""
     assert report["summary"]["evidence"]["stale"] == [{"rule": UNUSED, "path": "train.py", "line": WRAP}]
     _, out, err = run("check", "--evidence", tmp_path / "e", ".")
-    assert f"note: train.py has changed since the probe saw it: 1 verdict left out ({UNUSED})\n" in err
+    assert f"note: train.py has changed since the probe ran: 1 verdict left out ({UNUSED})\n" in err
     assert "probe: 1 stale" in out
 
 
@@ -337,7 +337,7 @@ def test_rules_that_do_not_exist_are_said_and_what_is_of_no_rule_is_not(project,
         (("--evidence", "nowhere"), "nowhere: No such file or directory"),
         (("--evidence", "."), "no evidence here"),
         (("--evidence", "train.py"), "not JSON"),
-        (("--target", "cpu"), "needs --evidence"),
+        (("--target", "cpu"), "add --evidence DIR"),
     ],
 )
 def test_evidence_that_cannot_be_used_is_wrong_usage(project, run, arguments, said):

@@ -383,7 +383,7 @@ def test_statistics_count_rules_in_the_formats_that_have_a_place_for_it(project:
     assert sum(one["fixable"]["safe"] for one in document["statistics"]) == document["summary"]["fixable"]["safe"] == 1
     code, out, err = run("--statistics", "--format", "sarif")
     assert (code, out) == (2, "")
-    assert "--statistics has no place in the format sarif" in err
+    assert "--statistics does not apply to the format sarif" in err
 
 
 def test_the_format_of_the_configuration_holds_unless_the_command_line_names_one(project: Path, run: Run) -> None:

@@ -252,7 +252,7 @@ def test_what_the_baseline_knows_is_not_gone_because_it_is_unsure(project: Path,
 def test_formats_for_programs_are_not_sorted(project: Path, run: Run, form: str) -> None:
     code, out, err = run("--sort", "rule", "--format", form)
     assert (code, out) == (2, "")
-    assert "--sort has no place in the format" in err and "text, full, concise, github, markdown" in err
+    assert "--sort does not apply to the format" in err and "text, full, concise, github, markdown" in err
 
 
 def test_names_of_formats_are_those_of_ruff(project: Path, run: Run) -> None:
@@ -260,7 +260,7 @@ def test_names_of_formats_are_those_of_ruff(project: Path, run: Run) -> None:
     assert run("--output-format", "concise") == run("--format", "concise")
     full = run("--format", "full", "--quiet")[1]
     assert run("--group-by", "none", "--sort", "path", "--quiet")[1] == full
-    assert "--group-by has no place in the format full; it is for text" in run("--format", "full", "--group-by", "file")[2]
+    assert "--group-by does not apply to the format full, only to text" in run("--format", "full", "--group-by", "file")[2]
     (project / "pyproject.toml").write_text('[tool.ldlm-lint]\noutput-format = "full"\n')
     assert run("--quiet")[1] == full
     (project / "pyproject.toml").write_text('[tool.ldlm-lint]\noutput-format = "grouped"\n')

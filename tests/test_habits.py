@@ -62,10 +62,10 @@ def test_short_options(project: Path, run: Run) -> None:
         (("-f", "json"), 'did you mean "--format"?'),
         (("-E",), 'did you mean "--level error"?'),
         (("--add-noqa",), 'did you mean "--add-ignores"?'),
-        (("--explain", "W7201"), 'it is a command here, "ldlm-lint explain NAME"'),
-        (("--init",), 'it is a command here, "ldlm-lint init"'),
-        (("-v",), "`ldlm-lint doctor` says what a run uses"),
-        (("--force-exclude",), "an excluded path is always left out"),
+        (("--explain", "W7201"), 'use the command "ldlm-lint explain NAME"'),
+        (("--init",), 'use the command "ldlm-lint init"'),
+        (("-v",), "`ldlm-lint doctor` prints the settings of a run"),
+        (("--force-exclude",), "an excluded path is always excluded"),
     ],
 )
 def test_options_of_other_linters_are_answered_with_ours(arguments: tuple[str, ...], words: str, project: Path, run: Run) -> None:
@@ -101,7 +101,7 @@ def test_a_noqa_with_our_code_silences_and_a_bare_one_is_answered(project: Path,
     (project / "run.sh").write_text(f"{beat}  # noqa\ntorchrun train.py\n")
     code, out, err = run()
     assert code == 1
-    assert err == "note: 1 finding is on a line with a bare `# noqa`, which is not for ldlm-lint: write `# noqa: W7201`\n"
+    assert err == "note: 1 finding is on a line with a bare `# noqa`, which does not silence ldlm-lint: write `# noqa: W7201`\n"
     assert run("--quiet")[2] == run("--format", "json")[2] == ""
     (project / "run.sh").write_text(f"{beat}  # noqa\nexport NCCL_TIMEOUT=1  # noqa\ntorchrun train.py\n")
     assert "2 findings are on lines" in (err := run()[2]) and "write `# noqa: W7201, W7204`" in err

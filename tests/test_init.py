@@ -101,8 +101,8 @@ def test_a_pyproject_keeps_every_byte_and_gets_a_table(before: bytes, added: byt
     [
         ({"pyproject.toml": "[project]\n\n[tool.ldlm-lint]\n"}, "pyproject.toml:3 has [tool.ldlm-lint] already"),
         ({"pyproject.toml": 'tool = { ldlm-lint = { level = "error" } }\n'}, "has [tool.ldlm-lint] already"),
-        ({"pyproject.toml": "tool = {}\n"}, "a table cannot be added at its end"),
-        ({"pyproject.toml": "[broken\n"}, "pyproject.toml: is not valid TOML"),
+        ({"pyproject.toml": "tool = {}\n"}, "cannot append a table"),
+        ({"pyproject.toml": "[broken\n"}, "pyproject.toml: invalid TOML"),
         ({"pyproject.toml": b"\xff"}, "is not valid UTF-8"),
         ({"ldlm-lint.toml": ""}, "ldlm-lint.toml exists already"),
         ({".ldlm-lint.toml": ""}, ".ldlm-lint.toml exists already"),
@@ -136,7 +136,7 @@ def test_a_link_is_left_as_it_is(project: Path, run: Run) -> None:
     target.write_text(PYPROJECT)
     (project / "pyproject.toml").symlink_to(target)
     code, _, err = run("init")
-    assert code == 2 and "is a link" in err
+    assert code == 2 and "is a symbolic link" in err
     assert target.read_text() == PYPROJECT
 
 

@@ -190,7 +190,7 @@ def test_the_command_fails_where_every_experiment_did(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--only", "no-such-thing"], "no experiment is called no-such-thing"),
+        (["--only", "no-such-thing"], "no experiment has the name or tests the rule no-such-thing"),
         (["--budget", "0"], "--budget needs at least 1 second"),
         (["--budget", "nan"], "--budget needs at least 1 second"),
         (["--budget", "soon"], "invalid float value"),

@@ -229,7 +229,7 @@ def test_the_file_is_drawn(tmp_path: Path, suffix: str, capsys: pytest.CaptureFi
     [
         (["x.log", "--plot", "out.jpg"], "one of .png, .svg, .pdf"),
         (["x.log", "--plot", "no/folder/out.png"], "there is no directory"),
-        (["--compare", "a", "b", "--plot", "out.png"], "leave out --compare"),
+        (["--compare", "a", "b", "--plot", "out.png"], "cannot be combined with --compare"),
     ],
 )
 def test_what_is_refused_at_the_start(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -277,7 +277,7 @@ def test_the_command_answers_and_its_evidence_is_read_back(tmp_path, capfd):
     assert main(["probe", "memory", "models.py:gpt", "--fits", "80GB", "--json", str(target)]) == 0
     shown = capfd.readouterr()
     assert "It fits into 74.51 GiB as it is" in shown.out and "each block checkpointed" in shown.out
-    assert "with whatever it does" in shown.err
+    assert "with all its side effects" in shown.err
     (found,) = files.read(tmp_path)
     memory = found.observations["memory"]
     assert memory["fits"] is True and memory["blocks"] == {"Block": 2}

@@ -182,10 +182,10 @@ def test_what_was_not_seen_is_no_result(project: Path, command: list[str], said:
         (["run", "--"], "no command"),
         (["run", "--", "no-such-launcher", "train.py"], "no-such-launcher: command not found"),
         (["nothing.py"], "nothing.py: no such file"),
-        (["run", "--steps", "0", "--", "python", "train.py"], "no number of steps"),
-        (["run", "--max-seconds", "-1", "--", "python", "train.py"], "no number of seconds"),
-        (["run", "--out", "train.py", "--", "python", "train.py"], "evidence cannot be written here"),
-        (["run", "--link", "data", "--", "python", "train.py"], "--link is for --scratch"),
+        (["run", "--steps", "0", "--", "python", "train.py"], "not a number of steps"),
+        (["run", "--max-seconds", "-1", "--", "python", "train.py"], "not a number of seconds"),
+        (["run", "--out", "train.py", "--", "python", "train.py"], "cannot write evidence here"),
+        (["run", "--link", "data", "--", "python", "train.py"], "--link needs --scratch"),
     ],
 )
 def test_wrong_usage_is_said_before_anything_runs(project: Path, words: list[str], said: str) -> None:

@@ -40,7 +40,7 @@ def test_the_first_command_ends_as_the_readme_says(monkeypatch, capsys):
 
 def test_the_catches_shown_are_trophies():
     known = {f"{one.repository}/blob/{one.commit}/{one.path}#L{one.line}": one.rule for one in trophies.read(trophies.DATA.read_text(encoding="utf-8"))}
-    catches = re.findall(r"\(https://github\.com/([^)]+)\).*?\[([a-z-]+)\]\(docs/rules", README)
+    catches = re.findall(r"\(https://github\.com/([^)]+)\).*?\[([a-z-]+)\]\(docs/rules/", README)
     assert len(catches) == 3
     assert {known[place] for place, _ in catches} == {rule for _, rule in catches}
 

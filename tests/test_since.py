@@ -244,12 +244,12 @@ def test_without_a_repository(project: Path, run: Run, tmp_path: Path, monkeypat
     (tmp_path / "plain" / "run.sh").write_text(BEAT)
     code, _, err = run("--since", "HEAD", str(tmp_path / "plain"))
     assert code == 2
-    assert err.startswith(f"ldlm-lint: error: --since needs a git repository around {tmp_path.as_posix()}/plain: ")
+    assert err.startswith(f"ldlm-lint: error: --since needs a git repository, but there is none at {tmp_path.as_posix()}/plain: ")
     assert err.count("\n") == 1
     monkeypatch.setenv("PATH", "")
     code, _, err = run("--since", "HEAD")
     assert code == 2
-    assert "--since needs git, which cannot be run" in err
+    assert "--since needs git, but git cannot be run" in err
 
 
 def test_a_shallow_clone_says_so(project: Path, run: Run, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_a_shallow_clone_says_so(project: Path, run: Run, tmp_path: Path) -> Non
     git("clone", "-q", "--depth=1", f"file://{project}", str(tmp_path / "clone"))
     code, _, err = run("--since", "HEAD~1", str(tmp_path / "clone"))
     assert code == 2
-    assert err.endswith("; this is a shallow clone, which lacks older commits\n")
+    assert err.endswith("; this is a shallow clone without older commits\n")
 
 
 def test_a_hook_s_environment_does_not_lead_elsewhere(

@@ -57,7 +57,7 @@ def test_a_folder_all_of_which_is_excluded_is_left_out_like_a_file(files: Path, 
     for words in (("--extend-exclude", "fine.py", "."), ("--exclude", "*.py", ".")):
         code, out, err = run(*words)
         assert (code, out.splitlines()[0]) == (0, "Nothing was checked: every named path is left out.")
-        assert err == "note: .: not checked: everything in it is excluded\n"
+        assert err == "note: .: not checked: all files in it are excluded\n"
     (files / "empty").mkdir()
     assert run("empty")[0] == 3
 

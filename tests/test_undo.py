@@ -94,12 +94,12 @@ def test_a_file_that_changed_since_is_left_alone(project: Path, run: Run) -> Non
     changed = tree(project)
     code, out, err = run("undo")
     assert (code, out) == (3, "")
-    assert err.startswith("error: run.sh was changed since the run of ")
-    assert err.endswith("ldlm-lint: error: nothing undone; --partial undoes the other files\n")
+    assert err.startswith("error: run.sh changed after the run of ")
+    assert err.endswith("ldlm-lint: error: nothing was undone; --partial undoes the other files\n")
     assert tree(project) == changed
     code, out, err = run("undo", "--partial")
     assert code == 0
-    assert err.startswith("warning: run.sh was changed since")
+    assert err.startswith("warning: run.sh changed after")
     assert "1 file restored" in out
     assert tree(project) == {**before, "run.sh": (b"mine\n", before["run.sh"][1], "")}
     assert run("undo")[0] == 1
@@ -109,7 +109,7 @@ def test_a_file_that_is_gone_or_a_link_now_is_left_alone(project: Path, run: Run
     run(*FIX)
     fixed = (project / "run.sh").read_bytes()
     (project / "run.sh").unlink()
-    assert run("undo")[2].startswith("error: run.sh is gone since the run of ")
+    assert run("undo")[2].startswith("error: run.sh was deleted after the run of ")
     assert not (project / "run.sh").exists()
     (project / "other.sh").write_bytes(fixed)
     (project / "run.sh").symlink_to("other.sh")
@@ -125,7 +125,7 @@ def test_a_file_with_its_old_bytes_is_no_obstacle(project: Path, run: Run) -> No
     (project / "run.sh").write_bytes(before["run.sh"][0])
     code, out, _ = run("undo")
     assert code == 0
-    assert "run.sh has its old bytes already\n" in out
+    assert "run.sh already has its old content\n" in out
     assert tree(project) == before
 
 

@@ -95,4 +95,4 @@ def test_auto_starts_processes_only_where_they_pay(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("word", ["0", "-1", "many", "1e3", "9999"])
 def test_jobs_that_make_no_sense(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"--jobs={word}", "."]) == 2
-    assert "no number of processes" in capsys.readouterr().err
+    assert "not a number of processes" in capsys.readouterr().err

@@ -84,7 +84,7 @@ def parse(data: bytes, identifier: str) -> Run:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise RunError(f'must be an object with "schema": "{SCHEMA}"')
     if document.get("id") != identifier:
-        raise RunError("is that of another run")
+        raise RunError("belongs to another run")
     undoes = _text(document, "undoes")
     if undoes and not is_id(undoes):
         raise RunError('"undoes" must be a run')
@@ -132,7 +132,7 @@ def _entry(entry: object) -> Entry:
     if not _HASH.fullmatch(entry["before"]) or not _HASH.fullmatch(entry["after"]):
         raise RunError("before and after must be hashes")
     if not is_inside(entry["path"]):
-        raise RunError(f"{entry['path']!a} is no path of a project's own file")
+        raise RunError(f"{entry['path']!a} is not a path of a file in the project")
     return Entry(entry["path"], entry["before"], entry["after"])
 
 

@@ -69,7 +69,7 @@ def measured(
             if short and not found:
                 raise BenchError(short)
             if short or time.monotonic() - began + 3 * max(seconds) > budget:
-                say(short or f"the budget of {budget:g} s holds no further round")
+                say(short or f"the budget of {budget:g} s does not allow another round")
                 break
         for arm in order:
             say(f"round {number + 1} of {rounds}: {arm}")

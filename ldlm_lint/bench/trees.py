@@ -58,7 +58,7 @@ def fixed(
     limit = Applicability.UNSAFE if unsafe else Applicability.SAFE
     outcome = apply_fixes([after.root], configured, after.root, limit, write=True)
     if not outcome.applied:
-        more = "" if unsafe else "; --unsafe-fixes applies those that change behaviour, too"
+        more = "" if unsafe else "; --unsafe-fixes also applies those that can change behaviour"
         raise BenchError(f"no fix to apply in {project}, so there is nothing to compare{more}")
     shutil.rmtree(after.root / ".ldlm-lint", ignore_errors=True)
     return Trees(_arms(before.root, after.root), scratch / project.name, outcome.by_rule, before.left_out)
@@ -72,4 +72,4 @@ def _copied(tree: Path, into: Path, links: Sequence[str]) -> copies.Copy:
     try:
         return copies.make(tree, into, links)
     except (copies.CopyError, OSError) as error:
-        raise BenchError(f"the copy cannot be made: {error}") from error
+        raise BenchError(f"cannot make the copy: {error}") from error

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ldlm_lint.bench.trees import Trees
 
 EPILOG = (
-    "Every run gets a fresh copy of its tree; in each round both trees run, and the one as it is once more, which shows "
-    "what equal trees differ by (A/A). Exit codes: 0 compared, and nothing got worse; 1 something did, or the losses "
-    "differ; 2 wrong usage, or nothing to compare; 3 a run failed, or the budget left too few rounds to tell."
+    "Every run gets a fresh copy of its tree. Each round runs both trees, and the unchanged tree a second time to measure "
+    "how much equal trees differ (A/A). Exit codes: 0 compared, nothing got worse; 1 something got worse, or the losses "
+    "differ; 2 invalid usage, or nothing to compare; 3 a run failed, or the budget allowed too few rounds to decide."
 )
 
 
@@ -34,25 +34,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bench``."""
     parser.epilog = EPILOG
     trees = parser.add_argument_group("the trees")
-    trees.add_argument("--select", action="append", default=[], metavar="NAMES", help="fixes of these rules only")
-    trees.add_argument("--unsafe-fixes", action="store_true", help="fixes that change behaviour, too")
+    trees.add_argument("--select", action="append", default=[], metavar="NAMES", help="apply fixes of these rules only")
+    trees.add_argument("--unsafe-fixes", action="store_true", help="also apply fixes that can change behaviour")
     trees.add_argument("--before", type=Path, metavar="DIR", help="compare this tree ...")
     trees.add_argument("--after", type=Path, metavar="DIR", help="... with this one, instead of applying fixes")
-    trees.add_argument("--link", action="append", default=[], metavar="PATH", help="an ignored path that runs need")
+    trees.add_argument("--link", action="append", default=[], metavar="PATH", help="link this git-ignored path into the copies")
     runs = parser.add_argument_group("the runs")
     runs.add_argument(
-        "--rounds", type=count, default=7, metavar="N", help="rounds of three runs, 5 or more (default 7)"
+        "--rounds", type=count, default=7, metavar="N", help="number of rounds, each with three runs; at least 5 (default: 7)"
     )
-    runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="runs of each tree before (default 1)")
+    runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="warm-up runs of each tree (default: 1)")
     runs.add_argument("--steps", type=count, default=0, metavar="N", help="end each run after N optimizer steps")
-    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="a run that takes longer is a failure")
-    runs.add_argument("--budget", type=seconds, metavar="S", help="begin no round that would end after S seconds")
-    runs.add_argument("--offline", action="store_true", help="switch trackers and the Hugging Face hub to offline")
-    runs.add_argument("--seed", type=int, default=0, help="for the order of the runs (default 0)")
-    parser.add_argument("--json", metavar="FILE", help="write everything as JSON; - is stdout, without the table")
+    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="fail a run that takes longer")
+    runs.add_argument("--budget", type=seconds, metavar="S", help="start no round that would end after S seconds")
+    runs.add_argument("--offline", action="store_true", help="switch experiment trackers and the Hugging Face hub to offline mode")
+    runs.add_argument("--seed", type=int, default=0, help="random seed for the order of the runs (default: 0)")
+    parser.add_argument("--json", metavar="FILE", help="write all results as JSON; - is stdout, without the table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw times and losses (png, svg, pdf)")
     configure_page(parser, "the comparison")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run in each tree")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="the command to run in each tree")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     root, job = _job(arguments, Path.cwd())
     pressure = cpu_pressure()
-    _say("each run is the real program, with all that it does beside training; it runs in copies of the tree.")
+    _say("each run executes the real program with all its side effects, in copies of the tree.")
     with tempfile.TemporaryDirectory(prefix="ldlm-bench-", ignore_cleanup_errors=True) as folder:
         scratch = Path(folder).resolve()
         try:
@@ -100,10 +100,10 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
 
     _check_rounds(arguments.rounds)
     if (arguments.before is None) is not (arguments.after is None):
-        raise UsageError("--before and --after belong together")
+        raise UsageError("--before and --after must be used together")
     if arguments.before and (arguments.select or arguments.unsafe_fixes):
         raise UsageError(
-            "--select and --unsafe-fixes are for the fixes; --before and --after compare trees as they are"
+            "--select and --unsafe-fixes choose fixes; --before and --after compare two trees without fixes"
         )
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
         raise UsageError(f"--plot needs matplotlib: {install('plot')}")
@@ -128,7 +128,7 @@ def _check_rounds(rounds: int) -> None:
 
     if rounds < FEWEST_ROUNDS:
         raise UsageError(
-            f"--rounds {rounds} cannot tell anything: at least {FEWEST_ROUNDS} are needed, because in fewer rounds equal "
+            f"--rounds {rounds} cannot decide anything: use at least {FEWEST_ROUNDS}, because with fewer rounds equal "
             "trees too often differ in the same direction by chance"
         )
 
@@ -154,10 +154,10 @@ def _say_trees(trees: Trees, command: Sequence[str], root: Path) -> None:
         _say(f"fixes in the second tree: {listed}")
     if trees.left_out:
         shown = ", ".join(trees.left_out[:8]) + (" ..." if len(trees.left_out) > 8 else "")
-        _say(f"ignored by git and not in the copies: {shown}; --link PATH links one into them")
+        _say(f"ignored by git, so not in the copies: {shown}; add --link PATH to link one")
     for word in command:
         if str(root) in word:
-            _say(f"warning: {word} names the original, not the copies")
+            _say(f"warning: {word} is a path in the original tree, not in the copies")
 
 
 def _report(
@@ -176,7 +176,7 @@ def _report(
     from ldlm_lint.report import bench as report
 
     busy = pressure is not None and pressure > machine.MOST_PRESSURE
-    why = f"before the first run tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
+    why = f"before the first run, tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
     comparisons, losses = compare.compared(samples, busy=why), compared_losses(samples)
     notes = tuple(all_notes(comparisons, samples, arguments.rounds, guarded))
     rounds = len({one.round for one in samples})

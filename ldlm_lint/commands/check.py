@@ -91,10 +91,10 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
         raise UsageError("--add-ignores cannot be combined with --fix or --diff; fix first, then ignore what remains")
     if arguments.interactive and (not arguments.fix or arguments.diff or other_format or arguments.output):
         raise UsageError(
-            "--interactive asks about each fix of --fix, and cannot be combined with --diff, --format or --output"
+            "--interactive asks about each fix of --fix; it cannot be combined with --diff, --format or --output"
         )
     if arguments.add_ignores and arguments.evidence:
-        raise UsageError("--add-ignores cannot be combined with --evidence; a comment would outlive what was seen")
+        raise UsageError("--add-ignores cannot be combined with --evidence: a comment would outlive the evidence")
     if arguments.output not in (None, STDOUT):
         check_writable("--output", arguments.output)
 

@@ -13,7 +13,7 @@ _UNITS = ("B", "kB", "MB", "GB")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``clean``: there are none."""
-    parser.epilog = f"The cache is in the user's cache directory, or where {place.VARIABLE} says."
+    parser.epilog = f"The cache is in your user cache directory, or in the directory of {place.VARIABLE}."
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if count:
         print(f"Removed {count} file{'s' if count != 1 else ''} ({_shown(size)}) from {folder}")
     else:
-        print(f"Nothing to remove: there is no cache in {folder or 'the home of this user'}")
+        print(f"Nothing to remove: there is no cache in {folder or 'your home directory'}")
     return OK
 
 

@@ -10,12 +10,12 @@ from ldlm_lint.commands.output import OK
 
 SHELLS = ("bash", "zsh", "fish")
 EPILOG = """\
-where it goes:
+where to save it:
   bash  ~/.local/share/bash-completion/completions/ldlm-lint
   zsh   _ldlm-lint in a folder of $fpath
   fish  ~/.config/fish/completions/ldlm-lint.fish
 
-exit codes: 0 printed; 2 wrong usage"""
+exit codes: 0 printed; 2 invalid usage"""
 # Options that take names of rules, and the positional arguments that do.
 _RULES = frozenset(("--select", "--extend-select", "--ignore", "--only"))
 # A path may stand where a command may: what is none is left to the shell.

@@ -20,7 +20,7 @@ SCHEMA = "ldlm-lint-doctor/1"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``doctor``."""
-    parser.epilog = "exit codes: 0 nothing is wrong; 1 there are warnings; 2 wrong usage"
+    parser.epilog = "exit codes: 0 no problems; 1 warnings; 2 invalid usage"
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="any path in the project (default: .)")
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", metavar="FORMAT", help="text or json (default: text)"
@@ -47,7 +47,7 @@ def _text(health: Health) -> str:
     lines = [f"{fact.name:<{width}}  {clean(fact.value)}" for fact in health.facts]
     warnings = [f"warning: {clean(line)}" for text in health.warnings for line in text.splitlines()]
     notes = [f"note: {clean(text)}" for text in health.notes]
-    return "\n".join([*lines, "", *(warnings or ["Nothing is wrong."]), *notes]) + "\n"
+    return "\n".join([*lines, "", *(warnings or ["No problems found."]), *notes]) + "\n"
 
 
 def _document(health: Health) -> str:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``explain``."""
-    parser.epilog = "exit codes: 0 printed; 2 wrong usage, or a name that no rule has"
-    parser.add_argument("name", metavar="NAME", help="the name, an old name, the code or its number (7604) of a rule")
-    parser.add_argument("--full", action="store_true", help="every text and example of the rule, not only one screen")
+    parser.epilog = "exit codes: 0 printed; 2 invalid usage or an unknown rule"
+    parser.add_argument("name", metavar="NAME", help="the name, an old name, the code or the number (7604) of a rule")
+    parser.add_argument("--full", action="store_true", help="print all texts and examples of the rule, not only one screen")
     configure_format(parser, ("text", "markdown", "json"))
 
 

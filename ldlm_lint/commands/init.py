@@ -13,7 +13,7 @@ from ldlm_lint.commands.output import FAILURE, OK, fail, write_file
 from ldlm_lint.config_files import OWN_NAMES, PYPROJECT
 
 _EPILOG = (
-    "exit codes: 0 written, or printed; 2 wrong usage, the folder has a configuration already, or its pyproject.toml cannot be "
+    "exit codes: 0 written, or printed; 2 invalid usage, a configuration exists already, or pyproject.toml cannot be "
     "read; 3 the file could not be written"
 )
 
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``init``."""
     parser.epilog = _EPILOG
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the folder of the project (default: .)")
-    parser.add_argument("--stdout", action="store_true", help="print the configuration, and write nothing")
+    parser.add_argument("--stdout", action="store_true", help="print the configuration, write nothing")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     folder = Path(os.path.abspath(arguments.path))
     if not folder.is_dir():
-        raise UsageError(f"{arguments.path}: is not a folder")
+        raise UsageError(f"{arguments.path}: not a folder")
     shared = folder / PYPROJECT
     place = shared if os.path.lexists(shared) else folder / OWN_NAMES[-1]
     text = starter(ALL, header=place == shared)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         return OK
     shown = os.path.relpath(place)
     if place.is_symlink():
-        raise UsageError(f"{shown} is a link, and is left as it is; `ldlm-lint init --stdout` prints the configuration")
+        raise UsageError(f"{shown} is a symbolic link and is not changed; `ldlm-lint init --stdout` prints the configuration")
     data = _appended(place, text, shown) if place == shared else text.encode()
     _refuse_second(folder)
     try:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         return fail(FAILURE, f"{shown}: {error.strerror or error}")
     what = "Added [tool.ldlm-lint] to" if place == shared else "Wrote"
-    print(f"{what} {shown}: every key with its default, commented out. `ldlm-lint --show-settings` prints what holds.")
+    print(f"{what} {shown}: every key with its default, commented out. `ldlm-lint --show-settings` prints the current settings.")
     return OK
 
 
@@ -57,7 +57,7 @@ def _refuse_second(folder: Path) -> None:
     """Raise UsageError where a file of ours is there already: of two configurations one would be passed over."""
     for name in OWN_NAMES:
         if os.path.lexists(folder / name):
-            raise UsageError(f"{os.path.relpath(folder / name)} exists already, and is left as it is")
+            raise UsageError(f"{os.path.relpath(folder / name)} exists already and is not changed")
 
 
 def _appended(path: Path, text: str, shown: str) -> bytes:
@@ -69,14 +69,14 @@ def _appended(path: Path, text: str, shown: str) -> bytes:
     tool, ours = SECTION
     found = _parsed(before, shown).get(tool, {})
     if isinstance(found, Mapping) and ours in found:
-        raise UsageError(f"{shown}:{line_of(before, SECTION)} has [tool.ldlm-lint] already, and is left as it is")
+        raise UsageError(f"{shown}:{line_of(before, SECTION)} has [tool.ldlm-lint] already and is not changed")
     newline = "\r\n" if "\r\n" in before else "\n"
     gap = "" if not before else newline if before.endswith("\n") else newline * 2
     after = before + gap + text.replace("\n", newline)
     try:
         loads(after)
     except ValueError as error:
-        raise UsageError(f"{shown}: a table cannot be added at its end ({error}); `ldlm-lint init --stdout` prints it") from error
+        raise UsageError(f"{shown}: cannot append a table ({error}); `ldlm-lint init --stdout` prints it") from error
     return path.read_bytes() + (gap + text.replace("\n", newline)).encode()
 
 
@@ -86,4 +86,4 @@ def _parsed(text: str, shown: str) -> Mapping[str, object]:
     try:
         return loads(text)
     except ValueError as error:
-        raise UsageError(f"{shown}: is not valid TOML: {error}") from error
+        raise UsageError(f"{shown}: invalid TOML: {error}") from error

@@ -17,12 +17,12 @@ from ldlm_lint.trades import agreed
 
 QUESTION = "Apply this fix? [y]es [n]o [a]ll of this rule [s]kip this rule [q]uit ? "
 HELP = """y  apply this fix
-n  leave it out; it is not asked about again in this run
-a  apply it and all further fixes of this rule, unsafe ones too
-s  leave out this fix and all further ones of this rule
-q  stop, and apply the fixes that were accepted (EOF does the same)
+n  skip this fix in this run
+a  apply it and all other fixes of this rule, also unsafe ones
+s  skip this fix and all other fixes of this rule
+q  stop and apply the accepted fixes (EOF does the same)
 ?  this help
-Ctrl-C leaves every file as it is.
+Ctrl-C changes no file.
 """
 
 

@@ -26,7 +26,7 @@ SHORTEST = 0.1
 LEVELS = ("info", "warning", "critical")
 EPILOG = (
     "exit codes: 0 no alarms (or, with --compare, no difference seen); 1 alarms at or above --fail-on, or runs that differ; "
-    "2 wrong usage; 3 a log that cannot be read, or in which nothing was understood"
+    "2 invalid usage; 3 an unreadable log, or one without any line that the monitor recognises"
 )
 
 
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a log, a folder of logs (trainer_state.json, metrics.csv, JSON lines and tfevents first), or - for stdin",
     )
     parser.add_argument(
-        "--follow", "-f", action="store_true", help="wait for the logs and read on as they grow, until Ctrl-C"
+        "--follow", "-f", action="store_true", help="wait for the logs and read them as they grow, until Ctrl-C"
     )
     parser.add_argument(
         "--serve",
@@ -68,17 +68,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a page for the browser: the curves with the alarms, what to do next (one file, works offline)",
     )
-    parser.add_argument("--rank", type=_count, metavar="N", help="only this rank, and lines without a rank")
-    parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="judge records from this step on")
+    parser.add_argument("--rank", type=_count, metavar="N", help="report only this rank, and lines without a rank")
+    parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="report only records from this step on")
     parser.add_argument(
         "--silence",
         type=seconds,
         default=120.0,
         metavar="SECONDS",
-        help="the least gap that is an alarm, if it is 10 times the usual one too (default: 120)",
+        help="the shortest gap that is an alarm, if it is also 10 times the usual gap (default: 120)",
     )
     parser.add_argument(
-        "--fail-on", choices=LEVELS, default="warning", help="lowest level that makes exit code 1 (default: warning)"
+        "--fail-on", choices=LEVELS, default="warning", help="the lowest level that gives exit code 1 (default: warning)"
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="alarms only, no table of series")
 
@@ -88,12 +88,12 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.monitor.sources import MissingExtra, SourceError
 
     if bool(arguments.paths) == bool(arguments.compare):
-        raise UsageError("name a log or a folder, or two of them with --compare")
+        raise UsageError("give a log or a folder, or two with --compare")
     following = arguments.follow or arguments.serve
     if arguments.compare and following:
         raise UsageError(f"--compare reads finished logs; leave out {'--serve' if arguments.serve else '--follow'}")
     if arguments.interval is not None and not following:
-        raise UsageError("--interval says how often --follow looks; add --follow or --serve")
+        raise UsageError("--interval needs --follow or --serve")
     if not arguments.serve and (arguments.open or arguments.port is not None):
         raise UsageError(f"{'--open' if arguments.open else '--port'} belongs to --serve; add --serve")
     if arguments.plot:
@@ -131,7 +131,7 @@ def _watched(arguments: argparse.Namespace) -> int:
         _write_json(arguments.json, report.document(health))
     if not health.records and not health.book.alarms:
         lines = sum(one.lines for one in health.sources.values())
-        return fail(FAILURE, f"nothing was understood: no metric and no known error in {lines} lines")
+        return fail(FAILURE, f"no metric and no known error found in {lines} lines")
     if arguments.json != "-":
         report.write(health, sys.stdout, quiet=arguments.quiet)
     if arguments.html:
@@ -200,12 +200,12 @@ def _compared(arguments: argparse.Namespace) -> int:
         _read(health, _found([path]))
         health.close()
         if not health.records:
-            return fail(FAILURE, f"{path}: nothing was understood: no metric in it")
+            return fail(FAILURE, f"{path}: no metric found")
         runs.append(health)
     compared = compare.compare(*runs)
     if not compared.quantities and not compared.differ:
         return fail(
-            FAILURE, "the runs have no quantity in common (loss, step time, samples, tokens or iterations per second)"
+            FAILURE, "the runs have no metric in common (loss, step time, samples, tokens or iterations per second)"
         )
     first, second = arguments.compare
     if arguments.json:
@@ -290,9 +290,9 @@ def _check_plot(arguments: argparse.Namespace) -> None:
     from ldlm_lint.monitor.drawing import SUFFIXES
 
     if arguments.compare:
-        raise UsageError("--plot draws one run; leave out --compare")
+        raise UsageError("--plot draws one run and cannot be combined with --compare")
     if arguments.plot.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--plot {arguments.plot}: the suffix names the format, one of {', '.join(SUFFIXES)}")
+        raise UsageError(f"--plot {arguments.plot}: the suffix must be one of {', '.join(SUFFIXES)}")
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError(f"--plot needs matplotlib: {install('plot')}")
     check_writable("--plot", str(arguments.plot))
@@ -315,7 +315,7 @@ def _drawn(health: Health, path: Path) -> bool:
 def _interval(text: str) -> float:
     number = seconds(text)
     if number < SHORTEST:
-        raise argparse.ArgumentTypeError(f"{text} is below {SHORTEST} seconds, the shortest interval")
+        raise argparse.ArgumentTypeError(f"{text} is below the shortest interval, {SHORTEST} seconds")
     return number
 
 

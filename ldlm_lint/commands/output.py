@@ -61,7 +61,7 @@ def print_stale(report: Report, base: Path) -> None:
         path = shown_path(Path(report.root, identity.path).as_posix(), base)
         where = f" in {identity.symbol}" if identity.symbol else ""
         times = f" ({count} times)" if count > 1 else ""
-        print(f"note: {clean(f'{path}: {identity.rule}{where}')}{times} is in the baseline, but gone", file=sys.stderr)
+        print(f"note: {clean(f'{path}: {identity.rule}{where}')}{times} is in the baseline but no longer found", file=sys.stderr)
     if len(report.stale) > MOST_STALE:
         print(f"note: and {len(report.stale) - MOST_STALE} more", file=sys.stderr)
 
@@ -78,7 +78,7 @@ def print_evidence(report: Report, base: Path) -> None:
         rules = ", ".join(sorted({one.rule for one in report.evidence.stale if one.path == path}))
         shown = clean(shown_path(path, base))
         verdicts = f"{count} verdict{'s' if count > 1 else ''}"
-        print(f"note: {shown} has changed since the probe saw it: {verdicts} left out ({rules})", file=sys.stderr)
+        print(f"note: {shown} has changed since the probe ran: {verdicts} left out ({rules})", file=sys.stderr)
     for note in report.evidence.notes:
         print(f"note: {clean(note)}", file=sys.stderr)
 
@@ -99,7 +99,7 @@ def print_bare_noqa(report: Report) -> None:
     if codes:
         count = "1 finding is on a line" if len(codes) == 1 else f"{len(codes)} findings are on lines"
         advice = f"# noqa: {', '.join(sorted(set(codes)))}"
-        print(f"note: {count} with a bare `# noqa`, which is not for ldlm-lint: write `{advice}`", file=sys.stderr)
+        print(f"note: {count} with a bare `# noqa`, which does not silence ldlm-lint: write `{advice}`", file=sys.stderr)
 
 
 def print_problems(report: Report, base: Path, *, everything: bool = False) -> None:

@@ -21,10 +21,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the forms of ``probe`` as commands of their own."""
     forms = parser.add_subparsers(title="forms", metavar="FORM", required=True, parser_class=type(parser))
     rooms = (
-        ("machine", probe_machine, "experiments on this machine and torch build (the default)", "--budget 60"),
+        ("machine", probe_machine, "run experiments on this machine and torch build (the default)", "--budget 60"),
         ("run", probe_run, "watch the first optimizer steps of a program", "--steps 50 -- torchrun train.py"),
-        ("memory", probe_memory, "peak memory of a model under fake tensors", "models.gpt:build --fits 80GB"),
-        ("judge", probe_judge, "say what a folder of evidence means for the rules", ".ldlm-lint/evidence/RUN"),
+        ("memory", probe_memory, "compute the peak memory of a model with fake tensors", "models.gpt:build --fits 80GB"),
+        ("judge", probe_judge, "print the verdicts of a folder of evidence", ".ldlm-lint/evidence/RUN"),
     )
     for name, room, text, example in rooms:
         form = forms.add_parser(name, help=text, description=text, allow_abbrev=False)

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe judge``."""
     parser.epilog = (
-        "exit codes: 0 no defect was verified; 1 one was, in a program that was watched; 2 wrong usage; 3 evidence that "
-        "cannot be read. `ldlm-lint check --evidence DIR` shows the verdicts beside the findings."
+        "exit codes: 0 no defect was verified; 1 a defect was verified in a watched program; 2 invalid usage; 3 unreadable "
+        "evidence. `ldlm-lint check --evidence DIR` shows the verdicts next to the findings."
     )
     parser.add_argument(
-        "places", nargs="+", type=Path, metavar="DIR", help="folders that a probe wrote, or files of them"
+        "places", nargs="+", type=Path, metavar="DIR", help="folders that a probe wrote, or single evidence files"
     )
     parser.add_argument(
         "--findings",
         type=Path,
         metavar="FILE",
-        help="findings of `ldlm-lint --format json`: say which of them each verdict is about, and which have none",
+        help="a report of `ldlm-lint --format json`: show which finding each verdict belongs to, and which have none",
     )
     configure_target(parser)
     parser.add_argument(
-        "--json", metavar="FILE", help="write the verdicts as JSON too; - for stdout instead of the table"
+        "--json", metavar="FILE", help="also write the verdicts as JSON; - is stdout, without the table"
     )
     configure_page(parser, "the verdicts")
 

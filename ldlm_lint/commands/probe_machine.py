@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ldlm_lint.probe.micro.runner import Progress, Results
 
 _EPILOG = (
-    "Each experiment has a process of its own; a crash, a hang or a lack of memory ends that one alone. What the time "
-    "did not allow is inconclusive. A run on a CPU settles no rule that is about an accelerator, unless --target cpu "
-    "says that training is done there. "
-    "exit codes: 0 measured, whatever came out; 2 wrong usage, no torch, or no CUDA device where one was asked for; "
-    "3 torch is broken, or experiments ran and none came to its end"
+    "Each experiment runs in its own process, so a crash, a hang or a lack of memory ends only that experiment. Experiments "
+    "that the budget does not allow are inconclusive. A run on a CPU cannot confirm or refute rules about an accelerator, "
+    "unless --target cpu says that you train on the CPU. "
+    "exit codes: 0 measured, whatever the result; 2 invalid usage, no torch, or no CUDA device although --device asks for one; "
+    "3 torch is broken, or no experiment finished"
 )
 _LEAST_BUDGET = 1.0
 
@@ -38,19 +38,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="NAME",
-        help="experiments, rules or codes (default: all)",
+        help="names of experiments, rules or codes (default: all)",
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the experiments with their rules, and measure nothing"
+        "--list", action="store_true", help="list the experiments with their rules, measure nothing"
     )
     parser.add_argument(
-        "--budget", type=float, default=90.0, metavar="SECONDS", help="never take longer than this (default: 90)"
+        "--budget", type=float, default=90.0, metavar="SECONDS", help="the maximum time (default: 90)"
     )
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="", help="default: CUDA where it works, else the CPU"
+        "--device", choices=("cpu", "cuda"), default="", help="default: CUDA if it works, otherwise the CPU"
     )
     parser.add_argument(
-        "--target", choices=("cpu", "cuda"), default="", help="where training is done, and verdicts apply"
+        "--target", choices=("cpu", "cuda"), default="", help="the device you train on, which the verdicts are about"
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write the verdicts as JSON; - is stdout, without the table"
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="also write an evidence file for `check --evidence DIR`"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the order of rounds and of the data (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed for the order of rounds and the data (default: 0)")
     parser.add_argument("--same", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     except LookupError as error:
         names = ", ".join(one.name for one in table.EXPERIMENTS)
         raise UsageError(
-            f"no experiment is called {error.args[0]} or judges a rule of that name; there are {names} "
+            f"no experiment has the name or tests the rule {error.args[0]}; the experiments are {names} "
             "(their rules: ldlm-lint probe --list)"
         ) from error
     from ldlm_lint.probe.micro import runner

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 FUNCTION takes no argument and returns model, (model, batch) or (model, batch, loss). A mapping as batch is passed as
-keywords, a tuple or list as positional arguments, anything else as the one argument; loss(output, batch) returns the scalar to
-differentiate (default: the output's `loss`, or a scalar in it). It runs here, in a process of its own, under fake tensors:
-nothing is allocated, and a value that the code asks for does not exist.
+keyword arguments, a tuple or list as positional arguments, anything else as the only argument; loss(output, batch) returns the
+scalar to differentiate (default: the output's `loss`, or a scalar in the output). It runs here, in its own process, with fake
+tensors: no memory is allocated, and code that reads a value of a tensor fails.
 
-exit codes: 0 it fits, or no --fits was given; 1 it does not fit as it is (with --checkpoint CLASS: not even so); 2 wrong usage or
-no torch; 3 the user's code failed"""
+exit codes: 0 the model fits, or no --fits was given; 1 it does not fit (with --checkpoint CLASS: not even then); 2 invalid usage or
+no torch; 3 your code failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +32,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     parser.add_argument(
-        "target", metavar="PKG.MOD:FUNCTION", help="what builds the model; also path/to/file.py:FUNCTION"
+        "target", metavar="PKG.MOD:FUNCTION", help="the function that builds the model; also path/to/file.py:FUNCTION"
     )
     parser.add_argument(
         "--batch",
         nargs="+",
         metavar="N|SHAPE",
         default=[],
-        help="rows of the batch, or its shapes: 8x3x224x224, 8x1024:int64, input_ids:8x1024:int64",
+        help="number of rows of the batch, or its shapes: 8x3x224x224, 8x1024:int64, input_ids:8x1024:int64",
     )
     parser.add_argument(
-        "--dtype", metavar="TYPE", help="element type of parameters and floating inputs: bf16, fp16, fp32"
+        "--dtype", metavar="TYPE", help="type of parameters and floating-point inputs: bf16, fp16, fp32"
     )
     parser.add_argument("--autocast", metavar="TYPE", help="run forward and loss under autocast: bf16, fp16")
     parser.add_argument(
@@ -52,21 +52,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         default="auto",
         metavar="auto|none|CLASS",
-        help="which modules to checkpoint for comparison: repeated blocks and the whole model, none, or those of a class",
+        help="modules to checkpoint for comparison: auto (repeated blocks, and the whole model), none, or the modules of a class",
     )
-    parser.add_argument("--fits", metavar="SIZE", help="does it fit into 80GB (10**9 bytes) or 80GiB (2**30)")
+    parser.add_argument("--fits", metavar="SIZE", help="check whether it fits into this much memory: 80GB (10**9 bytes) or 80GiB (2**30)")
     parser.add_argument(
         "--target",
         dest="device",
         choices=("cuda", "cpu"),
         default="cuda",
-        help="whose choices of kernels and types are counted (default: cuda)",
+        help="the device whose kernels and types are counted (default: cuda)",
     )
     parser.add_argument(
-        "--real", action="store_true", help="real tensors on this machine's CPU, for code that reads values"
+        "--real", action="store_true", help="use real tensors on this machine's CPU, for code that reads values"
     )
-    parser.add_argument("--max-seconds", type=seconds, default=300.0, metavar="S", help="end it after S (default: 300)")
-    parser.add_argument("--json", metavar="FILE", help="write the evidence as JSON; - for stdout, instead of the table")
+    parser.add_argument("--max-seconds", type=seconds, default=300.0, metavar="S", help="end the process after S seconds (default: 300)")
+    parser.add_argument("--json", metavar="FILE", help="write the evidence as JSON; - is stdout, without the table")
     configure_page(parser, "the figures")
 
 
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     except RequestError as error:
         raise UsageError(str(error)) from error
     print(
-        f"ldlm-lint: running {request.target}, with whatever it does, in a process of its own",
+        f"ldlm-lint: running {request.target}, with all its side effects, in its own process",
         file=sys.stderr,
         flush=True,
     )
@@ -110,7 +110,7 @@ def _request(arguments: argparse.Namespace) -> Request:
     from ldlm_lint.probe.memory.request import OPTIMIZERS, Request, RequestError, batch, floating
 
     if arguments.optimizer not in OPTIMIZERS:
-        raise RequestError(f"--optimizer {arguments.optimizer!r} is none of {', '.join(OPTIMIZERS)}")
+        raise RequestError(f"--optimizer {arguments.optimizer!r} is not one of {', '.join(OPTIMIZERS)}")
     rows, shapes = batch(arguments.batch)
     return Request(
         target=arguments.target,

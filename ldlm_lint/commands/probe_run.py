@@ -30,39 +30,38 @@ if TYPE_CHECKING:
     from ldlm_lint.probe.outcome import Outcome
 
 WARNING = (
-    "the program runs as it always does, with all it does beside training: it writes checkpoints and logs, deletes old "
-    "ones, reports to trackers (W&B) and hubs. --scratch runs it in a copy of the project, --offline keeps trackers and "
-    "hubs out."
+    "the program runs with all its side effects: it writes checkpoints and logs, deletes old ones, and reports to trackers "
+    "(W&B) and hubs. --scratch runs it in a copy of the project, --offline switches trackers and hubs off."
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe run``."""
     parser.epilog = (
-        "Exit codes: 0 nothing verified, 1 a rule's claim was verified, 2 wrong usage, 3 the program crashed, hung or "
-        "left no evidence (what there is of it is kept)."
+        "Exit codes: 0 nothing verified, 1 a rule's claim was verified, 2 invalid usage, 3 the program crashed, hung or "
+        "left no evidence (partial evidence is kept)."
     )
     add = parser.add_argument
-    add("--steps", type=count, default=20, metavar="N", help="optimizer steps to watch (default 20)")
-    add("--no-stop", action="store_true", help="watch the program to its own end, instead of ending it after N steps")
-    add("--max-seconds", type=seconds, metavar="S", help="end the program after S seconds, whatever it is doing")
-    add("--out", type=Path, metavar="DIR", help="folder for evidence (default: a new one in .ldlm-lint/evidence)")
-    add("--target", choices=("cpu", "cuda"), default="", help="the device that the verdicts are about")
+    add("--steps", type=count, default=20, metavar="N", help="number of optimizer steps to watch (default: 20)")
+    add("--no-stop", action="store_true", help="let the program run to its end, instead of ending it after N steps")
+    add("--max-seconds", type=seconds, metavar="S", help="end the program after S seconds in any case")
+    add("--out", type=Path, metavar="DIR", help="folder for the evidence (default: a new one in .ldlm-lint/evidence)")
+    add("--target", choices=("cpu", "cuda"), default="", help="the device you train on, which the verdicts are about")
     add("--json", metavar="FILE", help="write the verdicts as JSON; - is stdout, the program's output goes to stderr")
     configure_page(parser, "the verdicts")
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("--scratch", action="store_true", help="run in a copy of the project that is removed afterwards")
-    place.add_argument("--copy", type=Path, metavar="DIR", help="run in a copy of the project at DIR, which is kept")
-    add("--link", action="append", default=[], metavar="PATH", help="an ignored path that the copy needs, as a link")
+    place.add_argument("--scratch", action="store_true", help="run in a temporary copy of the project")
+    place.add_argument("--copy", type=Path, metavar="DIR", help="run in a copy of the project at DIR, and keep it")
+    add("--link", action="append", default=[], metavar="PATH", help="link this git-ignored path into the copy")
     add(
-        "--offline", action="store_true", help="switch W&B, Neptune, ClearML, Comet and the Hugging Face hub to offline"
+        "--offline", action="store_true", help="switch W&B, Neptune, ClearML, Comet and the Hugging Face hub to offline mode"
     )
-    add("--yes", action="store_true", help="do not ask before the program is run")
+    add("--yes", action="store_true", help="do not ask before running the program")
     add(
         "words",
         nargs=argparse.REMAINDER,
         metavar="-- CMD...",
-        help="what to run: python, torchrun, accelerate launch",
+        help="the command to run: python, torchrun, accelerate launch",
     )
 
 
@@ -118,7 +117,7 @@ def _folder(named: Path | None, root: Path, run_id: str) -> Path:
         (folder / ".processes").unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or error
-        raise UsageError(f"{folder}: evidence cannot be written here ({reason}); name a folder with --out") from error
+        raise UsageError(f"{folder}: cannot write evidence here ({reason}); choose a folder with --out") from error
     return folder
 
 
@@ -142,7 +141,7 @@ def _place(arguments: argparse.Namespace, root: Path, cwd: Path) -> Iterator[tup
 
     if not (arguments.scratch or arguments.copy):
         if arguments.link:
-            raise UsageError("--link is for --scratch and --copy")
+            raise UsageError("--link needs --scratch or --copy")
         yield root, cwd
         return
     import tempfile
@@ -152,7 +151,7 @@ def _place(arguments: argparse.Namespace, root: Path, cwd: Path) -> Iterator[tup
         try:
             made = copies.make(root, where, arguments.link)
         except (copies.CopyError, OSError) as error:
-            raise UsageError(f"the copy cannot be made: {error}") from error
+            raise UsageError(f"cannot make the copy: {error}") from error
         _say_copy(made, root, arguments.words)
         inside = where / cwd.resolve().relative_to(root) if cwd.resolve().is_relative_to(root) else where
         inside.mkdir(parents=True, exist_ok=True)
@@ -163,10 +162,10 @@ def _say_copy(made: Copy, root: Path, words: list[str]) -> None:
     print(f"copy: {made.files} files, {made.bytes:,} bytes in {made.root}", file=sys.stderr)
     if made.left_out:
         shown = ", ".join(made.left_out[:8]) + (f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else "")
-        print(f"note: ignored by git and not in the copy: {shown}; --link PATH links one into it", file=sys.stderr)
+        print(f"note: ignored by git, so not in the copy: {shown}; add --link PATH to link one", file=sys.stderr)
     for word in words:
         if str(root) in word:
-            print(f"warning: {word} names the original, not the copy", file=sys.stderr)
+            print(f"warning: {word} is a path in the original project, not in the copy", file=sys.stderr)
 
 
 def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:

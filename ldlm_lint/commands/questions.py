@@ -39,7 +39,7 @@ _KINDS = {
 def answer(arguments: argparse.Namespace, paths: Sequence[Path], configured: Configurations, base: Path) -> int:
     """Print the answer as text or JSON and return the exit code."""
     if arguments.format not in (None, "text", "json"):
-        raise UsageError("--show-files and --show-settings answer in the formats text and json only")
+        raise UsageError("--show-files and --show-settings have only the formats text and json")
     shown = _files if arguments.show_files else _settings
     return shown(arguments, paths, configured, base)
 
@@ -132,7 +132,7 @@ def _print_settings(root: str, path: str, others: Mapping[str, int], rows: Seque
 
     print(f"# project: {clean(root)}\n# configuration: {clean(path) or 'none'}")
     for other, number in others.items():
-        print(f"# not for the {count(number, 'file')} of {clean(other) or 'no configuration'}")
+        print(f"# does not apply to the {count(number, 'file')} of {clean(other) or 'no configuration'}")
     lines = [(f"{one.key} = {json.dumps(one.value, ensure_ascii=False)}", one.origin) for one in rows]
     width = max(len(text) for text, _ in lines if len(text) < 60)
     for text, origin in lines:

@@ -110,7 +110,7 @@ def _check_place(form: Format, option: str, value: object, takes: Callable[[Form
     """Raise UsageError for an option with a value that a format does not follow."""
     if value and not takes(form):
         able = ", ".join(one.name for one in FORMATS.values() if takes(one))
-        raise UsageError(f"{option} has no place in the format {form.name}; it is for {able}")
+        raise UsageError(f"{option} does not apply to the format {form.name}, only to {able}")
 
 
 def again(arguments: argparse.Namespace) -> tuple[str, ...] | None:

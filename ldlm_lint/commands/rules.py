@@ -20,7 +20,7 @@ _SHORTEST_PART = 3
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``rules``."""
-    parser.epilog = "exit codes: 0 listed; 2 wrong usage, or a name that no rule has"
+    parser.epilog = "exit codes: 0 listed; 2 invalid usage or an unknown rule"
     parser.add_argument(
         "names",
         nargs="*",

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("debug", "info", "warning", "error"),
         default="warning",
         metavar="LEVEL",
-        help="what goes to stderr: debug, info, warning or error (default: warning)",
+        help="the log level on stderr: debug, info, warning or error (default: warning)",
     )
     configure_what(parser)
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
     return host.strip("[]"), int(port)
 
 
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.server.settings import Settings
 
     if arguments.config and arguments.isolated:
-        raise UsageError("--config and --isolated exclude each other")
+        raise UsageError("--config and --isolated cannot be combined")
     logging.basicConfig(level=arguments.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     settings = Settings(
         tuple(arguments.select) if arguments.select is not None else None,

@@ -37,7 +37,7 @@ def skipped(paths: Iterable[Path], configured: Configured, base: Path, files: in
         excluded = configured.excludes(path.as_posix(), path.is_dir())
         reason = _excluded(path, configured, base) if excluded else set_aside(path, None)
         if not reason and not files and path.is_dir():
-            reason = "everything in it is excluded"
+            reason = "all files in it are excluded"
         if reason:
             yield Problem(path.as_posix(), 1, f"not checked: {reason}")
 

@@ -60,14 +60,14 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
     """Raise UsageError for what makes no sense with stdin."""
     others = [str(path) for path in arguments.paths if str(path) not in (STDIN, ".", str(arguments.stdin_filename))]
     if others:
-        raise UsageError(f"stdin is checked alone, and cannot be combined with {others[0]}")
+        raise UsageError(f"stdin (-) cannot be combined with other paths ({others[0]})")
     if arguments.stdin_filename is not None and os.path.isdir(arguments.stdin_filename):
-        raise UsageError(f"--stdin-filename must name a file, {arguments.stdin_filename} is a directory")
+        raise UsageError(f"--stdin-filename must be a file, but {arguments.stdin_filename} is a directory")
     for name, flag in _WITHOUT:
         if getattr(arguments, name, None):
-            raise UsageError(f"{flag} is about files on disk, and cannot be combined with stdin")
+            raise UsageError(f"{flag} needs files on disk and cannot be combined with stdin")
     if arguments.evidence and (arguments.fix or arguments.diff):
-        raise UsageError("--evidence is about files on disk, and cannot be combined with fixes of stdin")
+        raise UsageError("--evidence needs files on disk and cannot be combined with fixes of stdin")
 
 
 def _name_for(data: bytes) -> str:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 NOTHING = FINDINGS
 EPILOG = (
-    "exit codes: 0 undone, or listed; 1 nothing to undo; 2 wrong usage; 3 refused, since a file changed, or failed: "
-    "then nothing was undone"
+    "exit codes: 0 undone, or listed; 1 nothing to undo; 2 invalid usage; 3 refused because a file changed, or "
+    "failed; nothing was undone"
 )
 
 
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="any path in the project (default: .)")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="show the runs that are kept, and undo nothing")
-    what.add_argument("--partial", action="store_true", help="leave files alone that changed since, undo the others")
+    what.add_argument("--list", action="store_true", help="list the runs that can be undone")
+    what.add_argument("--partial", action="store_true", help="skip files that changed since, undo the others")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def _listed(runs: list[tuple[Run, State]]) -> int:
     for one, state in runs:
         print(f"{one.id}  {one.time}  {state.value:8}  {_count(len(one.files), 'file')}  {_about(one)}")
     if not runs:
-        print("No runs are kept here.")
+        print("No runs to undo here.")
     return OK
 
 
@@ -72,14 +72,14 @@ def _told(journal: Journal, done: Undone, base: Path) -> int:
         return NOTHING
     changed, gone = _paths(journal, done.changed, base), _paths(journal, done.gone, base)
     level = "error" if done.refused else "warning"
-    for one, reason in (*((one, "was changed since") for one in changed), *((one, "is gone since") for one in gone)):
-        print(f"{level}: {one} {reason} the run of {done.run.time}, and is left alone", file=sys.stderr)
+    for one, reason in (*((one, "changed after") for one in changed), *((one, "was deleted after") for one in gone)):
+        print(f"{level}: {one} {reason} the run of {done.run.time}, so it is not restored", file=sys.stderr)
     if done.refused:
-        return fail(FAILURE, "nothing undone; --partial undoes the other files")
+        return fail(FAILURE, "nothing was undone; --partial undoes the other files")
     for one in _paths(journal, done.restored, base):
         print(f"restored {one}")
     for one in _paths(journal, done.already, base):
-        print(f"{one} has its old bytes already")
+        print(f"{one} already has its old content")
     print(f"Undone: the run of {done.run.time}, {_count(len(done.restored), 'file')} restored ({_about(done.run)}).")
     return OK
 

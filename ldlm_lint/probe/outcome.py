@@ -90,7 +90,7 @@ def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple
         return INTERRUPTED, f"interrupted{kept}"
     stopped = bool(evidence) and all(one.run.status is Status.STOPPED for one in evidence)
     if ended.timed_out and not stopped:
-        seen = kept or ("; no step was seen" if evidence else f"; no evidence: {why_absent()}")
+        seen = kept or ("; no step was observed" if evidence else f"; no evidence: {why_absent()}")
         return FAILURE, f"still running at the limit, ended after {ended.seconds:.0f} s{seen}"
     forced = [one for one in evidence if one.run.status is Status.KILLED]
     crashed = [one for one in evidence if one.run.exception and one.run.status is Status.CRASHED]

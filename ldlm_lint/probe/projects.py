@@ -22,7 +22,7 @@ def command_of(words: Sequence[str], cwd: Path) -> list[str]:
     Raises CommandError for a program that is not found.
     """
     if not words:
-        raise CommandError("no command: write it behind --, as in: ldlm-lint probe run -- python train.py")
+        raise CommandError("no command: write it after --, as in: ldlm-lint probe run -- python train.py")
     command = list(words)
     if command[0].endswith(".py") and shutil.which(command[0], path=str(cwd)) is None:
         command.insert(0, "python")

@@ -34,7 +34,7 @@ INTRODUCTION = """\
 <!-- Written by scripts/gen_docs.py from ldlm_lint/rules and tests/fixtures; do not edit. -->
 
 The letter of a code is the severity: **E** crashes, hangs, corrupts or trains wrongly, **W** is a real risk or a large
-waste, **R** leaves speed or memory unused, **I** is worth knowing and never fails a gate. The consequence is what the defect
+waste, **R** leaves speed or memory unused, **I** is worth knowing and never fails CI. The consequence is what the defect
 leads to: `hang`, `crash`, `wrong-result`, `data-loss`, `security`, `slow`, `memory`, `disk`, `deprecated` or `config`, the worst
 first, as reports are ordered; `--select hang,crash` names these rules. A fix is *safe* where it
 cannot change behaviour (`--fix`), *unsafe* where it may (`--fix --unsafe-fixes`), or *display*: shown, never written.

@@ -16,7 +16,7 @@ class TooDeepError(ValueError):
     """Text that is nested too deeply to be read; ``position`` is the character where that begins."""
 
     def __init__(self, position: int) -> None:
-        super().__init__("holds too deeply nested values")
+        super().__init__("contains too deeply nested values")
         self.position = position
 
 

@@ -180,7 +180,7 @@ def test_a_run_that_the_system_refuses(project: Project, number: int, on: bool) 
         if len(disk.calls) <= at:
             break
         refused += bool(said)
-        if said and "undo takes that back" not in said[0]:
+        if said and "undo restores them" not in said[0]:
             assert contents(root) == OLD
         elif not said:
             assert contents(root) == NEW

@@ -82,7 +82,7 @@ def test_a_path_that_is_not_the_projects_own(
     plant(project, json.dumps(document(path)).encode(), state)
     code, err = undo(capsys)
     assert code == 3
-    assert "is no path of a project's own file; nothing was touched" in err
+    assert "is not the path of a file of the project; nothing was changed" in err
     assert outside.read_bytes() == NEW
     assert not is_inside(path)
 
@@ -168,7 +168,7 @@ def test_old_bytes_that_are_others(
     plant(project, json.dumps(document(files=files)).encode(), state, before)
     code, err = undo(capsys)
     assert code == 3
-    assert ("does not hold what was put there" in err) != ("larger than" in err)
+    assert ("does not have the recorded content" in err) != ("larger than" in err)
     assert (project / "run.sh").read_bytes() == NEW
 
 

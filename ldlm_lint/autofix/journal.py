@@ -73,7 +73,7 @@ class Journal:
         except BaseException as error:
             stack.close()
             if isinstance(error, OSError):
-                raise JournalError(f"no journal can be kept in {self.folder}: {error.strerror or error}") from error
+                raise JournalError(f"the journal in {self.folder} cannot be written: {error.strerror or error}") from error
             if isinstance(error, LockedError):
                 raise JournalError(str(error)) from error
             raise
@@ -106,7 +106,7 @@ class Journal:
         try:
             return parse(disk.read(path, LARGEST_JOURNAL), identifier)
         except RunError as error:
-            raise JournalError(f"{path} {error}; nothing was touched") from error
+            raise JournalError(f"{path} {error}; nothing was changed") from error
         except OSError as error:
             raise JournalError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -118,7 +118,7 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{path} cannot be read: {error.strerror or error}") from error
         if digest(data) != run.files[number].before:
-            raise JournalError(f"{path} does not hold what was put there; nothing was touched")
+            raise JournalError(f"{path} does not have the recorded content; nothing was changed")
         return data
 
     def kept(self, run: Run, number: int) -> Path:
@@ -200,7 +200,7 @@ class Journal:
             # Whoever holds the lock may be removing it.
             return None
         except ValueError as error:
-            raise JournalError(f"{path} is no state of a run; remove {folder} if it is not yours") from error
+            raise JournalError(f"{path} is not the state of a run; remove {folder} if it is not yours") from error
 
     def _next(self) -> int:
         return max(map(number_of, filter(is_id, os.listdir(self.runs))), default=0) + 1
@@ -235,6 +235,6 @@ def _check_folder(folder: Path, root: Path) -> None:
     except OSError as error:
         raise JournalError(f"{folder} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISDIR(status.st_mode):
-        raise JournalError(f"{folder} is not a folder, so that no journal can be kept in it")
+        raise JournalError(f"{folder} is not a folder, so the journal cannot be written to it")
     if hasattr(os, "geteuid") and status.st_uid not in (owner, os.geteuid()):
         raise JournalError(f"{folder} belongs to another user; remove it if it should not be there")

@@ -132,7 +132,7 @@ def _entry(entry: object) -> Entry:
     if not _HASH.fullmatch(entry["before"]) or not _HASH.fullmatch(entry["after"]):
         raise RunError("before and after must be hashes")
     if not is_inside(entry["path"]):
-        raise RunError(f"{entry['path']!a} is no path of a project's own file")
+        raise RunError(f"{entry['path']!a} is not the path of a file of the project")
     return Entry(entry["path"], entry["before"], entry["after"])
 
 

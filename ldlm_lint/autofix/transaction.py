@@ -75,12 +75,12 @@ def commit(
     where no journal can be kept or an interrupted run waits: then no file is changed.
     """
     if unfinished(journal):
-        raise JournalError(f"an interrupted run waits in {journal.runs}; try again")
+        raise JournalError(f"{journal.runs} has an interrupted run; try again")
     listed = sorted((_relative(journal, path, before), before, after) for path, (before, after) in changes.items())
     try:
         run = journal.begin(listed, options, rules or {}, undoes)
     except OSError as error:
-        raise JournalError(f"no journal can be kept in {journal.folder}: {error.strerror or error}") from error
+        raise JournalError(f"the journal in {journal.folder} cannot be written: {error.strerror or error}") from error
     try:
         _carry_out([_step(journal, run, number, before, after) for number, (_, before, after) in enumerate(listed)])
         journal.set_applied(run.id)
@@ -162,7 +162,7 @@ def _relative(journal: Journal, path: Path, before: bytes) -> str:
     fault = refusal(real)
     relative = real.relative_to(journal.root).as_posix()
     if fault or not is_inside(relative):
-        raise TransactionError(path, fault or "lies in a folder of another tool")
+        raise TransactionError(path, fault or "is in a folder of another tool")
     return relative
 
 
@@ -206,7 +206,7 @@ def _take_back(journal: Journal, run: Run, cause: BaseException) -> None:
             journal.discard(run.id)
     except (JournalError, OSError) as error:
         path = cause.path if isinstance(cause, TransactionError) else journal.root
-        told = "some files may be changed already; the next --fix or undo takes that back"
+        told = "some files may already be changed; the next --fix or undo restores them"
         raise HalfWayError(path, f"{cause or 'interrupted'}, and then {error}: {told}") from cause
 
 
@@ -233,7 +233,7 @@ def _recovered(journal: Journal, run: Run, keep_complete: bool = True) -> Recove
     except (OSError, TransactionError) as error:
         where = f"{error.path} " if isinstance(error, TransactionError) else ""
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise JournalError(f"run {run.id} cannot be brought to an end: {where}{reason}") from error
+        raise JournalError(f"run {run.id} cannot be completed: {where}{reason}") from error
     restored = tuple(entry.path for entry, (one, _) in zip(run.files, found, strict=True) if one is Content.NEW)
     return Recovered(run, False, restored, tuple((run.files[n].path, str(journal.kept(run, n))) for n in left))
 

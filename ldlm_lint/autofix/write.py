@@ -58,7 +58,7 @@ def create_atomically(path: Path, data: bytes, *, root: Path | None = None) -> N
         disk.create(temporary, data, 0o666)
         try:
             if os.path.lexists(real):
-                raise FileChangedError(f"{path} was made in the meantime")
+                raise FileChangedError(f"{path} was created in the meantime")
             os.replace(temporary, real)
         finally:
             disk.remove(temporary)
@@ -86,7 +86,7 @@ def refusal(real: Path) -> str:
     if not status.st_mode & 0o222 or not os.access(real, os.W_OK):
         return "is write-protected"
     if not os.access(real.parent, os.W_OK | os.X_OK):
-        return "lies in a write-protected folder"
+        return "is in a write-protected folder"
     if not _owner_can_be_kept(status):
         return "belongs to another user or group, which could not be kept"
     return ""

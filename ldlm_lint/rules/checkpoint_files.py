@@ -8,6 +8,12 @@ CHECKPOINTS_TO_KEEP = Option(
     "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps", minimum=1
 )
 
+KEEP_REASON = (
+    "older checkpoints are deleted during the run, so no later resume or evaluation can use them; the best one stays only if the "
+    "framework is told which metric decides"
+)
+"""Why the setting of a framework that deletes old checkpoints is not safe to add."""
+
 UNBOUNDED_CHECKPOINTS = Rule(
     code="W7601",
     symbol="unbounded-checkpoints",

@@ -8,7 +8,7 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
     symbol="environment-set-too-late",
     consequence=Consequence.CONFIG,
-    message="`%(name)s` is set after %(done)s, which has read it already: the value has no effect there; set it before %(doing)s",
+    message="`%(name)s` is set after %(done)s, when it has already been read: the value has no effect there; set it before %(doing)s",
     summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group`, or an option of the CUDA allocator after its first use.",
     rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. A later assignment to "
     "`os.environ` silently changes nothing for this group. NCCL's own variables are read later, when the first "

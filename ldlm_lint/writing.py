@@ -97,5 +97,5 @@ def _fault(path: Path, journal: Journal) -> str:
     except WriteError as error:
         return str(error)
     if not is_inside(real.relative_to(journal.root).as_posix()):
-        return "lies in a folder of another tool"
+        return "is in a folder of another tool"
     return refusal(real)

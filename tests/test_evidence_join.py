@@ -327,7 +327,7 @@ def test_rules_that_do_not_exist_are_said_and_what_is_of_no_rule_is_not(project,
     place = site(project / "train.py", WRAP, project)
     written(tmp_path / "e", project, judged("from-the-future", VERIFIED, [place]), judged("", VERIFIED))
     report = check("--evidence", tmp_path / "e")
-    assert report["summary"]["evidence"]["notes"] == ["evidence of a rule that does not exist here: from-the-future"]
+    assert report["summary"]["evidence"]["notes"] == ["evidence for an unknown rule: from-the-future"]
     assert report["summary"]["evidence"]["unmatched"] == []
 
 

@@ -214,7 +214,7 @@ def test_measured_ratios_of_experiments_are_drawn(tmp_path: Path, run: Command) 
     assert heading(page) == "1 claim verified on this machine"
     (chart,) = page.all("figure", kind="intervals")
     assert "optimizer-not-fused: default / fused" in chart.text and "4.42x [4.33, 4.47] verified" in chart.text
-    assert "default / fused: 4.42x [4.33, 4.47] (25 rounds, counts from 1.05x, the same against itself 1.01x)" in page.text
+    assert "default / fused: 4.42x [4.33, 4.47] (25 rounds, counts from 1.05x, A/A noise 1.01x)" in page.text
 
 
 def variant(name: str, peak: int, error: str = "") -> dict[str, object]:

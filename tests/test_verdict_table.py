@@ -104,7 +104,7 @@ def test_what_the_line_above_a_group_says_is_not_said_again() -> None:
     ("device", "settled_by", "said"),
     [
         ("cpu", "device", "settle it on the GPU machine"),
-        ("cuda", "device", "settle it on the machine that trains"),
+        ("cuda", "device", "settle it on the training machine"),
         ("cpu", "ranks", "run it under torchrun"),
         ("cpu", "", ""),
         ("cpu", "of a later version", ""),

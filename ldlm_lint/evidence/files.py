@@ -93,7 +93,7 @@ def _read(path: Path) -> Evidence:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise EvidenceError(f"{path}: is no regular file")
+            raise EvidenceError(f"{path}: is not a regular file")
         if status.st_size > MOST_BYTES:
             raise EvidenceError(f"{path}: larger than {MOST_BYTES} bytes")
         return from_json(json.loads(path.read_text(encoding="utf-8")))

@@ -42,7 +42,7 @@ def make(project: Path, root: Path, links: Sequence[str] = (), most_bytes: int =
         raise CopyError(f"{root}: not empty")
     inside = project == root or project in root.resolve().parents
     if inside and not _is_ignored(project, root):
-        raise CopyError(f"{root}: inside of the project; name a folder outside")
+        raise CopyError(f"{root}: inside the project; name a folder outside")
     linked = [Path(link) for link in links]
     missing = next((link for link in linked if not (project / link).exists()), None)
     if missing is not None:

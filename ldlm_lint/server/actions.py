@@ -72,7 +72,7 @@ def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -
                 title=fix_title(fix, rules),
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=shown,
-                disabled=types.CodeActionDisabled(fix["reason"] or "advice: there is no edit that fits everywhere"),
+                disabled=types.CodeActionDisabled(fix["reason"] or "advice: no automatic edit fits every case"),
             )
             continue
         yield types.CodeAction(

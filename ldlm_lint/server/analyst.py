@@ -71,7 +71,7 @@ class Analyst:
             return {"edits": [], "reason": "the buffer has changed"}
         ignored = add_ignores([found[finding]], report.sources, by_symbol)
         if path not in ignored.contents:
-            return {"edits": [], "reason": next((one.message for one in ignored.problems), "it is silent already")}
+            return {"edits": [], "reason": next((one.message for one in ignored.problems), "the finding is already silenced")}
         return {"edits": self._edits(path, ignored.contents[path]), "reason": ""}
 
     def fix_all(self, path: str) -> dict[str, Any]:

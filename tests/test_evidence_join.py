@@ -206,7 +206,7 @@ def test_a_cpu_settles_no_rule_of_the_device_unless_it_is_the_target(project, ch
     for target in ((), ("--target", "cuda")):
         found = of(check("--evidence", folder, *target), SYNC)
         assert verdict(found) == "inconclusive", target
-        assert found["evidence"]["reason"].startswith("observed on cpu, and the rule is about ")
+        assert found["evidence"]["reason"].startswith("observed on cpu, but the rule is about ")
         assert found["evidence"]["reason"].endswith("; in each step")
     assert verdict(of(check("--evidence", folder, "--target", "cpu"), SYNC)) == "verified"
     on_device = written(tmp_path / "g", project, judged(SYNC, VERIFIED, [place], device="cuda"))

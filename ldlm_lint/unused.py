@@ -85,7 +85,7 @@ def _judged(
         else:
             reasons.append(f"`{symbol}` is not reported here")
     if not pragma.listed:
-        reasons.append("it names no rule")
+        reasons.append("it lists no rule")
     return _finding(source, pragma, reasons, kept, near, mend=mend) if reasons else None
 
 
@@ -103,7 +103,7 @@ def _finding(
     edit = _edit(source, pragma, left) if mend else None
     fix = None
     if edit is not None and edit.text != source.slice(edit.span):
-        title = "remove the names that silence nothing" if left else "remove the comment"
+        title = "remove the rule names that silence nothing" if left else "remove the comment"
         fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
     rule = UNUSED_SUPPRESSION
     args = (("what", "less than it names" if kept or pragma.noqa else "nothing"), ("why", "; ".join(reasons)))

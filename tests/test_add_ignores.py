@@ -244,7 +244,7 @@ def test_the_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "run.sh").write_text(BEAT)
     (project / "run.sh").chmod(0o755)
     assert main(["check", "--add-ignores"]) == 0
-    out = "Silenced 1 finding in 1 file.\nNo findings remain.\n1 file read, 1 finding suppressed.\nNext: take this back  ldlm-lint undo\n"
+    out = "Silenced 1 finding in 1 file.\nNo findings remain.\n1 file read, 1 finding suppressed.\nNext: undo these fixes  ldlm-lint undo\n"
     assert capsys.readouterr() == (out, "")
     written = (project / "run.sh").read_text()
     assert written == f"{BEAT.strip()}  # ldlm-lint: ignore[excessive-heartbeat-timeout] {REASON}\n"

@@ -127,7 +127,7 @@ def test_a_fix_over_two_files_is_applied_to_none_if_it_breaks_one() -> None:
 @pytest.mark.parametrize(
     ("fix", "reason"),
     [
-        (Fix("t", (Edit(Span("/c.py", 0, 0), "x"),), SAFE), "not among those"),
+        (Fix("t", (Edit(Span("/c.py", 0, 0), "x"),), SAFE), "not among the files"),
         (Fix("t", (Edit(Span("/a.py", 0, 3), "x"), Edit(Span("/a.py", 2, 4), "y")), SAFE), "overlap"),
         (Fix("t", (Edit(Span("/a.py", 0, 99), "x"),), SAFE), "does not fit"),
         (Fix("t", (Edit(Span("/a.py", 20, 20), "\u20ac"),), SAFE), "latin-1"),

@@ -91,7 +91,7 @@ def test_sound_outside_of_the_edits(before: str, kind: Kind, changes: list[tuple
             "a: {b: 1, c: 2}\n", Kind.YAML, [("{b: 1, c: 2}", "{b: 1, b: 2}")], "`a.b` would be set twice", id="double"
         ),
         pytest.param("a: 1\nb: 2\n", Kind.YAML, [("b", "a")], "twice", id="double-key"),
-        pytest.param("a: &x {b: 1}\nc:\n  <<: *x\n", Kind.YAML, [("*", "")], "could not be made", id="merge"),
+        pytest.param("a: &x {b: 1}\nc:\n  <<: *x\n", Kind.YAML, [("*", "")], "could not be built", id="merge"),
         pytest.param('{"a": 1, "b": 2}', Kind.JSON, [('{"a"', '{"b"')], "twice", id="json-double"),
         pytest.param(
             "a: {b: 1, c: 2}\n",

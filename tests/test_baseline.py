@@ -24,7 +24,7 @@ def test_a_baseline_silences_what_it_holds(project: Path, run: Run) -> None:
     assert run("baseline") == (0, f"Wrote 2 known findings to {FILE}: 2 new, 0 gone.\n", "")
     code, out, err = run("check")
     assert (code, err) == (0, "")
-    assert out == "No findings.\n2 files read, 2 findings known from the baseline.\n"
+    assert out == "No findings.\n2 files read, 2 findings in the baseline.\n"
     code, out, _ = run("check", "--format", "json")
     assert (code, rules(out), json.loads(out)["summary"]["baselined"]) == (0, [], 2)
     assert run("check", "--no-baseline")[0] == 1
@@ -55,7 +55,7 @@ MOVED = {
 def test_known_defects_may_move(project: Path, run: Run, name: str) -> None:
     run("baseline")
     (project / "train.py").write_bytes(MOVED[name].encode())
-    assert run("check")[:2] == (0, "No findings.\n2 files read, 2 findings known from the baseline.\n")
+    assert run("check")[:2] == (0, "No findings.\n2 files read, 2 findings in the baseline.\n")
 
 
 NEW = {

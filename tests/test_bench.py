@@ -126,7 +126,7 @@ def until(step: int, *, bad: float = math.nan, last: int = 9) -> dict[int, float
             until(5),
             until(9),
             Agreement.DIFFERENT,
-            "NaN from step 5 in before (4 steps): the tree as it is trains to it",
+            "NaN from step 5 in before (4 steps): the original tree trains to it",
         ),
         (until(7), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
         (until(5), until(5), Agreement.IDENTICAL, "NaN from step 5 in both trees (4 steps)"),

@@ -192,7 +192,7 @@ def test_excluded_and_suppressed_are_counted(project: Path, run: Run) -> None:
     (project / "run.sh").write_text("# ldlm-lint: ignore[W7201] a long first step\n" + BEAT)
     code, out, err = run("old.sh")
     assert (code, err) == (0, 'note: old.sh: not checked: "old.sh" of `exclude` in pyproject.toml matches it\n')
-    assert out == "Nothing was checked: every named path is left out.\n0 files read, 1 named path excluded.\n"
+    assert out == "Nothing was checked: all given paths are excluded.\n0 files read, 1 named path excluded.\n"
     assert run("run.sh")[:2] == (0, "No findings.\n1 file read, 1 finding suppressed.\n")
 
 
@@ -293,7 +293,7 @@ def test_fix_writes_safe_ones_and_tells_what_remains(project: Path, run: Run) ->
     assert (code, out) == (
         0,
         "Fixed 1 finding in 1 file:\n  1 excessive-heartbeat-timeout: run.sh:1\nNo findings remain.\n1 file read.\n"
-        "Next: take this back  ldlm-lint undo\n",
+        "Next: undo these fixes  ldlm-lint undo\n",
     )
     assert (project / "run.sh").read_text() == BEAT.replace("12000000", "1800") + LAUNCH
 

@@ -236,7 +236,7 @@ def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert lines.index(f"verified {UNUSED} train.py:9") < lines.index("inconclusive optimizer-not-fused train.py:1")
     assert f"claim the claim of {UNUSED}" in lines and f"seen {UNUSED} was verified" in lines
-    figure = "4.42x [4.33, 4.47] (25 rounds, counts from 1.05x, the same against itself 1.01x)"
+    figure = "4.42x [4.33, 4.47] (25 rounds, counts from 1.05x, A/A noise 1.01x)"
     assert f"measured ratio: {figure}" in lines
     assert lines[-1] == "1 verified, 0 refuted, 1 inconclusive."
     code, out, _ = judge(written(tmp_path / "r", tmp_path, judged(UNUSED, REFUTED, [one])))
@@ -257,7 +257,7 @@ def test_judge_says_which_ranks_are_missing_and_how_runs_ended(tmp_path, judge):
     _, out, _ = judge(tmp_path)
     assert "note: no evidence of rank 0: " in out
     assert "note: the program crashed with Error\n" in out
-    assert "note: could not be seen: host syncs: not on a CPU\n" in out
+    assert "note: not observed: host syncs: not on a CPU\n" in out
     assert "note: a note\n" in out
 
 

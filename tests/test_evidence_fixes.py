@@ -41,7 +41,7 @@ def test_evidence_makes_the_shown_fix_an_unsafe_one_with_its_scope_in_words(proj
     (found,) = [one for one in json.loads(out)["findings"] if one["rule"] == UNUSED]
     assert found["fix"]["applicability"] == "unsafe"
     _, out, _ = run("check", "--evidence", unused, ".")
-    assert f"note: unsafe fix: the probe lifts it: {SCOPE}; if a parameter gets no gradient" in out
+    assert f"note: unsafe fix: a probe run allows it: {SCOPE}; if a parameter gets no gradient" in out
 
 
 def test_the_lifted_fix_is_applied_when_unsafe_fixes_are_and_taken_back(project, run, unused):

@@ -206,7 +206,7 @@ def test_a_cpu_settles_no_rule_of_the_device_unless_it_is_the_target(project, ch
     for target in ((), ("--target", "cuda")):
         found = of(check("--evidence", folder, *target), SYNC)
         assert verdict(found) == "inconclusive", target
-        assert found["evidence"]["reason"].startswith("observed on cpu, and the rule is about ")
+        assert found["evidence"]["reason"].startswith("observed on cpu, but the rule is about ")
         assert found["evidence"]["reason"].endswith("; in each step")
     assert verdict(of(check("--evidence", folder, "--target", "cpu"), SYNC)) == "verified"
     on_device = written(tmp_path / "g", project, judged(SYNC, VERIFIED, [place], device="cuda"))
@@ -327,7 +327,7 @@ def test_rules_that_do_not_exist_are_said_and_what_is_of_no_rule_is_not(project,
     place = site(project / "train.py", WRAP, project)
     written(tmp_path / "e", project, judged("from-the-future", VERIFIED, [place]), judged("", VERIFIED))
     report = check("--evidence", tmp_path / "e")
-    assert report["summary"]["evidence"]["notes"] == ["evidence of a rule that does not exist here: from-the-future"]
+    assert report["summary"]["evidence"]["notes"] == ["evidence for an unknown rule: from-the-future"]
     assert report["summary"]["evidence"]["unmatched"] == []
 
 

@@ -85,6 +85,6 @@ def test_what_did_not_run_is_not_refuted(enter: Enter, run: Run, tmp_path: Path,
     place = site(project / "train.py", BACKWARD, project)
     folder = written(tmp_path / "e", project, judged(rule, REFUTED, [place], reason="every graph was freed"))
     _, out, _ = run("check", "--evidence", folder, ".")
-    said = "nothing shows that this run went through these lines; elsewhere " if verdict == "inconclusive" else ""
+    said = "no evidence that the run executed these lines; elsewhere " if verdict == "inconclusive" else ""
     wrong = " (the linter was wrong here)" if verdict == "refuted" else ""
     assert f"probe: {verdict}{wrong}: {said}every graph was freed\n" in out

@@ -92,7 +92,7 @@ def test_every_field_of_the_schema_is_written(project: Path, run: Run) -> None:
 def test_where_a_script_calls_nothing_its_own_arguments_are_unknown(project: Path, run: Run) -> None:
     (project / "scripts" / "all.sh").unlink()
     _, out, _ = run()
-    assert "may get further arguments that are not known here" in out
+    assert "may get more arguments, which are unknown" in out
     assert json.loads(run("--format", "json")[1])["launches"][0]["complete"] is False
 
 

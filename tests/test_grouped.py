@@ -245,7 +245,7 @@ def test_confidence_filters_what_is_shown_fixed_and_failed(project: Path, run: R
 def test_what_the_baseline_knows_is_not_gone_because_it_is_unsure(project: Path, run: Run) -> None:
     run("baseline")
     code, out, err = run("--min-confidence", "high")
-    assert (code, err) == (0, "") and "gone" not in out and "known from the baseline" in out
+    assert (code, err) == (0, "") and "gone" not in out and "in the baseline" in out
 
 
 @pytest.mark.parametrize("form", ["json", "sarif", "gitlab", "junit"])
@@ -279,7 +279,7 @@ def test_the_commands_that_a_report_proposes_look_at_the_same(project: Path, run
     assert run(*commands[3])[0] == 0
     assert run(*commands[2])[0] == 0 and run("--select", "hang,crash", "sub dir")[:2] == (
         0,
-        "No findings.\n1 file read, 1 finding known from the baseline.\n",
+        "No findings.\n1 file read, 1 finding in the baseline.\n",
     )
     assert "ldlm-lint baseline" not in run("--min-confidence", "medium")[1]
     assert "ldlm-lint --diff --unsafe-fixes --select 72 a.sh b.py train.py ...\n" in run("--select", "72", "a.sh", "b.py", "train.py", "sub dir")[1]

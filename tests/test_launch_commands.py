@@ -13,8 +13,8 @@ from ldlm_lint.shell.lint import lint
 from ldlm_lint.source import Kind, Source
 
 CAUSES = {
-    "python train.py --a 1 \\ \n  --b 2\n": "its `\\` is followed by a blank",
-    "python train.py --a 1 \\\t\n  --b 2\n": "its `\\` is followed by a blank",
+    "python train.py --a 1 \\ \n  --b 2\n": "its `\\` is followed by a space",
+    "python train.py --a 1 \\\t\n  --b 2\n": "its `\\` is followed by a space",
     "python train.py --a 1 \\ # why\n  --b 2\n": "its `\\` is followed by a comment",
     "python train.py --a 1 # why \\\n  --b 2\n": "its `\\` is inside a comment",
     "python train.py --a 1 \\\n  # why\n  --b 2\n": "the next line is a comment",

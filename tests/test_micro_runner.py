@@ -313,7 +313,7 @@ def test_a_gpu_that_others_use_decides_nothing():
 def test_no_difference_refutes_unless_something_stood_in():
     assert compared(timing("process_time", effect=1.0)).verdict is Verdict.REFUTED
     stand_in = compared(timing("process_time", effect=1.0), stand_in="a sleep")
-    assert stand_in.verdict is Verdict.INCONCLUSIVE and "does not refute it for your own" in stand_in.reason
+    assert stand_in.verdict is Verdict.INCONCLUSIVE and "does not refute it for yours" in stand_in.reason
 
 
 def test_too_few_rounds_are_said():

@@ -235,7 +235,7 @@ def test_a_report_of_torchrun_that_the_log_cuts_off_is_an_event(after: str) -> N
     text = "step 1 loss 2.0\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + after
     (alarm,) = alarms(text)
     assert (alarm.kind, alarm.level, alarm.line) == ("child-failed", Level.CRITICAL, 2)
-    assert "before it says which one" in alarm.message
+    assert "before the report names the rank" in alarm.message
 
 
 @pytest.mark.parametrize("line", ("best_val_loss: inf", "epoch: 1 | best loss inf | loss 0.5"))

@@ -193,7 +193,7 @@ def test_a_source_that_counts_otherwise_is_left_out_and_said(tmp_path: Path) -> 
     (tmp_path / "log.jsonl").write_text(rows)
     made = of(tmp_path, print="".join(f"loss: {2.5 - step / 100}\n" for step in range(50)))
     assert made is not None and made.unit == "step" and [len(one.courses) for one in made.panels] == [1]
-    assert made.notes == ("print.log is not drawn: it counts by record, not by step",)
+    assert made.notes == ("print.log is not drawn: its x axis is record, not step",)
 
 
 @pytest.mark.parametrize(("low", "logarithmic"), [(0.01, True), (-0.01, False), (1.0, False)])

@@ -196,5 +196,5 @@ LEAVING = "import threading\nmodel(torch.ones(1, 4)).sum().backward()\n"
 def test_an_exit_code_is_how_a_program_ended(end: str, status: str, text: str, tmp_path) -> None:
     evidence, told = _watched(tmp_path, f"{START}{LEAVING}{end}\n")
     assert (evidence.run.status.value, evidence.run.exception) == (status, text)
-    assert ("ran to the program's end" in told) is not bool(text)
+    assert ("ran to the end of the program" in told) is not bool(text)
     assert f"({sys.executable})" in told or evidence.environment.executable in told

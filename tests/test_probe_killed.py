@@ -59,5 +59,5 @@ def test_both_ranks_keep_their_steps_when_one_is_killed(tmp_path: Path) -> None:
     # The other one fails in its collective (gloo may abort it), or is told to end first.
     assert evidence[1].run.status in (Status.CRASHED, Status.INTERRUPTED, Status.KILLED)
     assert len({one.run.run_id for one in evidence}) == 1
-    assert re.search(r"rank 0(, 1 were| was) ended by force after step 7; the evidence of 7 steps is kept", said)
+    assert re.search(r"rank 0(, 1 were| was) killed after step 7; the evidence of 7 steps is kept", said)
     assert _judged(evidence, "checkpoint-saved-by-every-rank") == "refuted"

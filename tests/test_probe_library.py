@@ -154,7 +154,7 @@ def test_one_watch_at_a_time_and_each_only_once(monkeypatch):
     monkeypatch.setenv("LDLM_PROBE", "{}")
     under_probe = watch(out=None)
     training(under_probe, steps=2)
-    assert "watches this process already" in under_probe.inactive
+    assert "already watches this process" in under_probe.inactive
 
 
 @torch_needed

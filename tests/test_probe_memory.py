@@ -240,7 +240,7 @@ def test_the_place_that_reads_a_value_is_named():
 
     found = outcome(to_plain(Request("models:reads_values", checkpoint="none")))
     assert found["kind"] == "failed"
-    assert found["error"].startswith("models.py:60: the program asks for a value of a tensor (aten._local_scalar_dense")
+    assert found["error"].startswith("models.py:60: the program reads a value of a tensor (aten._local_scalar_dense")
 
 
 def test_a_loss_that_is_missing_is_said():
@@ -312,7 +312,7 @@ def test_a_model_that_checkpoints_already_refutes_the_finding():
 @pytest.mark.parametrize(
     ("target", "code", "text"),
     [
-        pytest.param("reads_values", 3, "models.py:60: the program asks for a value", marks=pytest.mark.slow),
+        pytest.param("reads_values", 3, "models.py:60: the program reads a value", marks=pytest.mark.slow),
         pytest.param("raises", 3, "ValueError: no configuration given", marks=pytest.mark.slow),
         ("crashes", 3, "SIGABRT"),
         pytest.param("exits", 3, "left no result", marks=pytest.mark.slow),

@@ -72,10 +72,10 @@ def test_the_answer_is_about_the_model_as_it_is_and_names_what_would_fit():
     assert answer([as_is, blocks], 60) == (
         "It does not fit into 60 B: 40 B too much as it is; with each block checkpointed it fits, and 20 B are left."
     )
-    assert answer([as_is, blocks], 10).endswith("nor with checkpoints.")
+    assert answer([as_is, blocks], 10).endswith("and also with checkpoints.")
     assert answer([as_is], 10) == "It does not fit into 10 B: 90 B too much as it is."
     failed = _variant("each block checkpointed", 0, error="boom")
-    assert answer([as_is, failed], 60).endswith("nor with checkpoints.")
+    assert answer([as_is, failed], 60).endswith("and also with checkpoints.")
 
 
 def test_the_table_shows_every_variant_and_the_reason_of_one_that_failed():
@@ -95,7 +95,7 @@ def test_the_table_shows_every_variant_and_the_reason_of_one_that_failed():
     assert "1.00 GiB" in text and "3 Block" in text and "autocast bfloat16" in text
     assert "whole model checkpointed: the step failed: boom" in text and "\x1b" not in text
     assert "something assumed" in text and "not in these figures" in text
-    assert text.endswith("are left for what is not counted.\n")
+    assert text.endswith("are left for everything that is not counted.\n")
 
 
 def test_the_command_without_its_work_imports_no_torch():

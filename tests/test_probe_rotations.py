@@ -120,7 +120,7 @@ for step in range(STEPS):
         dcp.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, checkpoint_id=f"out/{step}")
 """
 CASES = {
-    "trainer: a limit, no chance": (TRAINER, 12, 10, 2, "inconclusive", "save_total_limit=2 is set, so that none had to go"),
+    "trainer: a limit, no chance": (TRAINER, 12, 10, 2, "inconclusive", "save_total_limit=2 is set, so none had to"),
     "trainer: a limit at work": (TRAINER, 25, 10, 2, "refuted", "3 checkpoints saved, 1 removed"),
     "trainer: none, too few": (TRAINER, 12, 10, None, "inconclusive", "2 checkpoints saved, none removed, too few"),
     "trainer: none": (TRAINER, 14, 2, None, "verified", "7 checkpoints saved, and none was removed"),

@@ -180,7 +180,7 @@ def test_the_program_s_profiler_closes_the_window(torch: Any) -> None:
                 assert torch.autograd.profiler.running == [own]
         optimizer.step()
     assert "profiled" not in diary.lines
-    assert watcher.session.unavailable["profiled step"] == "the program started a profiler of its own"
+    assert watcher.session.unavailable["profiled step"] == "the program started its own profiler"
 
 
 def test_iterations_are_timed_by_phase_and_disturbed_ones_apart() -> None:
@@ -250,7 +250,7 @@ def _evidence(
 
 
 CRASHED = _evidence(0, Status.CRASHED, 5, "RuntimeError: Connection closed by peer", 2)
-KILLED = _evidence(1, Status.KILLED, 7, "ended by force", 2)
+KILLED = _evidence(1, Status.KILLED, 7, "killed", 2)
 CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
 
 
@@ -266,7 +266,7 @@ CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
         ([_evidence(status=Status.INTERRUPTED)], Ended(-2, interrupted=True), 130, "interrupted; the evidence of 8 steps"),
         ([CRASHED, CAUSE], Ended(1), 3, "after 5 steps: ValueError: boom (rank 1); RuntimeError: Connection closed by peer (rank 0)"),
         ([_evidence(status=Status.CRASHED, steps=0, exception="E: x")], Ended(1), 3, "crashed before its first optimizer step: E: x"),
-        ([KILLED, CRASHED], Ended(1), 3, "rank 1 was ended by force after step 7; the evidence of 7 steps is kept (RuntimeError: Conn"),
+        ([KILLED, CRASHED], Ended(1), 3, "rank 1 was killed after step 7; the evidence of 7 steps is kept (RuntimeError: Conn"),
         ([KILLED, CAUSE], Ended(1), 3, "crashed after 5 steps: ValueError: boom (rank 1)"),
         ([], Ended(0), 3, "no evidence: why"),
         ([_evidence(status=Status.FINISHED, steps=0)], Ended(-9), 3, "no evidence: why; the command ended by signal 9"),

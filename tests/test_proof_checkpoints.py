@@ -99,7 +99,7 @@ def test_files_that_cannot_be_deleted_do_not_end_the_run(projects):
     (after / "refused.py").write_text(probe)
     refused = run(after, "--output", "runs/refused", entry="refused.py")
     assert len(refused.losses) == 24
-    assert "old checkpoints beside" in refused.output and "not yours" in refused.output
+    assert "old checkpoints next to" in refused.output and "not yours" in refused.output
     assert len(numbers(after / "runs" / "refused")) == 12
 
 

@@ -183,7 +183,7 @@ Next: apply the safe fixes (1 finding)             ldlm-lint --fix
       decide on each fix (3 findings)              ldlm-lint --fix --interactive
       see the changes without writing them         ldlm-lint --diff
       accept these findings, report only new ones  ldlm-lint baseline
-      read why it matters, and when it does not    ldlm-lint explain no-workers
+      read why it matters and when to ignore it    ldlm-lint explain no-workers
 """
 
 
@@ -210,7 +210,7 @@ def test_footer_without_findings_and_after_fixing() -> None:
     after = written(Report((), files=2), fixed=Fixed(5, 5, places=places))
     assert after == (
         "Fixed 5 findings in 5 files:\n  4 heartbeat: a.sh:1, b.sh:2, c.sh:3 and 1 more\n  1 not-fused: tune.ipynb:cell 3\n"
-        "No findings remain.\n2 files read.\nNext: take this back  ldlm-lint undo\n"
+        "No findings remain.\n2 files read.\nNext: undo these fixes  ldlm-lint undo\n"
     )
     assert written(Report((), files=2), fixed=Fixed(0, 0)) == "No findings.\n2 files read.\n"
     remaining = written(sample(), fixed=Fixed(1, 1, "Silenced"))
@@ -220,7 +220,7 @@ def test_footer_without_findings_and_after_fixing() -> None:
 
 @pytest.mark.parametrize(
     "found, line",
-    [(None, ""), (6, ""), (7, "  1 more finding gone with them\n"), (3, "  3 new findings, which the fixes bring to light\n")],
+    [(None, ""), (6, ""), (7, "  1 more finding gone with them\n"), (3, "  3 new findings became visible through the fixes\n")],
 )
 def test_what_was_found_is_what_was_fixed_what_is_gone_and_what_remains(found: int | None, line: str) -> None:
     places = (Applied("not-fused", "/p/a.py", 1), Applied("not-fused", "/p/a.py", 2))
@@ -248,7 +248,7 @@ def test_what_the_gate_holds_back_is_counted() -> None:
     gone = Identity("src/train.py", "not-fused", "Trainer.setup", "Adam(m)")
     report = Report((), files=1, root="/p/", baselined=1, unchanged=2, stale=((gone, 3),))
     assert written(report) == (
-        "No findings.\n1 file read, 1 finding known from the baseline, 2 findings on unchanged lines.\n"
+        "No findings.\n1 file read, 1 finding in the baseline, 2 findings on unchanged lines.\n"
         "3 known findings of the baseline gone, see ldlm-lint baseline --update\n"
     )
     got = document(report, base=BASE, rules=RULES)

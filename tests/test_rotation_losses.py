@@ -133,4 +133,4 @@ def test_a_script_that_evaluates_a_number_finds_its_file(tmp_path: Path) -> None
     fix = fix_of(tmp_path, {"train.py": program(), "evaluate.py": evaluate})
     assert fix is not None
     assert fix.applicability is Applicability.DISPLAY
-    assert "`args.epoch` in line 10 picks a checkpoint by its number, and an older one is gone (evaluate.py)" in fix.reason
+    assert "`args.epoch` in line 10 picks a checkpoint by its number, and older ones are deleted (evaluate.py)" in fix.reason

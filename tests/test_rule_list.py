@@ -50,12 +50,12 @@ def test_a_pipe_gets_one_line_for_each_rule():
 def test_a_wide_terminal_wraps_in_the_last_column_and_a_narrow_one_below():
     rule = [by_symbol["dataloader-in-main-process"]]
     assert shown(100, rule)[1] == (
-        "slow         W7103  dataloader-in-main-process  unsafe  A training loader with `num_workers=0` or"
+        "slow         W7103  dataloader-in-main-process  unsafe  A training loader with `num_workers=0` or no"
     )
     assert shown(80, rule)[1:] == [
         "slow         W7103  dataloader-in-main-process  unsafe",
-        "    A training loader with `num_workers=0` or none given, over a dataset that",
-        "    works for each item.",
+        "    A training loader with `num_workers=0` or no `num_workers`, over a dataset",
+        "    that does work for each item.",
     ]
 
 

@@ -52,7 +52,7 @@ def test_diagnostics_say_everything_that_the_report_says(editor: Editor, root: P
     assert (info.severity, refactor.severity) == (types.DiagnosticSeverity.Hint, types.DiagnosticSeverity.Information)
     assert refactor.range == types.Range(types.Position(4, 11), types.Position(4, 94))
     assert refactor.source == "ldlm-lint"
-    assert refactor.message.startswith("slow: this DataLoader is iterated again and again")
+    assert refactor.message.startswith("slow: this DataLoader is iterated repeatedly")
     assert refactor.data["consequence"] == "slow"
     assert refactor.code_description and refactor.code_description.href.endswith(
         "/rules/dataloader-without-persistent-workers.md"

@@ -35,7 +35,7 @@ def test_a_named_path_that_is_left_out_is_named_with_the_reason(path, reason, fi
     (files / ".ldlm-lint").mkdir()
     (files / ".ldlm-lint" / "old.py").write_text("x = 1\n")
     code, out, err = run(path)
-    assert (code, out.splitlines()[0]) == (0, "Nothing was checked: every named path is left out.")
+    assert (code, out.splitlines()[0]) == (0, "Nothing was checked: all given paths are excluded.")
     assert err == f"note: {path}: not checked: {reason}\n"
     code, out, err = run(path, "fine.py")
     assert (code, out.splitlines()[0]) == (0, "No findings.")

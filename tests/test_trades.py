@@ -20,7 +20,7 @@ RULE = "missing-activation-checkpointing"
 CODE = "R7502"
 MODEL = strip((FIXTURES / RULE / "bad.py").read_bytes())
 FIXED = strip((FIXTURES / RULE / "bad.fixed.py").read_bytes())
-NOTE = f"this fix trades speed for memory: --interactive offers it, --unsafe-fixes --select {RULE} applies it"
+NOTE = f"this fix trades speed for memory: use --interactive to decide, or --unsafe-fixes --select {RULE} to apply it"
 
 
 @pytest.fixture

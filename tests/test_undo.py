@@ -237,7 +237,7 @@ def test_another_run_is_waited_for(project: Path, run: Run, monkeypatch: pytest.
             holder.stdout.close()
         if seconds > 1:
             assert (got, tree(project)) == (3, before)
-            assert "another run holds" in err
+            assert "another run has locked" in err
         else:
             assert (got, err) == (0, "")
 

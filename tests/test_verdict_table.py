@@ -96,7 +96,7 @@ def test_an_experiment_that_refutes_a_claim_is_not_about_presence() -> None:
 
 
 def test_what_the_line_above_a_group_says_is_not_said_again() -> None:
-    row = _made(FUSED, settled_by="device", reason="observed on cpu, and the rule is about cuda; no fused kernel ran")
+    row = _made(FUSED, settled_by="device", reason="observed on cpu, but the rule is about cuda; no fused kernel ran")
     assert "seen      no fused kernel ran\n" in _written([row])
 
 
@@ -104,7 +104,7 @@ def test_what_the_line_above_a_group_says_is_not_said_again() -> None:
     ("device", "settled_by", "said"),
     [
         ("cpu", "device", "settle it on the GPU machine"),
-        ("cuda", "device", "settle it on the machine that trains"),
+        ("cuda", "device", "settle it on the training machine"),
         ("cpu", "ranks", "run it under torchrun"),
         ("cpu", "", ""),
         ("cpu", "of a later version", ""),

@@ -118,7 +118,7 @@ def test_what_piles_up(case: str) -> None:
 
 def test_the_reason_counts_checkpoints_and_names_the_limit() -> None:
     words = (
-        "2 checkpoints saved, and save_total_limit=2 is set, so that none had to go yet (10 files, 1,000 bytes left)"
+        "2 checkpoints saved, and save_total_limit=2 is set, so none had to be removed yet (10 files, 1,000 bytes left)"
     )
     assert verdicts(rank(_hf([10, 12], limit=LIMIT_2)))[RULE][1].startswith(words)
 
@@ -156,7 +156,7 @@ def test_shards_of_ranks_are_one_checkpoint(ranks: list[Evidence], verdict: str)
 def test_only_a_file_of_this_run_is_written_over(paths: list[tuple[int, str]], verdict: str) -> None:
     found = verdicts(rank(_record(_saved(paths, existed=True))))["non-atomic-checkpoint"]
     assert found[0] == verdict
-    assert ("there before the run" in found[1]) == (verdict == "inconclusive")
+    assert ("from before the run" in found[1]) == (verdict == "inconclusive")
 
 
 def test_a_file_that_got_its_name_in_this_run_is_of_this_run() -> None:

@@ -75,7 +75,7 @@ def only(found: list[Judgement], rule: str) -> Judgement:
         (optimizer(fused=True), INCONCLUSIVE, "no kernel of the profiled step has a known fused name"),
         (optimizer(kernels={"Torch-Compiled Region: 0/0": 1}), INCONCLUSIVE, "its step is compiled"),
         (optimizer(devices=["cpu"]), INCONCLUSIVE, "its parameters are on cpu"),
-        (optimizer(types=["Special"]), VERIFIED, "Special keeps torch from its foreach implementation"),
+        (optimizer(types=["Special"]), VERIFIED, "Special prevents torch's foreach implementation"),
     ],
 )
 def test_an_optimizer_on_cuda(record, verdict, says):

@@ -69,7 +69,7 @@ def level(root: Path, body: str) -> tuple[Applicability, str]:
 def test_a_timeout_is_not_lowered_below_a_wait(tmp_path: Path, body: str) -> None:
     found, reason = level(tmp_path, body)
     assert found is Applicability.DISPLAY
-    assert "with a timeout that is shorter than this work the job would end there" in reason
+    assert "a timeout that is shorter than this work would end the job there" in reason
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def _defect(fix: Fix, current: Contents, kinds: _Kinds) -> tuple[str, str] | Non
     first = fix.edits[0].span.path
     for edit in fix.edits:
         if edit.span.path not in current:
-            return edit.span.path, "the file is not among those that are being fixed"
+            return edit.span.path, "the file is not among the files to fix"
     if not well_formed(fix):
         return first, "its edits overlap"
     try:

@@ -106,7 +106,7 @@ class Journal:
         try:
             return parse(disk.read(path, LARGEST_JOURNAL), identifier)
         except RunError as error:
-            raise JournalError(f"{path} {error}; nothing was touched") from error
+            raise JournalError(f"{path} {error}; nothing was changed") from error
         except OSError as error:
             raise JournalError(f"{path} cannot be read: {error.strerror or error}") from error
 

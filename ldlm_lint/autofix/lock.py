@@ -77,12 +77,12 @@ def _mark(marker: Path) -> str:
 
 def _complaint(path: Path, marker: Path) -> str:
     if not os.path.lexists(marker):
-        return f"another run holds {path}; try again when it is done"
+        return f"another run has locked {path}; try again when it is done"
     try:
         holder = marker.read_bytes()[:200].decode(errors="replace").strip()
     except OSError:
         holder = "another run"
-    return f"{holder} holds {path}; if that process is gone, remove {marker} (this file system has no locks)"
+    return f"{holder} has locked {path}; if that process is gone, remove {marker} (this file system has no locks)"
 
 
 if sys.platform == "win32":

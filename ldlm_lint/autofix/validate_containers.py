@@ -33,7 +33,7 @@ def validate_dockerfile(before: bytes, after: bytes, edits: Collection[Edit] = (
     old, new = _instructions(before), _instructions(after)
     waiting = iter(one.keyword for one in old)
     if not all(any(keyword == one.keyword for keyword in waiting) for one in new):
-        return "it would hold an instruction that was not there"
+        return "it would have a new instruction"
     for keyword in ("CMD", "ENTRYPOINT", "SHELL", "RUN"):
         if _lists(new, keyword) != _lists(old, keyword):
             return f"a {keyword} would no longer be a list of words"

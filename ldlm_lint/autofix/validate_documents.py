@@ -40,9 +40,9 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
     except UnreadableError as error:
         return f"it would no longer load: {error}"
     if old.documents != new.documents:
-        return f"it would hold {new.documents} documents instead of {old.documents}"
+        return f"it would have {new.documents} documents instead of {old.documents}"
     if kind is Kind.YAML and _constructs(before) and not _constructs(after):
-        return "it would no longer load: its values could not be made"
+        return "it would no longer load: its values could not be built"
     doubled = _doubled(new) - _doubled(old)
     if doubled:
         return f"`{'.'.join(map(str, min(doubled, key=str)))}` would be set twice"
@@ -85,7 +85,7 @@ def _changed(old: Document, new: Document, moves: Moves) -> str | None:
             # Text beside a value that belongs to it now: an empty one that is filled, for instance.
             continue
         if now is None or now.text != entry.text or not _same_keys(_above(old, entry), _above(new, now), moves):
-            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not mean to"
+            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not intend"
     return None
 
 
@@ -143,7 +143,7 @@ def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved:
         start = new_lines.offset(moved[first], lines.column(entry.span.start))
         now = found.get((start, start + entry.span.end - entry.span.start))
         if now is None or now.text != entry.text or _keys(lines, old, entry, moved) != _keys(new_lines, new, now, kept):
-            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not mean to"
+            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not intend"
     return None
 
 

@@ -38,7 +38,7 @@ def _unbound(before: Names, new: Source, tree: ast.Module, moves: Moves) -> str 
     bound = _KNOWN | after.others | after.imports.keys() | before.read
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id not in bound and moves.is_new(_start(new, node)):
-            return f"nothing in the file binds `{node.id}`"
+            return f"nothing in the file defines `{node.id}`"
     return None
 
 

@@ -29,7 +29,7 @@ def validate_shell(before: bytes, after: bytes, edits: Collection[Edit] = ()) ->
     trees = parse(without_carriage_returns(before)), parse(without_carriage_returns(after))
     old, new = map(_errors, trees)
     if new > old:
-        return f"the script would hold {new} syntax errors instead of {old}"
+        return f"the script would have {new} syntax errors instead of {old}"
     # Where something cannot be read, the parser's guess about its surroundings may change with any edit.
     return (
         _Comparison(before, after, trees[1], Moves(before, edits, "utf-8")).children(trees[0])
@@ -128,7 +128,7 @@ class _Comparison:
         return read_command(_text(self._after, now)) is not None
 
     def _problem(self, node: Node) -> str:
-        return f"`{self._shown(node)}` would no longer be what it is"
+        return f"`{self._shown(node)}` would change"
 
     def _shown(self, node: Node) -> str:
         text = _text(self._before, node).splitlines()[0]

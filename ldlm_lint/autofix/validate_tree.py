@@ -77,7 +77,7 @@ class _Comparison:
             # What a block holds, and where it ends, each of its statements answers for itself.
             grows = isinstance(node, _BLOCKS) or (found is None and touching and self._may_grow(node))
             if not grows:
-                return f"`{self._shown(node)}` would no longer be what it is"
+                return f"`{self._shown(node)}` would change"
         problem = self._edited(node, start, end, touching, chain)
         return problem or self._decorators(node, chain) or self.children(node, chain)
 
@@ -105,7 +105,7 @@ class _Comparison:
         for found in self._candidates(node, start, end):
             if self._kept(node, found):
                 return self._moved(node, found, chain) if isinstance(node, ast.stmt) else None
-        return f"`{self._shown(node)}` would be read in another way than it is"
+        return f"`{self._shown(node)}` would be parsed differently"
 
     def _edited_block(self, node: ast.AST, start: int, touching: list[Piece], chain: _Chain) -> str | None:
         head_end = self._head_end(node, start)

@@ -16,7 +16,7 @@ FEWEST_ROUNDS = 5
 
 
 class Change(enum.Enum):
-    """What became of a quantity; NONE_SEEN means that the interval lies within the bar, not that nothing was measured."""
+    """What became of a quantity; NONE_SEEN means that the interval is within the bar, not that nothing was measured."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -91,7 +91,7 @@ def judged(gain: Ratio, noise_band: float, bar: float = BAR) -> tuple[Change, st
     if gain.high <= 1 / beyond:
         return Change.WORSE, ""
     if gain.low > 1 / bar and gain.high < bar:
-        return Change.NONE_SEEN, f"the interval lies within {bar - 1:.0%}"
+        return Change.NONE_SEEN, f"the interval is within {bar - 1:.0%}"
     if noise_band > bar:
         return Change.UNCLEAR, f"runs of the same tree differ by up to {noise_band - 1:.0%}"
     return Change.UNCLEAR, "the interval is too wide; more rounds may tell"

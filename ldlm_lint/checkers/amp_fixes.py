@@ -27,9 +27,9 @@ _MAIN = lazily(rb"^if[ \t]+\(?[ \t]*__name__[ \t]*==", re.M)
 _WITHOUT_TARGET = "needs torch >= 2.4; set `target-torch` to make this safe"
 _BOUND_ELSEWHERE = "another file can import the names from here"
 _NESTED_DTYPE = "inside another autocast the new one takes the dtype of the outer one"
-_SEEN_ELSEWHERE = "other code gets the scaler, and can check for the old class"
-_SCRIPTED = "TorchScript knows autocast by the names of its classes"
-_TYPE_CHECK = "a type check for the old class in this file no longer holds"
+_SEEN_ELSEWHERE = "other code gets the scaler and can check for the old class"
+_SCRIPTED = "TorchScript recognizes autocast by its class names"
+_TYPE_CHECK = "a type check for the old class in this file no longer matches"
 
 
 @dataclass

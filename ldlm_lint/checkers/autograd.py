@@ -35,7 +35,7 @@ _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
 def _note(found: Kept) -> str:
-    return "the backward pass of the loss is here" if isinstance(found.backward, nodes.Call) else "the framework runs this backward"
+    return "the backward pass of the loss is here" if isinstance(found.backward, nodes.Call) else "the framework runs the backward pass of this"
 
 
 class AutogradChecker(LdlmChecker):

@@ -15,7 +15,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
-_REASON = "not all uses of %s are known here: one that differentiates it then finds no graph"
+_REASON = "not all uses of %s are known: code that differentiates it then finds no graph"
 
 
 def detach_fix(source: Source, found: Kept) -> Fix | None:

@@ -89,12 +89,12 @@ def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:
     statement = call.parent
     if isinstance(statement, nodes.Expr) and len(block_of(statement)) > 1 and stands_alone(source, statement):
         edit = delete_line(source, span_of(source, statement))
-        return Fix("remove the detection of anomalies", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
+        return Fix("remove anomaly detection", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
     value = Arguments(call, ("mode",))["detect_anomaly" if is_named(call.func, _TRAINERS) else "mode"].node
     if not isinstance(value, nodes.Const):
         return None
     edit = Edit(span_of(source, value), "False")
-    return Fix("switch the detection of anomalies off", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
+    return Fix("switch anomaly detection off", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
 
 
 def retained_for_nobody(call: nodes.Call) -> bool:

@@ -22,7 +22,7 @@ from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
-_REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
+_REASON = "only you can decide whether to stop, to round up or to adjust the learning rate"
 _COMPARISONS = ("==", "!=")
 OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 

@@ -40,7 +40,7 @@ def unsaved_best(modules: Iterable[nodes.Module], training: Iterable[nodes.Modul
         return ""
     node, name = found
     place = f"{node.root().file.replace(chr(92), '/').rpartition('/')[2]}:{node.lineno}" if node.root().file else f"line {node.lineno}"
-    return f"the best checkpoint is lost unless it is among the last ones: `{name}` ({place}) keeps track of the best value, and no file of its own is saved for it"
+    return f"the best checkpoint is lost unless it is among the last ones: `{name}` ({place}) tracks the best value, but no separate file is saved for it"
 
 
 def chosen_by_number(module: nodes.Module, words: Sequence[str], own: Sequence[nodes.NodeNG] = ()) -> str:
@@ -54,7 +54,7 @@ def chosen_by_number(module: nodes.Module, words: Sequence[str], own: Sequence[n
         path = _path_around(text)
         number = next((one for one in _numbers_in(path) if _is_given(one)), None) if path is not None else None
         if path is not None and number is not None and not any(_is_of(path, one) for one in own) and _is_read(path):
-            return f"`{number.as_string()}` in line {path.lineno} picks a checkpoint by its number, and an older one is gone"
+            return f"`{number.as_string()}` in line {path.lineno} picks a checkpoint by its number, and older ones are deleted"
     return ""
 
 

@@ -36,10 +36,10 @@ _FOLDER = lazily(r"dir|path|folder|out|root|prefix|save", re.I)
 _REMOTE = lazily(r"\w+://")
 _FUNCTION = '''\
 def {name}(path, before, after, keep={keep}):
-    """Delete old checkpoints: of the files numbered like ``path``, just saved, the last ``keep`` stay.
+    """Delete old checkpoints: of the files numbered like ``path``, which was just saved, keep the last ``keep``.
 
-    The number stands between ``before`` and ``after``. Files with a higher number are left alone,
-    and so are links and what a link in the same folder leads to.
+    The number is between ``before`` and ``after``. Files with a higher number, links, and the targets
+    of links in the same folder are not deleted.
     """
     path = {Path}(path)
 
@@ -56,8 +56,8 @@ def {name}(path, before, after, keep={keep}):
             if old.resolve() not in linked:
                 old.unlink(missing_ok=True)
     except OSError as error:
-        # What cannot be deleted is no reason to end the run.
-        print(f"old checkpoints beside {{path}} are not deleted: {{error}}")
+        # A file that cannot be deleted must not end the run.
+        print(f"old checkpoints next to {{path}} were not deleted: {{error}}")
 '''
 
 

@@ -120,7 +120,7 @@ class CheckpointSavingChecker(LdlmChecker):
     def _report_every_rank(self, saves: list[Save]) -> None:
         first = saves[0]
         test = other_ranks(first.node)
-        others = {"who": "every rank but one", "why": f"{quoted(test.as_string())} leaves this place to the others"} if test is not None else {}
+        others = {"who": "every rank but one", "why": f"{quoted(test.as_string())} excludes only one rank"} if test is not None else {}
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,

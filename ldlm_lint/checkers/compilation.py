@@ -52,7 +52,7 @@ class CompilationChecker(LdlmChecker):
             first,
             args={"target": _target(first)},
             related=[
-                (node.handlers[0].type or node.handlers[0].body[0], "this handler never sees an error of the compilation")
+                (node.handlers[0].type or node.handlers[0].body[0], "a compilation error never reaches this handler")
             ],
             claims=(Claim("stands-outside-tests"),),
             fix=lambda source: _without_try(source, node),

@@ -23,7 +23,7 @@ WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _POSITIONAL = tables.positional(WRAPPER)
 _DEPRECATING = (2, 13)
 _DEPRECATED = (
-    "`broadcast_buffers` is deprecated since torch 2.13: call it `forward_sync_buffers`, with which DDP always broadcasts buffers at construction"
+    "`broadcast_buffers` is deprecated since torch 2.13: rename it to `forward_sync_buffers`, with which DDP always broadcasts buffers at construction"
 )
 _DELETE_REASON = "buffers are then broadcast at construction and before each forward pass"
 _RENAME_REASON = "torch before 2.13 has no `forward_sync_buffers`, and False no longer skips the broadcast at construction"

@@ -109,8 +109,8 @@ class DistributedChecker(LdlmChecker):
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
                 write.statement,
-                args={"name": write.name, "done": "the CUDA allocator was started", "doing": "anything is put on the GPU"},
-                related=[(reader, "something is put on the GPU here")],
+                args={"name": write.name, "done": "the CUDA allocator was started", "doing": "the GPU is used"},
+                related=[(reader, "the GPU is used here")],
             )
 
     def _set_earlier(self, node: nodes.Call, place: nodes.NodeNG, name: str, source: Source) -> Fix | None:

@@ -13,7 +13,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _PLACES = (nodes.For, nodes.While, nodes.Assign, nodes.AugAssign, nodes.AnnAssign, nodes.Expr)
-_REASON = "code that differentiates what the evaluation returns gets no gradients any more"
+_REASON = "code that differentiates what the evaluation returns no longer gets gradients"
 
 
 def no_grad_fix(source: Source, run: Run) -> Fix | None:

@@ -107,7 +107,7 @@ class FusedChecker(LdlmChecker):
                 FUSED_FALLBACK_INEFFECTIVE,
                 node,
                 args={"optimizer": last_name(node.func)},
-                related=[(handler, "this handler never sees the error")],
+                related=[(handler, "the error never reaches this handler")],
                 claims=(_TESTS,),
                 fix=lambda source: _decided(source, node),
             )
@@ -239,5 +239,5 @@ def _set_again(source: Source, load: nodes.Call) -> Fix | None:
         return None
     step = "\t" if indent.endswith("\t") else "    "
     text = f'{indent}for group in {text}["param_groups"]:{newline}{indent}{step}group["fused"] = True{newline}'
-    edit, reason = Edit(source.span(start, start), text), "older checkpoints need not exist"
+    edit, reason = Edit(source.span(start, start), text), "the code does not show whether older checkpoints exist"
     return Fix("set fused in the state before loading it", (edit,), Applicability.DISPLAY, reason)

@@ -18,7 +18,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _REASON = "gradients are summed before they are averaged, and stay local until the last micro-batch"
-_UNSURE = "`hasattr()` tells apart the runs in which DDP does not wrap the model"
+_UNSURE = "`hasattr()` detects runs in which DDP does not wrap the model"
 _MOST_MODELS = 2
 
 

@@ -16,7 +16,7 @@ from ldlm_lint.source import Source
 
 # Code that adds to gradients or reads them by itself may need them to be there.
 _BY_HAND = lazily(rb"\.grad\b(?!\s*\(|\s+is\b|\s*=[^=])")
-_REASON = "gradients are None between the steps, and the optimizer skips parameters without one"
+_REASON = "`.grad` is `None` between the steps, and the optimizer skips parameters without a gradient"
 
 
 class GradientZeroingChecker(LdlmChecker):

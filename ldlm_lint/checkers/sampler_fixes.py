@@ -17,7 +17,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _EPOCH = lazily(r"epoch|^ep$|^e$", re.I)
-_REASON = "each epoch has another order then, which is what shuffling is for"
+_REASON = "each epoch then has another order, which is the purpose of shuffling"
 
 
 def set_epoch_fix(source: Source, call: nodes.Call) -> Fix | None:

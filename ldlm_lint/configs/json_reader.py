@@ -39,7 +39,7 @@ _WORDS = {
 def read(source: Source) -> Document:
     """The document of a JSON file; raises DocumentError with the line of the first error, DataError for data."""
     if source.text.count(",") > MAX_COMMAS:
-        raise DataError("holds data, not settings", 1)
+        raise DataError("contains data, not settings", 1)
     return Document(source.path, source.kind, _Reader(source).entries())
 
 
@@ -61,7 +61,7 @@ class _Reader:
         if token["end"] is None:
             start = token.start(token.lastgroup or 0)
             if token["sign"] in ("{", "[") and "\n" in self._text[end:start]:
-                raise DataError("holds several values (JSON Lines)", self._line(start))
+                raise DataError("contains several values (JSON Lines)", self._line(start))
             raise self._error(start, "the end of the file")
         return tuple(self._found)
 
@@ -104,7 +104,7 @@ class _Reader:
 
     def _container(self, start: int, opening: str, path: Path, key: Span | None) -> None:
         if len(path) >= MAX_DEPTH:
-            raise DocumentError("holds too deeply nested values", self._line(start))
+            raise DocumentError("contains too deeply nested values", self._line(start))
         place = len(self._found)
         shape = Shape.MAPPING if opening == "{" else Shape.SEQUENCE
         # Takes its place before what it holds; the end is not known yet.
@@ -121,9 +121,9 @@ class _Reader:
                 raise self._error(token.start(token.lastgroup or 0), "a key in double quotes or `}`")
             name = json.loads(token["string"])
             key = self._span(*token.span("string"))
-            colon = self._token("`:` behind the key")
+            colon = self._token("`:` after the key")
             if colon["sign"] != ":":
-                raise self._error(colon.start(colon.lastgroup or 0), "`:` behind the key")
+                raise self._error(colon.start(colon.lastgroup or 0), "`:` after the key")
             self._value(self._token("a value"), (*path, name), key)
             if self._closed_by("}"):
                 return

@@ -68,7 +68,7 @@ _SWITCHES = (
         re.compile(r"(?:.*_)?persistent_workers"),
         False,
         Claim("configured-value-reaches-call", "workers-not-persistent"),
-        (("where", "by what reads it"), ("how", "off")),
+        (("where", "by the code that reads this value"), ("how", "off")),
         "workers keep their copies of the dataset and their random streams between epochs",
     ),
     _Switch(

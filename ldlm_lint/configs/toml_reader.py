@@ -114,7 +114,7 @@ class _Reader:
 
     def _value(self, path: Path, node: Node, key: Node | None) -> Iterator[Entry]:
         if len(path) > MAX_DEPTH:
-            raise DocumentError("holds too deeply nested values", node.start_point[0] + 1)
+            raise DocumentError("contains too deeply nested values", node.start_point[0] + 1)
         yield self._entry(path, node, key, _SHAPES.get(node.type, Shape.SCALAR))
         if node.type == "inline_table":
             for child in node.named_children:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 50_000
 MAX_DEPTH = 60
-TOO_DEEP = "holds too deeply nested values"
+TOO_DEEP = "contains too deeply nested values"
 _MERGE = "<<"
 
 
@@ -78,8 +78,8 @@ class Entries:
     def _too_much(self, node: Node, *, shared: bool, deep: bool) -> DocumentError:
         line = self._source.position(self._span(node.start, node.start).start)[0]
         if shared:
-            return DocumentError("holds aliases that multiply its values beyond all bounds", line)
-        return DocumentError(TOO_DEEP, line) if deep else DataError("holds data, not settings", line)
+            return DocumentError("contains aliases that multiply its values without limit", line)
+        return DocumentError(TOO_DEEP, line) if deep else DataError("contains data, not settings", line)
 
 
 def _merges(key: Node) -> bool:

@@ -58,7 +58,7 @@ class _TemplateError(Exception):
 def read(source: Source) -> Document:
     """The document of a YAML stream; raises DocumentError with the line of the first error, DataError for data."""
     if source.text.count("\n") > MAX_ENTRIES:
-        raise DataError("holds data, not settings", 1)
+        raise DataError("contains data, not settings", 1)
     entries = Entries(source)
     for number, root in enumerate(_read_roots(source)):
         entries.add_root(root, number)

@@ -15,12 +15,12 @@ from ldlm_lint.evidence.model import Evidence, Status
 MOST_RANKS = 8
 _ENDS = {
     Status.STOPPED: "ended by the probe",
-    Status.FINISHED: "ran to the program's end",
+    Status.FINISHED: "ran to the end of the program",
     Status.CRASHED: "crashed",
     Status.INTERRUPTED: "was interrupted",
     Status.TIMEOUT: "ran out of time",
-    Status.RUNNING: "was still running when this was written",
-    Status.KILLED: "was ended by force; what was seen until its last step is kept",
+    Status.RUNNING: "was still running when the evidence was written",
+    Status.KILLED: "was killed; the evidence up to its last step is kept",
     Status.NOT_INJECTED: "was not seen",
 }
 
@@ -39,13 +39,13 @@ def account(ranks: Sequence[Evidence]) -> Iterator[str]:
         yield from dict.fromkeys(note for one in ranks for note in one.notes)
         topics = {topic: reason for one in ranks for topic, reason in one.unavailable.items()}
         yield from (
-            f"could not be seen: {topic.replace('_', ' ')}: {reason}" for topic, reason in sorted(topics.items())
+            f"not observed: {topic.replace('_', ' ')}: {reason}" for topic, reason in sorted(topics.items())
         )
         return
     try:
         yield from notes_of(ranks)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        yield f"what the probe says of itself cannot be read ({type(error).__name__}: {error})"
+        yield f"the probe's own record cannot be read ({type(error).__name__}: {error})"
 
 
 def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
@@ -58,7 +58,7 @@ def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
     missing = list(itertools.islice((rank for rank in ranks if rank not in seen), MOST_RANKS + 1))
     if missing:
         shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
-        yield f"no evidence of rank {shown}: these processes were on another machine, not injected, or ended by force"
+        yield f"no evidence of rank {shown}: these processes ran on another machine, were not injected, or were killed"
     for topic in sorted({topic for one in evidence for topic in one.unavailable}):
         yield from _grouped(evidence, functools.partial(_unseen, topic=topic))
     yield from dict.fromkeys(note for one in evidence for note in one.notes)
@@ -85,7 +85,7 @@ def _software(one: Evidence) -> str:
 
 def _unseen(one: Evidence, topic: str) -> str:
     reason = one.unavailable.get(topic)
-    return f"could not be seen: {topic.replace('_', ' ')}: {reason}" if reason else ""
+    return f"not observed: {topic.replace('_', ' ')}: {reason}" if reason else ""
 
 
 def _grouped(evidence: Sequence[Evidence], text: Callable[[Evidence], str]) -> Iterator[str]:
@@ -104,4 +104,4 @@ def _cost(evidence: Sequence[Evidence]) -> Iterator[str]:
     if evidence:
         most = max(evidence, key=lambda one: one.overhead_seconds)
         share = most.overhead_seconds / most.run.seconds if most.run.seconds else 0.0
-        yield f"the probe's own work took {duration(most.overhead_seconds)}, {share:.1%} of the run"
+        yield f"the probe itself took {duration(most.overhead_seconds)}, {share:.1%} of the run"

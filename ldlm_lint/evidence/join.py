@@ -111,7 +111,7 @@ def _of(finding: Finding, level: Level, fresh: _Fresh, linted: Linted) -> Judgem
     judgement = fresh.judgement
     if level is Level.MACHINE or judgement.verdict is not Verdict.REFUTED or _ran(finding, fresh, linted):
         return judgement
-    reason = f"nothing shows that this run went through these lines; elsewhere {judgement.reason}"
+    reason = f"no evidence that the run executed these lines; elsewhere {judgement.reason}"
     return dataclasses.replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False)
 
 
@@ -134,7 +134,7 @@ def _within(judged: Judged, limits: Mapping[str, str]) -> Judged:
     said = limits.get(judged.judgement.rule)
     if said is None or judged.judgement.verdict is Verdict.INCONCLUSIVE:
         return judged
-    reason = f"judged by the defaults of the rule, and here {said}; {judged.judgement.reason}"
+    reason = f"judged with the rule's defaults, but here {said}; {judged.judgement.reason}"
     held = dataclasses.replace(judged.judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False)
     return dataclasses.replace(judged, judgement=held)
 
@@ -155,7 +155,7 @@ def _sorted_out(
             stale.append(found)
         else:
             fresh.append(_Fresh(index, one, tuple(_places(one, linted))))
-    return fresh, stale, [f"evidence of a rule that does not exist here: {name}" for name in sorted(unknown)]
+    return fresh, stale, [f"evidence for an unknown rule: {name}" for name in sorted(unknown)]
 
 
 def _stale(judged: Judged, linted: Linted) -> Stale | None:

@@ -7,7 +7,7 @@ from ldlm_lint.evidence.support import Support
 from ldlm_lint.model import SEEN, Applicability, Confidence, Finding, Fix, Rule, Span
 
 REFUTED = "refuted by the probe"
-LIFTED = "the probe lifts it"
+LIFTED = "a probe run allows it"
 
 
 def with_support(finding: Finding, support: Support) -> Finding:

@@ -22,12 +22,12 @@ def hint(judgement: Judgement) -> str:
     if judgement.verdict is not Verdict.INCONCLUSIVE:
         return ""
     scope = judgement.scope
-    machine = "GPU machine" if scope.device == "cpu" else "machine that trains"
+    machine = "GPU machine" if scope.device == "cpu" else "training machine"
     return {
-        DEVICE: f"settle it on the {machine}",
+        DEVICE: f"confirm or refute it on the {machine}",
         RANKS: "run it under torchrun" if scope.world_size < 2 else "gather the evidence of all ranks",
         STEPS: "watch more steps",
-        QUIET: "run it again while the machine does nothing else",
+        QUIET: "run it again on an idle machine",
     }.get(judgement.settled_by, "")
 
 

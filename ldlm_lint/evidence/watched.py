@@ -78,7 +78,7 @@ class WatchedRun:
 def wrong_device(device: str, target: str) -> str:
     """Why what was observed on a device settles nothing about the target (empty: any accelerator); empty where it does."""
     target = target or (device if device in ACCELERATORS else "an accelerator")
-    return "" if device == target else f"{OBSERVED_ON}{device}, and the rule is about {target}"
+    return "" if device == target else f"{OBSERVED_ON}{device}, but the rule is about {target}"
 
 
 def on_its_device(judgement: Judgement, target: str, *, experiment: bool = False) -> Judgement:

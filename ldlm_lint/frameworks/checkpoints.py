@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.frameworks.sections import Section, integer, unsafe, vocabulary
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.kept_checkpoints import Schedule
 
 LIMIT = "save_total_limit"
-_REASON = "older checkpoints are deleted during the run, so that no later resume or evaluation can pick one; the best one stays only where the framework is told which metric decides"
 # Where the missing limit is reported: beside what decides how often the Trainer saves.
 _PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
 # An adapter's checkpoint is a thousandth of the model's.
@@ -36,7 +35,7 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
         UNBOUNDED_CHECKPOINTS,
         place,
         {"what": f"`{LIMIT}` is not set, so the Trainer {becomes}{size}"},
-        fix=unsafe(f"set {LIMIT}={keep}", edits, _REASON),
+        fix=unsafe(f"set {LIMIT}={keep}", edits, KEEP_REASON),
         claims=(Claim("trainer-setting-is-unset", LIMIT),),
     )
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.frameworks.sections import Section, Setting, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, compared
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED
 
 _ACCUMULATE = "accumulate_grad_batches"
-_DELETED = "older checkpoints are deleted during the run, so no later resume or evaluation can use them; the best one stays only if the framework is told which metric decides"
 _RAISES = "if a parameter gets no gradient, the second step raises"
 _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "weeks": 604800}
 
@@ -85,7 +84,7 @@ def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Findi
         UNBOUNDED_CHECKPOINTS,
         setting,
         {"what": f"`save_top_k: -1` keeps every checkpoint{_rhythm(section)}"},
-        fix=unsafe(f"set save_top_k to {keep}", section.editor.replace(setting, keep), _DELETED),
+        fix=unsafe(f"set save_top_k to {keep}", section.editor.replace(setting, keep), KEEP_REASON),
     )
 
 

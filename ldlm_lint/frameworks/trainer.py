@@ -30,7 +30,7 @@ _LOADER = Names(
     "dataloader_num_workers",
     "dataloader_persistent_workers",
     "dataloader_prefetch_factor",
-    error_of_prefetch="ValueError where the arguments are read",
+    error_of_prefetch="ValueError when the arguments are read",
 )
 # Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards.
 _SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")

@@ -101,7 +101,7 @@ KINDS: Mapping[str, Kind] = {
     "scale-at-minimum": Kind(
         "loss scale is at its minimum", _CRASH, ("grad-scaler-with-bfloat16", "clip-before-unscale")
     ),
-    "rendezvous": Kind("ranks did not find each other", _CRASH, _TIMEOUTS[:1]),
+    "rendezvous": Kind("ranks could not connect to each other", _CRASH, _TIMEOUTS[:1]),
     "storage": Kind("the file system failed", _CRASH),
     "checkpoint-failed": Kind("a checkpoint failed", Level.WARNING, ("non-atomic-checkpoint", "unbounded-checkpoints")),
     "network": Kind("a request to a server failed", Level.WARNING),
@@ -109,7 +109,7 @@ KINDS: Mapping[str, Kind] = {
     "straggler": Kind("the program reports a slow rank", Level.WARNING),
     "child-failed": Kind("a rank failed", _CRASH, ("pipeline-hides-failure",)),
     "killed": Kind("a process was killed", _CRASH),
-    "preempted": Kind("the job was taken off the machine", Level.WARNING, ("non-atomic-checkpoint",)),
+    "preempted": Kind("the job was preempted or cancelled", Level.WARNING, ("non-atomic-checkpoint",)),
     "exception": Kind("exception", _CRASH),
     "interrupted": Kind("interrupted by the user", Level.INFO),
     "overflow": Kind("gradient overflow", Level.INFO),

@@ -216,16 +216,16 @@ class _Quantity:
             up = down = Verdict.INCONCLUSIVE
         if up is down is Verdict.REFUTED:
             return ratio, noise, Verdict.REFUTED, f"no difference seen: {said}, less than {bar - 1:.0%} either way"
-        return ratio, noise, Verdict.INCONCLUSIVE, f"no difference seen, a small one is not excluded: {said}"
+        return ratio, noise, Verdict.INCONCLUSIVE, f"no difference seen, but a small one is possible: {said}"
 
     def _by_spread(self, moves: Sequence[float]) -> tuple[Verdict, str]:
         """The same where no ratio can be formed: by how far the single values scatter."""
         if abs(median(moves)) > max(_SPREADS, 2 * chance(moves)):
             a, b = self._medians(self.stretches)
-            return Verdict.VERIFIED, f"B's {self.name} is {'higher' if b > a else 'lower'} than A's all along"
+            return Verdict.VERIFIED, f"B's {self.name} is {'higher' if b > a else 'lower'} than A's during the whole run"
         return (
             Verdict.INCONCLUSIVE,
-            "no difference seen, a small one is not excluded: values of zero or below have no ratio",
+            "no difference seen, but a small one is possible: values of zero or below have no ratio",
         )
 
     def _part(self) -> Iterator[Remark]:

@@ -37,8 +37,8 @@ def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
         console.print(f"{one.key} [{one.split}]: {clean(one.reason)}", soft_wrap=True)
     if any(one.key != "loss" and one.ratio for one in compared.quantities):
         console.print(
-            "The runs were not interleaved: what else the machines did is part of a difference in speed "
-            "(ldlm-lint bench interleaves).",
+            "The runs were not interleaved, so other load on the machines can cause a difference in speed "
+            "(ldlm-lint bench interleaves its runs).",
             soft_wrap=True,
         )
     console.print("The runs differ." if compared.differ else "No difference between the runs was seen.")

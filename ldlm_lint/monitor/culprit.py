@@ -91,7 +91,7 @@ class Incident:
             return Verdict(ranks, f"{_ranks(ranks)} had failed before: {failed[ranks[0]]}")
         if self.missing:
             ranks = tuple(sorted(self.missing))
-            return Verdict(ranks, f"{_ranks(ranks)} did not join it, by the report of the others")
+            return Verdict(ranks, f"{_ranks(ranks)} did not join it, according to the other ranks")
         works = self.group
         stuck = min((one.seq for one in works.values() if one.seq is not None), default=None)
         return self._by_counts(works, stuck) or self._by_absence(seen) or self._none(works, stuck)
@@ -133,7 +133,7 @@ class Incident:
         if not silent or not waiting or len(silent) > len(waiting):
             return None
         return Verdict(
-            silent, f"{_ranks(silent)} reported no time-out: it hung, ended, or did something else than the others"
+            silent, f"{_ranks(silent)} reported no timeout: it hung, ended, or ran other code than the other ranks"
         )
 
     @staticmethod
@@ -141,9 +141,9 @@ class Incident:
         if len(works) > 1 and stuck is not None:
             return Verdict(
                 (),
-                f"all {len(works)} ranks that report had enqueued it: no rank is behind, look at the network and at sizes",
+                f"all {len(works)} ranks that report had enqueued it: no rank is behind; check the network and the tensor sizes",
             )
-        return Verdict((), "too few ranks report to say which one held it up; read the logs of all ranks together")
+        return Verdict((), "too few ranks report to say which rank caused it; read the logs of all ranks together")
 
 
 def _ranks(ranks: Iterable[int]) -> str:

@@ -135,7 +135,7 @@ def exception(line: Line, name: str, text: str) -> Event | None:
 def _child(report: _Report) -> Event:
     fields = report.fields
     if "rank" not in fields:
-        text = "torchrun reports that a rank failed (ChildFailedError); the log ends before it says which one"
+        text = "torchrun reports that a rank failed (ChildFailedError), but the log ends before the report names the rank"
         return Event("child-failed", report.line, None, report.actor, text, {}, Level.CRITICAL)
     ranks = _RANK.search(fields.get("rank", ""))
     code = fields.get("exitcode", "").split(" ")[0]

@@ -236,7 +236,7 @@ class Health:
         for alarm, records in place.handled:
             if place.records - records >= _HANDLED and alarm.level is Level.CRITICAL:
                 alarm.level = Level.WARNING
-                alarm.message += " (the training went on)"
+                alarm.message += " (training continued)"
 
 
 def _alarm(source: str, event: Event) -> Alarm:

@@ -86,7 +86,7 @@ def picture(health: Health, marks: int = MARKS) -> Picture | None:
     unit = axes[drawn[0]].unit
     same = {name: axes[name] for name in drawn if axes[name].unit == unit}
     notes = [
-        f"{name} is not drawn: it counts by {axes[name].unit}, not by {unit}" for name in drawn if name not in same
+        f"{name} is not drawn: its x axis is {axes[name].unit}, not {unit}" for name in drawn if name not in same
     ]
     alarms = [one for one in distinct(health.book.alarms) if one.level > Level.INFO]
     troubled = {(one.source, one.series) for one in alarms}

@@ -128,12 +128,12 @@ class _Reader:
         start = _blank(self.text, 0)
         if self.text[start : start + 1] != "{":
             skip(self.text, start)
-            raise NotebookError("not a notebook: its JSON is no object")
+            raise NotebookError("not a notebook: its JSON is not an object")
         end = _blank(self.text, _members(self.text, start, self._top))
         if end != len(self.text):
             raise JSONDecodeError("Extra data", self.text, end)
         if not self.lists:
-            raise NotebookError("not a notebook: it holds no list of cells")
+            raise NotebookError("not a notebook: it has no list of cells")
         return tuple(self.found) if _is_python(self.metadata) else ()
 
     def _top(self, key: str, at: int) -> int:
@@ -181,11 +181,11 @@ class _Reader:
         pieces = source if isinstance(source, list) else [source]
         if not all(isinstance(piece, str) for piece in pieces):
             line = self.text.count("\n", 0, start) + 1
-            raise NotebookError(f"not a notebook: the source of cell {self.count} is no text", line)
+            raise NotebookError(f"not a notebook: the source of cell {self.count} is not text", line)
         text = "".join(pieces)
         if not text.isascii() and not text.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in text):
             line = self.text.count("\n", 0, start) + 1
-            raise NotebookError(f"cell {self.count} holds half of a surrogate pair, which is no text", line)
+            raise NotebookError(f"cell {self.count} contains half of a surrogate pair, which is not text", line)
         self.found.append(Cell(self.count, text, start, end))
 
 

@@ -18,9 +18,9 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
 
-SEVERAL_CELLS = "it changes several cells of a notebook, and in what order they are run is not known"
+SEVERAL_CELLS = "it changes several cells of a notebook, whose execution order is unknown"
 _COMMAND = "it changes a command of IPython"
-_IMPORTED_LATER = "it rests on an import of a later cell"
+_IMPORTED_LATER = "it depends on an import of a later cell"
 _IMPORT = lazily(r"\s*(?:(?:import|from)\s[^\n]*(?:\n\s*|\Z))+|,\s*\w+\s*|\w+,\s*")
 _BINDING = lazily(rb"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\r\n#]+)", re.MULTILINE)
 _WORD = lazily(r"[^\W\d]\w*")

@@ -54,7 +54,7 @@ def python_text(data: bytes) -> bytes:
         raise NotebookError(f"its code is larger than {MAX_CODE:,} characters ({size:,})")
     for cell in cells:
         if _MARK in cell.text or magics.MARK in cell.text or "\0" in cell.text:
-            raise NotebookError(f"cell {cell.number} holds control characters")
+            raise NotebookError(f"cell {cell.number} contains control characters")
     first = next((match.group() for cell in cells if (match := _NEWLINE.search(cell.text))), "\n")
     first = first if "\n" in first else "\n"
     joined = _joined([(cell, magics.masked(cell.text), None) for cell in cells], first)

@@ -1,4 +1,4 @@
-"""Processes that were ended by force: their last snapshot is all their evidence, and says that they still run."""
+"""Processes that were killed: their last snapshot is all their evidence, and says that they still run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Evidence, Run, Status
 from ldlm_lint.probe.launch import Ended, members
 
-BY_FORCE = "ended by force"
+BY_FORCE = "killed"
 
 
 def settled(out: Path, found: Sequence[Evidence], run_id: str, ended: Ended) -> list[Evidence]:

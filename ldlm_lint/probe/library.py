@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ldlm_lint.probe.watcher import Watcher
 
 LATE = (
-    "watching began inside of the program: where optimizers, loaders, process groups and DDP were made before that is not "
-    "known, and neither are calls of names that were imported from torch before"
+    "watching began inside the program: optimizers, loaders, process groups and DDP that were created earlier have no known "
+    "place, and calls of names that were imported from torch earlier are not seen"
 )
 INSTALL = f"ldlm_lint.probe.watch needs torch: {install('probe')}"
 _GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
@@ -87,7 +87,7 @@ class Watched:
         """Begin to watch. Raises ImportError without torch, RuntimeError where this object has watched before."""
         global _active, _uses
         if self._pid:
-            raise RuntimeError("a watch can be used once; make another one")
+            raise RuntimeError("a watch can be used only once; create a new one")
         self._pid = os.getpid()
         self.inactive = _occupied()
         if self.inactive:
@@ -220,7 +220,7 @@ def watch(steps: int = 20, out: str | os.PathLike[str] | None = "evidence", root
 
 def _occupied() -> str:
     if VARIABLE in os.environ:
-        return "`ldlm-lint probe run` watches this process already"
+        return "`ldlm-lint probe run` already watches this process"
     if _active is not None and _active._pid == os.getpid():
         return "another watch is running in this process"
     return ""

@@ -138,7 +138,7 @@ def absence(out: Path, idle: Sequence[Evidence]) -> str:
     if failed:
         return f"the watcher could not be started ({failed[0]})"
     if {one.get("pid") for one in lines if one.get("event") == "torch"} - {one.run.pid for one in idle}:
-        return "a process that had imported torch was ended by force, before it could write what it saw"
+        return "a process that had imported torch was killed before it could write its evidence"
     if idle:
         return "torch was imported, but no optimizer stepped and no backward pass ran"
     if lines:

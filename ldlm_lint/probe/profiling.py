@@ -36,7 +36,7 @@ class Window:
     def _giving_way(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(*arguments: Any, **options: Any) -> Any:
             if self._profile is not None and not self._starting:
-                self.drop("the program started a profiler of its own")
+                self.drop("the program started its own profiler")
             return original(*arguments, **options)
 
         return enter
@@ -47,11 +47,11 @@ class Window:
         if TOPIC in session.unavailable:
             return False
         if self._others_run():
-            session.unavailable[TOPIC] = "the program runs a profiler of its own"
+            session.unavailable[TOPIC] = "the program runs its own profiler"
             return False
         if getattr(session.torch._C, "_current_graph_task_id", lambda: -1)() != -1:
             # The state of a profiler belongs to the thread's state, which the engine puts back when the pass is over.
-            session.unavailable[TOPIC] = "the optimizer steps inside of the backward pass"
+            session.unavailable[TOPIC] = "the optimizer steps inside the backward pass"
             return False
         self.spoilt = False
         self._openings += 1

@@ -232,7 +232,7 @@ class Watcher:
                 session.guard(observer.topic, observer.stop_observing, session)
             if more:
                 return True
-            session.unavailable.setdefault(PROFILED, f"{self.steps} steps leave none to profile")
+            session.unavailable.setdefault(PROFILED, f"{self.steps} steps are too few to profile one")
             session.phase = Phase.TIME
         return False
 

@@ -220,7 +220,7 @@ class Homes:
             homes = [*self._launched(other), *self._by_literal(other)]
             theirs = self._top_keys(other) if homes else frozenset()
             if homes and len(mine & theirs) * 2 > len(mine | theirs):
-                note = "a file beside it is read by this program"
+                note = "this program reads a file next to it"
                 yield from (Home(one.entry, one.prefix, tuple(Related(related.span, note) for related in one.related)) for one in homes)
                 return
 

@@ -156,7 +156,7 @@ def _class_default(subject: Subject) -> tuple[Edit, ...]:
     first = model.body[0]
     if first.lineno == model.lineno:
         return ()
-    text = f"{indentation(source, first)}{NAME} = True  # also of objects that were made without __init__"
+    text = f"{indentation(source, first)}{NAME} = True  # also for objects that were created without __init__"
     if model.doc_node is not None:
         return (new_line_after(source, model.doc_node.end_lineno, f"{source.newline}{text}"),)
     apart = source.newline if isinstance(first, nodes.FunctionDef) else ""

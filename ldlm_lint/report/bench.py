@@ -98,7 +98,7 @@ def conclusion(comparisons: Sequence[Comparison], losses: Losses, rounds: int) -
     equal = ", ".join(one.quantity.name for one in comparisons if one.change is Change.NONE_SEEN)
     if not equal:
         return f"Cannot tell after {rounds} rounds: {unclear or 'nothing was measured'}."
-    return f"No difference seen in {rounds} rounds in {equal}; cannot tell: {unclear}."
+    return f"No difference seen in {rounds} rounds in {equal}; undecided: {unclear}."
 
 
 def _effect(one: Comparison) -> str:

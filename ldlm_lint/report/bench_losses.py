@@ -26,7 +26,7 @@ def difference(losses: Losses) -> str:
 
 def _agreement(losses: Losses) -> str:
     if losses.agreement is Agreement.UNKNOWN:
-        return "losses: the output holds none at common steps, so whether both trees train alike is not known"
+        return "losses: the outputs have no losses at common steps, so it is unknown whether both trees train alike"
     if losses.agreement is Agreement.IDENTICAL:
         return f"losses: identical in all printed digits at {losses.steps} common steps"
     same = "runs of the same tree agree in all digits"
@@ -49,12 +49,12 @@ def _not_finite(losses: Losses) -> Iterator[str]:
     by_arm = {found.arm: found for found in losses.not_finite}
     before, after = by_arm.get(BEFORE), by_arm.get(AFTER)
     if before and after and not losses.parted:
-        yield f"{before.kind} from step {before.first} in both trees ({_steps(before)}): the tree as it is trains to it, too"
+        yield f"{before.kind} from step {before.first} in both trees ({_steps(before)}): the original tree also trains to it"
         return
     for found in losses.not_finite:
         if found.arm == AGAIN and before and (found.first, found.steps) == (before.first, before.steps):
             continue
-        already = ": the tree as it is trains to it, without any change" if found.arm == BEFORE else ""
+        already = ": the original tree trains to it, without any change" if found.arm == BEFORE else ""
         yield f"{_from(found)} ({_steps(found)}){already}"
 
 

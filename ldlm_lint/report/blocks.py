@@ -105,7 +105,7 @@ class Blocks:
             reason = f": {clean(fix.reason)}" if fix.reason else ""
             yield line(("note: ", "bold"), label, reason)
         if fix.trade:
-            yield line(("note: ", "bold"), f"this fix trades {fix.trade}: --interactive offers it, --unsafe-fixes --select {finding.rule} applies it")
+            yield line(("note: ", "bold"), f"this fix trades {fix.trade}: use --interactive to decide, or --unsafe-fixes --select {finding.rule} to apply it")
 
     def _changes(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Line]:
         most, lines = MOST_CHANGES_BRIEF if self.brief else MOST_CHANGES, 0

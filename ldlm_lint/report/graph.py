@@ -97,7 +97,7 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
     node = tree.add(Text.assemble((f"line {launch.where.line}: ", "bold"), clean(_launched(launch))))
     for called in launch.called:
         node.add(Text.assemble("called from ", clean(_shown_place(called, base))))
-    foreign = f"{program.entry_text} (not found in this project)" if program.entry_text else "what cannot be told"
+    foreign = f"{program.entry_text} (not found in this project)" if program.entry_text else "an unknown program"
     entry = shown_path(program.entry, base) if program.entry else foreign
     node.add(Text.assemble("runs ", (clean(entry), "bold" if program.entry else "dim")))
     above = node
@@ -113,7 +113,7 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
     for value in launch.values:
         _add_value(node, value, base)
     if not program.complete:
-        node.add(Text("may get further arguments that are not known here", "dim"))
+        node.add(Text("may get more arguments, which are unknown", "dim"))
 
 
 def _add_value(node: Tree, valued: Valued, base: Path) -> None:

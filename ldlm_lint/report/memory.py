@@ -22,8 +22,8 @@ KINDS = (
     ("buffers", "buffers"),
 )
 NOT_IN_IT = (
-    "not in these figures: the CUDA context, workspaces inside of kernels (cuDNN, cuBLAS), fragmentation of the allocator, "
-    "NCCL and DDP buckets, sharding (one device holds the whole model), what the program keeps beside the step (an EMA copy)"
+    "not in these figures: the CUDA context, workspaces inside kernels (cuDNN, cuBLAS), fragmentation of the allocator, "
+    "NCCL and DDP buckets, sharding (one device holds the whole model), other data that the program keeps (an EMA copy)"
 )
 PEAK, KEPT = "peak", "kept by the forward"
 _DETAILS = ("phase of the peak", "of it saved by autograd")
@@ -54,11 +54,11 @@ def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
     left = capacity - as_is["peak_bytes"]
     if left >= 0:
         share = left / capacity
-        return f"It fits into {size} as it is: {amount(left, 'bytes')} ({share:.0%}) are left for what is not counted."
+        return f"It fits into {size} as it is: {amount(left, 'bytes')} ({share:.0%}) are left for everything that is not counted."
     over = f"It does not fit into {size}: {amount(-left, 'bytes')} too much as it is"
     fitting = [one for one in variants[1:] if not one["error"] and one["peak_bytes"] <= capacity]
     if not fitting:
-        return over + (", nor with checkpoints." if len(variants) > 1 else ".")
+        return over + (", and also with checkpoints." if len(variants) > 1 else ".")
     best = min(fitting, key=lambda one: one["peak_bytes"])
     spare = amount(capacity - best["peak_bytes"], "bytes")
     return f"{over}; with {best['name']} it fits, and {spare} are left."

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 def next_steps(view: View) -> Iterator[Step]:
     """The commands in the order in which a reader needs them; none where there is nothing to do."""
     if view.fixed is not None and view.fixed.findings and view.again is not None:
-        yield Step("take this back", "ldlm-lint undo")
+        yield Step("undo these fixes", "ldlm-lint undo")
     if not view.shown:
         return
     if view.again is not None:
@@ -35,7 +35,7 @@ def next_steps(view: View) -> Iterator[Step]:
         if view.fixed is None and not view.report.baselined and not _NOT_OF_BASELINE.intersection(view.again):
             yield _step(view, "accept these findings, report only new ones", "baseline")
     worst = ordered(view.shown, view.rules, CONSEQUENCE)[0]
-    yield Step("read why it matters, and when it does not", f"ldlm-lint explain {worst.rule}")
+    yield Step("read why it matters and when to ignore it", f"ldlm-lint explain {worst.rule}")
     yield from _probing(view)
 
 

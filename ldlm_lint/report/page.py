@@ -73,13 +73,13 @@ def fix_level(rule: Rule) -> str:
 
 def probe(probe: Probe) -> str:
     """What the runtime probe observes, which run settles it, and on which device."""
-    words = [f"{probe.metric}: it confirms a finding where {probe.confirms}."]
+    words = [f"The metric `{probe.metric}` confirms a finding if {probe.confirms}."]
     if probe.watched:
         words.append(f"`{probe.command()}` watches a program for it.")
     if probe.experiment:
-        words.append(f"`ldlm-lint probe --only {probe.experiment}` measures on this machine what the rule claims.")
+        words.append(f"`ldlm-lint probe --only {probe.experiment}` measures the claim of the rule on this machine.")
     if probe.device_bound:
-        words.append("Only a run on the device that trains settles it.")
+        words.append("Only a run on the training device can confirm or refute it.")
     return " ".join(words)
 
 

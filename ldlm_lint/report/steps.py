@@ -64,7 +64,7 @@ def circumstances(place: InStep, where: Callable[[Span], str]) -> Iterator[str]:
     if often:
         yield often
     if place.after is not None:
-        yield f"info: nothing left to wait for after {where(place.after)}"
+        yield f"info: nothing to wait for after {where(place.after)}"
 
 
 def _order(finding: Finding) -> int:

@@ -69,7 +69,7 @@ def found(view: View) -> str:
 def unchecked(report: Report) -> str:
     """What is said in place of "No findings" where something could not be checked, or nothing was; else empty."""
     if not report.files:
-        return f"Nothing was checked{': every named path is left out' if report.excluded and not report.problems else ''}."
+        return f"Nothing was checked{': all given paths are excluded' if report.excluded and not report.problems else ''}."
     if not report.problems:
         return ""
     return f"No findings in {count(report.files, 'file')}, but not everything could be checked."
@@ -118,7 +118,7 @@ def _fixed(view: View, fixed: Fixed) -> Iterator[str]:
     if others > 0:
         yield f"  {count(others, 'more finding')} gone with {'it' if fixed.findings == 1 else 'them'}"
     if others < 0:
-        yield f"  {count(-others, 'new finding')}, which the fixes bring to light"
+        yield f"  {count(-others, 'new finding')} became visible through the fixes"
 
 
 def _counts(report: Report) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _counts(report: Report) -> Iterator[str]:
     if report.suppressed:
         yield f"{count(report.suppressed, 'finding')} suppressed"
     if report.baselined:
-        yield f"{count(report.baselined, 'finding')} known from the baseline"
+        yield f"{count(report.baselined, 'finding')} in the baseline"
     if report.unchanged:
         yield f"{count(report.unchanged, 'finding')} on unchanged lines"
     if report.unsure:

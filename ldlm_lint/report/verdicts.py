@@ -103,7 +103,7 @@ def figure_in_full(judgement: Judgement) -> str:
     parts = [f"{measured.n} rounds"] if measured.n else []
     parts += [f"counts from {amount(measured.threshold, measured.unit)}"] if measured.threshold is not None else []
     if measured.noise_band is not None:
-        parts.append(f"the same against itself {amount(measured.noise_band, measured.unit)}")
+        parts.append(f"A/A noise {amount(measured.noise_band, measured.unit)}")
     return f"{shown} ({', '.join(parts)})" if parts else shown
 
 

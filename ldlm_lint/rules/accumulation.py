@@ -15,15 +15,17 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     message="DDP all-reduces the gradients of every micro-batch here, but the optimizer steps only after %(steps)s of "
     "them, so all but the last all-reduce are wasted: %(advice)s",
     summary="Gradient accumulation with a DDP model that all-reduces its gradients in every backward pass.",
-    rationale="DDP averages gradients over the ranks in each backward pass. While micro-batches are accumulated only the last of these "
-    "averages is needed: the sum of the local gradients can be reduced once. `no_sync()` switches the reduction off for the "
-    "passes whose forward ran inside it.",
-    cost="One all-reduce of all gradients per micro-batch instead of one per step. Hugging Face measured 2.00 against 0.91 seconds per batch on "
-    "two nodes and 0.50 against 0.41 on one node with two T4 and four micro-batches; the slower the network, the more.",
-    exceptions="The number of micro-batches is always 1. `static_graph=True`: together with `no_sync()` in the first iteration it crashes up "
-    "to torch 2.13, and such projects are not reported.",
+    rationale="DDP averages gradients over the ranks in each backward pass. While gradients accumulate over "
+    "micro-batches, only the last average is needed: the local gradients can be summed first and reduced once. "
+    "`no_sync()` skips the all-reduce for every backward pass whose forward pass ran inside it.",
+    cost="One all-reduce of all gradients per micro-batch instead of one per optimizer step. Hugging Face measured "
+    "2.00 instead of 0.91 seconds per batch on two nodes, and 0.50 instead of 0.41 on one node with two T4 GPUs and "
+    "four micro-batches; the slower the network, the higher the cost.",
+    exceptions="Trainings that always use 1 micro-batch. Projects with `static_graph=True` are not reported: up to "
+    "torch 2.13, `no_sync()` in the first iteration crashes there.",
     versions="torch 2.0 to 2.13.",
-    verification="Count the `ncclAllReduce` kernels of one optimizer step in a profile, or time a step with and without.",
+    verification="Count the `ncclAllReduce` kernels of one optimizer step in a profile, or time a step with and "
+    "without `no_sync()`.",
     references=(
         Reference(
             "DistributedDataParallel.no_sync",
@@ -38,10 +40,11 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     triggers=(b".backward(", b"update_grad=", b"need_update="),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "
-    "and step sees gradients of its own rank only. The test is that of the optimizer's step, so that no step is taken on gradients that "
-    "stayed local; where a step may come at another time (what is left over after the last batch, a second test, two optimizers in turn), "
-    "where a backward pass may be left out, or every micro-batch is clipped, there is no fix.",
+    fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and "
+    "code between the backward pass and the optimizer step sees only its own rank's gradients. The fix uses the "
+    "condition of the optimizer step, so that no step uses gradients that stayed local. No fix is offered if a "
+    "backward pass can be skipped, if every micro-batch is clipped, or if a step can happen at another time (leftover "
+    "micro-batches after the last batch, a second condition, two optimizers in turn).",
     probe=Probe(
         "all-reduces-per-step",
         "gradients were reduced in each of several backward passes between two optimizer steps",

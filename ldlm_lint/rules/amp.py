@@ -10,19 +10,19 @@ DEPRECATED_AMP_API = Rule(
     consequence=Consequence.DEPRECATED,
     message="`%(old)s` is deprecated and warns since torch 2.4; write %(new)s, which does the same",
     summary="`autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` from `torch.cuda.amp` or `torch.cpu.amp`.",
-    rationale="`torch.amp` holds the same classes for every kind of device, which is now an argument. The old names are "
-    "thin wrappers around them that say so with a FutureWarning, in each process of a training. The arguments moved by "
-    "one place: the first of `torch.amp.autocast` and `torch.amp.GradScaler` is the device type, and `autocast` takes "
-    "`dtype` before `enabled`, so that renaming alone turns `autocast(True)` into a wrong call.",
-    cost="A warning in every process, and a rename that is due before the wrappers go. No time.",
+    rationale="`torch.amp` has the same classes for all device types, with the device type as an argument. The old "
+    "names are thin wrappers that emit a FutureWarning in every process of a training. The positions of the arguments "
+    "changed: `torch.amp.autocast` and `torch.amp.GradScaler` take the device type first, and `autocast` takes "
+    "`dtype` before `enabled`, so renaming alone turns `autocast(True)` into a wrong call.",
+    cost="A warning in every process, and code that fails once the wrappers are removed. No run time.",
     exceptions="A project that runs on a torch older than the replacement: `torch.amp.GradScaler` exists since 2.3, "
-    "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (they are not reported where target-torch is older). A project that allows "
-    "such a torch beside newer ones is reported, and its fix is only shown. Names in a "
-    "branch that a version check, `hasattr` or an except clause leaves to old versions are not reported either; where the "
-    "file knows no new name, and no version of torch 2 is asked for, such a check asks for what is older still.",
+    "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (not reported if `target-torch` is older). A project that "
+    "allows such a torch and newer ones is reported, but its fix is only shown. Old names in a branch for old "
+    "versions (a version check, `hasattr`, an except clause) are not reported either. Such a branch does not count if "
+    "the file uses no new name and checks for no torch 2 version: then it is about even older versions.",
     versions="torch 2.4 to 2.13 warn. `torch.amp.autocast` exists since torch 1.10, `torch.amp.GradScaler` "
     "since 2.3, `torch.amp.custom_fwd` and `custom_bwd` since 2.4.",
-    verification="Run with `python -W error::FutureWarning`; the old names raise on torch 2.4 and newer.",
+    verification="Run with `python -W error::FutureWarning`: the old names raise on torch 2.4 and newer.",
     references=(
         Reference("torch.amp", "https://docs.pytorch.org/docs/stable/amp.html"),
         Reference(
@@ -37,14 +37,15 @@ DEPRECATED_AMP_API = Rule(
     reads=("py",),
     triggers=(),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where target-torch or the project's requirements say 2.4 or newer: the call gets the device type, positional arguments get their "
-    "names, and an `autocast` that names no dtype gets the one that the old name stood for, since the new one takes that "
-    "of an autocast around it. Only shown where a torch that the project allows has no such name: "
-    "one of the requirement files that hold for the file (its own folder's, those around it, those of a program that imports it, "
-    "those of a folder without code) allows an older torch, or, where none bounds torch, the program has a branch for one. "
-    "Unsafe where no bound is known, and where names are imported by themselves "
-    "in a file that is no script: the import changes too, and another file may import them from there. Unsafe for a scaler "
-    "that other code gets, which may check for the old class, and beside TorchScript, which knows the classes by name.",
+    fix_safety="Safe if `target-torch` or the project's requirements say 2.4 or newer: the call gets the device type, "
+    "positional arguments get their names, and an `autocast` without a dtype gets the dtype that the old name "
+    "implied, because the new name inherits it from an enclosing autocast. Only shown if a torch version that the "
+    "project allows lacks the new name. That is the case if a requirement file that applies to the code allows an "
+    "older torch, or if no requirement limits torch and the program has a branch for an older one. Requirement files "
+    "apply from the file's own folder, its parent folders, the folder of a program that imports it, and folders "
+    "without code. Unsafe if no limit is known. Also unsafe if a file that is not a script imports the names "
+    "directly, because another file may import them from there; if other code gets the scaler, because it may check "
+    "for the old class; and together with TorchScript, which knows the classes by name.",
 )
 
 GRAD_SCALER_WITH_BFLOAT16 = Rule(
@@ -54,16 +55,16 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
     consequence=Consequence.SLOW,
     message="%(where)s computes in bfloat16, which has the range of float32 and needs no loss scaling: this GradScaler "
     "only adds a check for infinities and a wait for the GPU to every step; pass `enabled=False`",
-    summary="An enabled `GradScaler` beside an autocast whose dtype is bfloat16.",
-    rationale="Loss scaling keeps small gradients from becoming zero in float16, whose smallest normal number is 6e-5. "
-    "bfloat16 has the exponent of float32 (smallest normal number 1.2e-38), so there is nothing to rescue. An enabled "
-    "scaler still multiplies the loss, divides all gradients, looks for infinities, and reads the result back to the "
-    "host in every step.",
-    cost="One more pass over all gradients and one wait for the device per step. A scaled gradient norm "
-    "also misleads clipping that forgets `unscale_`.",
-    exceptions="A script that chooses between float16 and bfloat16 and switches the scaler accordingly, as in "
-    '`GradScaler(enabled=(dtype == "float16"))`: a scaler that is not enabled does nothing, and one whose `enabled` is '
-    "computed is not reported.",
+    summary="An enabled `GradScaler` together with an autocast whose dtype is bfloat16.",
+    rationale="Loss scaling keeps small gradients from becoming zero in float16, whose smallest normal number is "
+    "6e-5. bfloat16 has the exponent of float32 (smallest normal number 1.2e-38), so scaling gains nothing. An "
+    "enabled scaler still multiplies the loss, divides all gradients, checks for infinities, and copies the result to "
+    "the host in every step.",
+    cost="One more pass over all gradients and one wait for the GPU per step. If clipping forgets `unscale_`, it also "
+    "compares a scaled gradient norm.",
+    exceptions="A script that chooses between float16 and bfloat16 and enables the scaler accordingly, as in "
+    '`GradScaler(enabled=(dtype == "float16"))`: a disabled scaler does nothing, and a computed `enabled` is not '
+    "reported.",
     versions="All versions of torch.",
     verification="`scaler.get_scale()` only ever grows: it doubles every 2000 steps because no infinity is ever found. "
     "A profile shows the scaler's kernels (`_amp_foreach_non_finite_check_and_unscale_`).",
@@ -77,9 +78,9 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
     reads=("py",),
     triggers=(),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the last "
-    "bits; a step that the scaler skipped because of an infinity is taken; and the scaler's state in a checkpoint becomes "
-    "empty, which an enabled scaler refuses to load.",
+    fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the "
+    "last bits. A step that the scaler skipped because of an infinity is now taken. The scaler's state in a "
+    "checkpoint becomes empty, and an enabled scaler raises when it loads an empty state.",
     probe=Probe(
         "grad-scale",
         "an enabled scaler scaled losses that autocast had computed in bfloat16",

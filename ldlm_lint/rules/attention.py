@@ -11,20 +11,22 @@ UNFUSED_ATTENTION = Rule(
     consequence=Consequence.SLOW,
     message="%(what)s computes attention without a fused kernel: the score matrix of every head is written to memory and "
     "kept for the backward pass; %(advice)s",
-    summary="Hand-written softmax attention in a model that trains, or a constructor that switches fused attention off.",
-    rationale="`softmax(q @ k.T) @ v` as single operations writes the scores, the masked scores, the weights and their "
-    "dropout as matrices of sequence times sequence for each head, and keeps them for the backward pass. "
-    "`torch.nn.functional.scaled_dot_product_attention` computes the same in one kernel where inputs allow it, and "
+    summary="Hand-written softmax attention in a model that is trained, or a constructor that switches fused "
+    "attention off.",
+    rationale="`softmax(q @ k.T) @ v` as separate operations writes the scores, the masked scores, the weights and "
+    "their dropout as sequence x sequence matrices for each head, and keeps them for the backward pass. "
+    "`torch.nn.functional.scaled_dot_product_attention` computes the same in one kernel if the inputs allow it, and "
     "stores only what is needed to compute the weights again.",
-    cost="Memory that grows with the square of the sequence instead of its length, and the time to move it. For short "
-    "sequences (some hundred tokens) the difference may be nothing; the probe decides.",
-    exceptions="Attention whose weights are returned or stored, which a fused kernel does not give out; score functions that "
-    "`attn_mask` cannot say. Mind the layout: scaled_dot_product_attention takes (batch, heads, length, width), the "
-    "flash_attn package (batch, length, heads, width), and the wrong one gives wrong results without an error.",
+    cost="Memory that grows with the square of the sequence length instead of linearly, and the time to move it. For "
+    "short sequences (a few hundred tokens) there may be no difference: measure with the probe.",
+    exceptions="Attention whose weights are returned or stored, because a fused kernel does not return them, and "
+    "score functions that `attn_mask` cannot express. Check the layout: scaled_dot_product_attention takes (batch, "
+    "heads, length, width), the flash_attn package (batch, length, heads, width), and the wrong layout gives wrong "
+    "results without an error.",
     versions="torch 2.0 to 2.13.",
-    verification="Replace it and compare the outputs: they agree to 1e-5 in float32 (checked on a CPU). Then profile a step: a "
-    "fused kernel shows as `_scaled_dot_product_flash_attention` or `_efficient_attention`. The memory and time saved on a GPU "
-    "cannot be shown on a CPU.",
+    verification="Replace it and compare the outputs: they agree to 1e-5 in float32 (checked on a CPU). Then profile "
+    "a step: a fused kernel appears as `_scaled_dot_product_flash_attention` or `_efficient_attention`. The saved "
+    "memory and time can only be measured on a GPU.",
     references=(
         Reference(
             "torch.nn.functional.scaled_dot_product_attention",
@@ -38,7 +40,7 @@ UNFUSED_ATTENTION = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: masks, scale, dropout and the layout of the operands have to be carried over by hand.",
+    fix_safety="Shown only: masks, scale, dropout and the layout of the operands must be carried over by hand.",
     probe=Probe(
         "attention-kernels",
         "scores were computed as a whole, or the fused call fell back to its plain implementation",

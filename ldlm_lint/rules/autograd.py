@@ -14,17 +14,17 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     message="%(into)s collects %(loss)s with its autograd graph: the graph of every step stays in memory, which grows with "
     "the number of steps; collect %(detached)s instead",
     summary="A running sum or a list of losses that keeps the graph of each one.",
-    rationale="A loss holds on to the graph that computed it, and so does a sum that it is added to or a list that "
-    "it is put into. The backward pass frees the tensors that were saved for it, but not the nodes of the graph, "
-    "and not what these nodes hold on to. As the sum grows by one graph in each step, host memory grows, and device "
-    "memory where a node refers to tensors; the walk that takes such a graph apart at the end may take long.",
-    cost="Memory that grows with the number of steps: after 10 steps the nodes of all 10 were alive, with "
-    "`.detach()` none (measured on torch 2.13). The saved activations are freed by the backward pass.",
-    exceptions="A sum that is differentiated itself, such as that of several tasks or micro-batches: then the graph "
-    "is needed, and it is not reported. A few hundred steps of a small model.",
+    rationale="A loss references the graph that computed it, and so does a sum or a list that contains the loss. The "
+    "backward pass frees the tensors that were saved for it, but not the nodes of the graph or what these nodes "
+    "reference. The sum grows by one graph per step, so host memory grows, and device memory too if a node references "
+    "tensors. Freeing such a long graph at the end can take long.",
+    cost="Memory that grows with the number of steps: after 10 steps the nodes of all 10 were alive, with `.detach()` "
+    "none (measured on torch 2.13). The backward pass does free the saved activations.",
+    exceptions="A sum that is itself differentiated, such as the sum of several tasks or micro-batches, needs the "
+    "graph and is not reported. A few hundred steps of a small model do no harm.",
     versions="All versions of torch.",
-    verification="Print `total.grad_fn` behind the loop: it is None where the sum holds no graph. Or watch the "
-    "resident memory of the process over some thousand steps.",
+    verification="Print `total.grad_fn` after the loop: it is `None` if the sum holds no graph. Or watch the resident "
+    "memory of the process over a few thousand steps.",
     references=(
         Reference(
             "Frequently asked questions: my model reports out of memory",
@@ -36,9 +36,9 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     triggers=(b"+=", b".append(", b".update(", b".add(", b".push(", b".record(", b".log(", b" + ", b"] = "),
     requires=((b"backward", b"training_step"),),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where the sum is a variable of the function that is only divided, compared, asked for its number or formatted "
-    "as one (`{total:.4f}`). Elsewhere unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its "
-    "graph. `.detach()` does not wait for the device, as `.item()` would.",
+    fix_safety="Safe if the sum is a variable of the function that is only divided, compared, converted to a number "
+    "or formatted as one (`{total:.4f}`). Otherwise unsafe: code that ldlm-lint cannot see may differentiate the sum, "
+    "and a tensor prints its `grad_fn`. `.detach()` does not wait for the GPU, as `.item()` would.",
     probe=Probe("live-autograd-nodes", "losses of earlier iterations are alive with their graphs"),
 )
 
@@ -50,18 +50,18 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
     message="`retain_graph=True` keeps the tensors that the forward pass saved, but the step has no second backward pass "
     "that needs them: they only take memory; drop `retain_graph=True`",
     summary="A step with a single backward pass that retains its graph.",
-    rationale="A backward pass frees the tensors that the forward pass saved for it as it goes; with "
-    "`retain_graph=True` they stay until the last tensor of the graph is gone. Only a second backward pass over the "
-    "same graph needs that. In a step with one backward pass the flag is a left-over, or it hides that the graph of "
-    "an earlier step is still attached, through a hidden state or a sum of losses that was not detached: then each "
-    "step differentiates all steps before it.",
-    cost="Memory: the activations of a step stay until its loss is bound anew. Where an earlier graph is attached, "
-    "time and memory grow with every step.",
-    exceptions="Several losses over one graph, second derivatives, hooks that run a backward pass of their own. A "
-    "step with another backward pass, or a call of `torch.autograd.grad`, is not reported.",
+    rationale="A backward pass frees the tensors that the forward pass saved for it. With `retain_graph=True` they "
+    "stay until the last tensor of the graph is gone. Only a second backward pass over the same graph needs that. In "
+    "a step with one backward pass the flag is either a leftover or hides a defect: the graph of an earlier step is "
+    "still attached, through a hidden state or a sum of losses that was not detached. Then each step differentiates "
+    "all steps before it.",
+    cost="Memory: the activations of a step stay until its loss variable is assigned again. If an earlier graph is "
+    "attached, time and memory grow with every step.",
+    exceptions="Several losses over one graph, second derivatives, hooks that run their own backward pass. A step "
+    "with another backward pass, or with a call of `torch.autograd.grad`, is not reported.",
     versions="All versions of torch.",
-    verification="Remove the flag. A step that then raises `Trying to backward through the graph a second time` is "
-    "attached to an earlier one: detach what it carries over.",
+    verification="Remove the flag. If a step then raises `Trying to backward through the graph a second time`, it is "
+    "attached to an earlier step: detach what it carries over.",
     references=(
         Reference("torch.Tensor.backward", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html"),
         _MECHANICS,
@@ -81,17 +81,17 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     message="`%(switch)s` records a stack trace for each operation and checks each gradient for NaN, which slows the whole "
     "training down: use it only to debug",
     summary="Autograd's anomaly detection is on for a whole training.",
-    rationale="With the detection on, each operation of the forward pass records the Python stack that called it, "
-    "and each function of the backward pass checks its result for NaN, which waits for the device. That is what "
-    "finds the operation behind a NaN, and the documentation of torch asks to enable it for debugging only, since "
-    "it slows the program down.",
-    cost="Time in every step: 11.5 times that of a step without it for a small model on CPU (measured), and on a "
-    "GPU a wait for the device at each function of the backward pass, which was not measured.",
-    exceptions="A search for the origin of a NaN, for some steps. A switch under a condition, such as `if "
+    rationale="With anomaly detection on, each operation of the forward pass records the Python stack that called it, "
+    "and each function of the backward pass checks its result for NaN, which waits for the GPU. That finds the "
+    "operation that produced a NaN. torch's documentation says to enable it only for debugging, because it slows the "
+    "program down.",
+    cost="Time in every step: 11.5 times that of a step without it for a small model on CPU (measured). On a GPU also "
+    "a wait at each function of the backward pass, which was not measured.",
+    exceptions="A search for the origin of a NaN over a few steps. A switch under a condition, such as `if "
     "args.debug`, is not reported, nor one that the file switches off again.",
-    versions="All versions of torch; `check_nan=False` leaves the recording of stacks on.",
-    verification="`torch.is_anomaly_enabled()` in the training loop; or compare the time of some steps with and "
-    "without.",
+    versions="All versions of torch; `check_nan=False` still records the stacks.",
+    verification="Check `torch.is_anomaly_enabled()` in the training loop, or compare the time of a few steps with "
+    "and without it.",
     references=(
         Reference(
             "Automatic differentiation package: anomaly detection",
@@ -102,7 +102,7 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     reads=("py",),
     triggers=(b"detect_anomaly",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a NaN in a backward pass no longer raises, so that a training goes on with it.",
+    fix_safety="Unsafe: a NaN in a backward pass no longer raises, so training continues with it.",
     probe=Probe("anomaly-detection", "anomaly detection was on in all backward passes", whole_run=True),
 )
 

@@ -15,18 +15,18 @@ TF32_DISABLED = Rule(
     message="this training multiplies float32 matrices on CUDA without TF32, which torch leaves off by default, so the "
     'tensor cores stay unused for them: call `torch.set_float32_matmul_precision("high")` if 10 bits of mantissa are '
     "enough for the inputs",
-    summary="A float32 training on CUDA that never chooses the precision of its matrix products.",
+    summary="Training in float32 on CUDA that never chooses the precision of its matrix products.",
     rationale="Since torch 1.12 float32 matrix products run in full precision by default; only cuDNN's convolutions "
-    "use TF32. On GPUs from Ampere on, TF32 takes the tensor cores: inputs are rounded to 10 bits of mantissa, sums "
-    "stay in float32. The choice belongs to the process, so that one line at the beginning of the script makes it.",
+    "use TF32. On Ampere and newer GPUs, TF32 uses the tensor cores: inputs are rounded to 10 bits of mantissa, sums "
+    "stay in float32. The setting applies to the whole process, so one line at the start of the script is enough.",
     cost="The documentation measured a product of 10240 x 10240 matrices on an A100: 0.016 instead of 0.11 seconds, "
     "with a relative error of 0.0022 instead of 0.000039.",
-    exceptions="A training under autocast or with a model in bfloat16, where hardly any float32 product is left; it is "
-    "not reported. Numerics that need full precision, such as solvers or distances of nearly equal vectors: then say "
-    'so with `torch.set_float32_matmul_precision("highest")`. GPUs before Ampere, which have no TF32.',
-    versions="torch 1.12 to 2.13. Since 2.9 `torch.backends.cuda.matmul.fp32_precision` is the newer way to say it.",
-    verification="`torch.get_float32_matmul_precision()` says `highest`; time a step with `high`. It cannot be shown on a "
-    "CPU, which has no TF32.",
+    exceptions="Training under autocast or with a bfloat16 model, which has hardly any float32 products, is not "
+    "reported. Numerics that need full precision, such as solvers or distances of nearly equal vectors: say so with "
+    '`torch.set_float32_matmul_precision("highest")`. GPUs before Ampere, which have no TF32.',
+    versions="torch 1.12 to 2.13. Since 2.9 `torch.backends.cuda.matmul.fp32_precision` is the newer setting.",
+    verification="`torch.get_float32_matmul_precision()` returns `highest`; time a step with `high`. A CPU has no "
+    "TF32, so this needs a GPU.",
     references=(
         _CUDA_NOTES,
         Reference(
@@ -55,17 +55,17 @@ MIXED_TF32_APIS = Rule(
     code="E7804",
     symbol="mixed-tf32-apis",
     consequence=Consequence.CRASH,
-    message="`%(new)s` and `%(old)s` (%(where)s) set TF32 through two interfaces, which torch does not support together: "
-    "reading the older one raises RuntimeError where they disagree; use one of them",
+    message="`%(new)s` and `%(old)s` (%(where)s) set TF32 through two interfaces, which torch does not support "
+    "together: reading the older one raises RuntimeError if they disagree; use one of them",
     summary="TF32 chosen through `fp32_precision` and through `allow_tf32` or `set_float32_matmul_precision` as well.",
-    rationale="torch 2.9 replaced the flags `allow_tf32` by `fp32_precision` and does not support mixing the two. The "
-    'older interface checks its value when it is read: after `torch.backends.cuda.matmul.fp32_precision = "tf32"` '
-    "alone, `torch.backends.cuda.matmul.allow_tf32` and `torch.get_float32_matmul_precision()` raise RuntimeError. Other "
-    "code reads them too, `torch.compile` among it, so that the error appears far from its cause.",
+    rationale="torch 2.9 replaced the `allow_tf32` flags with `fp32_precision` and does not support mixing the two. "
+    'The older interface checks its value when it is read: after `torch.backends.cuda.matmul.fp32_precision = "tf32"` '
+    "alone, `torch.backends.cuda.matmul.allow_tf32` and `torch.get_float32_matmul_precision()` raise RuntimeError. "
+    "Other code reads them too, including `torch.compile`, so the error appears far from its cause.",
     cost="A RuntimeError in the middle of a run, or a precision that is not the one you set.",
-    exceptions="Code that takes one interface or the other by the version of torch (`hasattr`, a version check, an except "
+    exceptions="Code that chooses the interface by the version of torch (`hasattr`, a version check, an except "
     "clause) is not reported.",
-    versions="torch 2.9 to 2.13; `fp32_precision` does not exist before.",
+    versions="torch 2.9 to 2.13; `fp32_precision` does not exist in older versions.",
     verification="Run on a CPU: set `torch.backends.cuda.matmul.fp32_precision`, then read `allow_tf32`.",
     references=(_CUDA_NOTES, _BACKENDS),
     reads=("py",),
@@ -83,18 +83,19 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     symbol="nondeterminism-guard-left-on",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(setting)s applies to the whole training: operations use deterministic kernels, which are slower, and those "
-    "without one raise; turn it on only where runs must be repeatable",
+    message="%(setting)s applies to the whole training: operations use deterministic kernels, which are slower, and "
+    "those without one raise; turn it on only for runs that must be repeatable",
     summary="`cudnn.deterministic` or `use_deterministic_algorithms` set to True in code that every training runs.",
     rationale="`torch.use_deterministic_algorithms(True)` and `torch.backends.cudnn.deterministic = True` forbid the "
-    "faster kernels whose result depends on the order of atomic additions, the first one for all of torch: index and "
-    "scatter operations, attention's backward, resampling. It also fills new memory with NaN, and the NCCL process "
-    "group leaves NVLink SHARP out. A seed alone does not need any of it.",
-    cost="Slower kernels, by how much depends on the model; an operation without a deterministic version raises.",
-    exceptions="Hunting a bug, or a study that must be repeated bit by bit. Let a flag of the command line turn it on: "
-    "a setting under a condition is not reported.",
+    "faster kernels whose result depends on the order of atomic additions. The first one applies to all of torch: "
+    "index and scatter operations, the backward pass of attention, resampling. It also fills new memory with NaN, and "
+    "the NCCL process group stops using NVLink SHARP. A fixed seed needs none of this.",
+    cost="Slower kernels (how much depends on the model), and an operation without a deterministic version raises.",
+    exceptions="Hunting a bug, or a study that must be repeatable bit by bit. Use a command-line flag to switch it "
+    "on: a setting under a condition is not reported.",
     versions="All versions of torch 2.",
-    verification="Compare the time of a step with and without it. Kernel choice on a GPU cannot be shown on a CPU.",
+    verification="Compare the time of a step with and without it, on a GPU: a CPU does not show which GPU kernels are "
+    "chosen.",
     references=(
         Reference("Reproducibility", "https://docs.pytorch.org/docs/stable/notes/randomness.html"),
         Reference(
@@ -107,7 +108,7 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: two runs with the same seed may differ in the last bits afterwards.",
+    fix_safety="Unsafe: afterwards two runs with the same seed can differ in the last bits.",
     probe=Probe(
         "deterministic-algorithms",
         "deterministic algorithms were on in all backward passes",
@@ -124,15 +125,15 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     message="%(problem)s: cuDNN chooses the convolution algorithms of this training by heuristics, although its images "
     "have one size; set `torch.backends.cudnn.benchmark = True`, which measures them",
     summary="A training that convolves images of a fixed size with `torch.backends.cudnn.benchmark` left off.",
-    rationale="With `torch.backends.cudnn.benchmark = True` cuDNN times its algorithms for each new shape of a "
-    "convolution once and keeps the fastest. The default is False. For inputs of one size that is a few slow steps at the "
-    "beginning and the fastest kernels after that.",
-    cost="Convolutions only; it depends on their shapes and the GPU.",
-    exceptions="Inputs of many sizes (detection, speech, multi-scale training), for which the timing starts again "
-    "with every new shape. Transformers, which hardly convolve. A run that has to be deterministic: timing may choose "
+    rationale="With `torch.backends.cudnn.benchmark = True` cuDNN times its algorithms once for each new convolution "
+    "shape and keeps the fastest one. The default is False. If all inputs have one size, this costs a few slow steps "
+    "at the start and runs the fastest kernels after that.",
+    cost="Only convolutions are affected; how much depends on their shapes and the GPU.",
+    exceptions="Inputs of many sizes (detection, speech, multi-scale training), because every new shape is timed "
+    "again. Transformers, which have hardly any convolutions. A run that must be deterministic: timing can choose "
     "another algorithm in each run.",
     versions="All versions of torch 2.",
-    verification="Time some hundred steps with it on and off, the first ones left out. It cannot be shown on a CPU.",
+    verification="Time a few hundred steps with it on and off, without the first ones. This needs a GPU.",
     references=(
         _BACKENDS,
         Reference(
@@ -146,7 +147,8 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: other algorithms give other last bits, from one run to the next too, and may need more workspace.",
+    fix_safety="Unsafe: other algorithms change the last bits, also from one run to the next, and can need more "
+    "workspace memory.",
     probe=Probe(
         "cudnn-benchmark",
         "the autotuner was off while convolutions of one shape ran in every step",

@@ -14,16 +14,17 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     message="%(name)s is %(value)s, but the number of GPUs can change (%(world)s): twice the GPUs silently doubles the "
     "effective batch size; compute the steps from a target batch size",
     summary="A launcher that fixes the gradient accumulation steps although it takes the number of GPUs from outside.",
-    rationale="The optimizer sees batch per GPU x GPUs x accumulation steps samples in each step. A script that runs on 8 or 16 "
-    "GPUs with the same number of accumulation steps doubles that product without a word, and learning rate, warm-up and "
-    "number of steps, which were tuned for one of them, do not follow.",
-    cost="No time, but runs that cannot be compared: a result changes with the size of the allocation.",
-    exceptions="A learning rate that is scaled with the effective batch, or weak scaling on purpose. A number that the script computes, "
-    "a batch per GPU that it computes from a global batch, a global batch size that is passed on, one GPU and a literal number "
-    "of them stay silent, and so does a project whose code divides the steps by the world size. What a sourced script sets counts.",
-    versions="All.",
-    verification="Print batch per GPU x world size x accumulation steps at the start of the training, and let the run fail where it is "
-    "not the one that was meant.",
+    rationale="The optimizer sees batch per GPU x GPUs x accumulation steps samples in each step. A script that runs "
+    "on 8 or 16 GPUs with the same number of accumulation steps silently doubles that product. The learning rate, the "
+    "warm-up and the number of steps were tuned for one of the two and do not change.",
+    cost="No run time, but runs that cannot be compared: the result depends on the size of the allocation.",
+    exceptions="A learning rate that is scaled with the effective batch size, or weak scaling on purpose. Not "
+    "reported: accumulation steps that the script computes; a batch per GPU that it computes from a global batch "
+    "size; a global batch size that is passed on; one GPU, or a literal number of GPUs; a project whose code divides "
+    "the steps by the world size. Values from a sourced script count too.",
+    versions="All versions.",
+    verification="Print batch per GPU x world size x accumulation steps at the start of training, and stop with an "
+    "error if it is not the intended number.",
     references=(
         Reference("torchrun, environment variables", "https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables"),
         Reference(
@@ -35,9 +36,9 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     setting_triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say. The formula divides by "
-    "the number of all processes of the launch, each counted once: `GPUS` where `NODES=$((GPUS / GPUS_PER_NODE))`, else nodes x processes per "
-    "node.",
+    fix_safety="Shown only: the global batch size to compute the steps from is your decision. The formula divides by "
+    "the number of all processes of the launch, each counted once: `GPUS` if `NODES=$((GPUS / GPUS_PER_NODE))`, "
+    "otherwise nodes x processes per node.",
 )
 
 BATCH_SIZE_DRIFT = Rule(
@@ -46,15 +47,16 @@ BATCH_SIZE_DRIFT = Rule(
     consequence=Consequence.WRONG_RESULT,
     message="%(name)s is an integer division: where %(divisor)s does not divide %(target)s, the remainder is lost and "
     "training runs with another batch size than configured; stop with an error when a remainder is left",
-    summary="Accumulation steps from an integer division by the number of GPUs, without a check that no remainder is left.",
-    rationale="`$((TARGET / (BATCH * WORLD)))` and `target // (batch * world_size)` drop the remainder. With a target of 128 and 4 "
-    "samples per GPU, 24 GPUs get 1 step and an effective batch of 96, and 64 GPUs get 0 steps, or 256 samples where the 0 is "
-    "raised to 1.",
-    cost="No time, but a training with another batch size than the one that its configuration states.",
-    exceptions="A division that is checked with `%`, a product that is compared with the target, a quotient that is rounded up "
-    "on purpose, and numbers that are written out and divide without a remainder stay silent.",
-    versions="All.",
-    verification="Multiply the result with batch and world size and compare it with the target, for each number of GPUs in use.",
+    summary="Accumulation steps from an integer division by the number of GPUs, without a check for a remainder.",
+    rationale="`$((TARGET / (BATCH * WORLD)))` and `target // (batch * world_size)` drop the remainder. With a target "
+    "of 128 and 4 samples per GPU, 24 GPUs get 1 step and an effective batch of 96. 64 GPUs get 0 steps, or 256 "
+    "samples if the 0 is raised to 1.",
+    cost="No run time, but training with another batch size than the configuration states.",
+    exceptions="Not reported: a division that is checked with `%`, a product that is compared with the target, a "
+    "quotient that is rounded up on purpose, and literal numbers that divide without a remainder.",
+    versions="All versions.",
+    verification="Multiply the result by batch and world size and compare it with the target, for each number of GPUs "
+    "in use.",
     references=(
         Reference(
             "Bash manual: shell arithmetic", "https://www.gnu.org/software/bash/manual/bash.html#Shell-Arithmetic"
@@ -67,7 +69,7 @@ BATCH_SIZE_DRIFT = Rule(
     triggers=(b"accum", b"ACCUM", b"Accum"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: whether to fail, to round up or to adjust the learning rate is for the author to say.",
+    fix_safety="Shown only: whether to stop, to round up or to adjust the learning rate is your decision.",
 )
 
 RULES = (GRADIENT_ACCUMULATION_FIXED, BATCH_SIZE_DRIFT)

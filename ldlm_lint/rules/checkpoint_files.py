@@ -8,6 +8,12 @@ CHECKPOINTS_TO_KEEP = Option(
     "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps", minimum=1
 )
 
+KEEP_REASON = (
+    "older checkpoints are deleted during the run, so no later resume or evaluation can use them; the best one stays only if the "
+    "framework is told which metric decides"
+)
+"""Why the setting of a framework that deletes old checkpoints is not safe to add."""
+
 UNBOUNDED_CHECKPOINTS = Rule(
     code="W7601",
     symbol="unbounded-checkpoints",
@@ -15,14 +21,17 @@ UNBOUNDED_CHECKPOINTS = Rule(
     consequence=Consequence.DISK,
     message="%(what)s, and nothing deletes old ones: the disk fills until a save fails; keep only the last few",
     summary="Numbered checkpoints that nothing deletes.",
-    rationale="A checkpoint with a new name for every step or epoch stays for ever unless something deletes it. With Adam or AdamW the "
-    "optimizer state is two more copies of the parameters, so each file is about three times the weights in fp32. The run ends, "
-    "or loses the checkpoint it needed, when the disk or the quota is full.",
+    rationale="A checkpoint with a new name for every step or epoch stays on the disk until something deletes it. "
+    "With Adam or AdamW the optimizer state is two more copies of the parameters, so each file is about three times "
+    "the weights in fp32. When the disk or the quota is full, the run ends or loses the checkpoint it needed.",
     cost="Disk: (steps / save interval) x about 3 x the size of the parameters in fp32.",
-    exceptions="A handful of saves, an outside job that rotates them, or a study that needs every checkpoint. In configuration files and launch "
-    "commands up to 5 known saves stay silent, and so do trainings of adapters, whose checkpoints are small.",
-    versions="All. Hugging Face's `save_total_limit` is None, that is unlimited, in every version read (4.22 to 5.23); Lightning keeps all "
-    "with `save_top_k=-1`, fvcore's and detectron2's `PeriodicCheckpointer` without `max_to_keep`, the CheckpointHook of mmcv and mmengine unless `max_keep_ckpts` is set; axolotl keeps 4 by default and is not reported.",
+    exceptions="A handful of saves, an external job that deletes old checkpoints, or a study that needs every "
+    "checkpoint. In configuration files and launch commands, up to 5 known saves and trainings of adapters, whose "
+    "checkpoints are small, are not reported.",
+    versions="All versions. Hugging Face's `save_total_limit` is unlimited (`None`) in every version read (4.22 to "
+    "5.23). Lightning keeps all checkpoints with `save_top_k=-1`, fvcore's and detectron2's `PeriodicCheckpointer` "
+    "without `max_to_keep`, and the CheckpointHook of mmcv and mmengine unless `max_keep_ckpts` is set. axolotl keeps "
+    "4 by default and is not reported.",
     verification="Multiply the size of one checkpoint by the number of saves of the whole run and compare it with the quota.",
     references=(
         Reference(
@@ -43,13 +52,15 @@ UNBOUNDED_CHECKPOINTS = Rule(
     triggers=(b"",),
     setting_triggers=(b"save_", b"save-", b"num_train_epochs", b"num-train-epochs"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it deletes files later, those of earlier runs in the same folder included. Where a framework does the rotation its "
-    "setting is used (`save_total_limit`, `save_top_k`). A hand-written `torch.save` gets a function that runs behind it, on the rank that "
-    "saved, and deletes files of the same name with a lower number, but for the last ones; a higher number, a link and what a link leads to "
-    "stay. It is offered only where one running number is all that tells the names apart, the loop or the calls stand in the same file, and "
-    "nothing there keeps the best of them or averages them; not for folders. It is only shown, with what would be lost, where a file of the "
-    "training keeps track of a best value and saves no file for it, or where code of the project builds the path of such a file from a "
-    "number of the user's (`args.resume_step`).",
+    fix_safety="Unsafe: it deletes files later, including those of earlier runs in the same folder. If a framework "
+    "can delete old checkpoints, its setting is used (`save_total_limit`, `save_top_k`). A hand-written `torch.save` "
+    "gets a function that runs after it, on the rank that saved, and deletes files of the same name with a lower "
+    "number, except the last few. Files with a higher number, links and the targets of links stay. This fix is "
+    "offered only if a running number is the only difference between the names and the loop or the calls are in the "
+    "same file. It is not offered for folders, or if code there keeps the best checkpoints or averages them. The fix "
+    "is only shown, with what would be lost, in two cases: a file of the training tracks a best value but saves no "
+    "file for it; or code of the project builds the path of such a file from a number that the user gives "
+    "(`args.resume_step`).",
     options=(CHECKPOINTS_TO_KEEP,),
     probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
 )

@@ -43,25 +43,27 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     message="`torch.load()` without `weights_only`%(source)s: %(stakes)s; %(advice)s",
     summary="`torch.load` that does not say whether the file can hold arbitrary objects.",
     rationale="A checkpoint is a pickle, and unpickling runs whatever code its author put into it. "
-    "`weights_only=True` allows tensors and plain containers only. Its default was False, warned about in torch 2.4 "
-    "and 2.5, and is True since 2.6: the same line executes a hostile file on one version and refuses a harmless one, "
-    "such as a checkpoint with an argparse.Namespace or a dataclass, on the next.",
-    cost="Arbitrary code execution from a downloaded file on the old default, a resume that ends in UnpicklingError "
-    "on the new one.",
-    exceptions="Tests, a call that passes `pickle_module`, keyword arguments that a function hands on unless all its calls "
-    "are known to leave it out, and code that picks the argument by the version of torch. At level info where the project wrote the file itself (it saves "
-    "to the same name or folder, or the load restores an optimizer to resume a run): nobody else's code is in it, and only whether it loads depends on the version.",
-    versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Silent where "
-    "`target-torch` is 2.6 or later, since the default is then the strict one.",
+    "`weights_only=True` allows only tensors and plain containers. The default was False up to torch 2.5 (2.4 and 2.5 "
+    "warn) and is True since 2.6. So the same line runs the code in a hostile file on one version, and fails on a "
+    "harmless file with an argparse.Namespace or a dataclass on the next.",
+    cost="With the old default, arbitrary code execution from a downloaded file. With the new one, a resume that ends "
+    "in UnpicklingError.",
+    exceptions="Not reported: tests, a call that passes `pickle_module`, keyword arguments that a function passes on "
+    "unless all its calls are known to omit `weights_only`, and code that chooses the argument by the version of "
+    "torch. Reported at level info if the project wrote the file itself (it saves to the same name or folder, or the "
+    "load restores an optimizer to resume a run): the file contains no code of others, and the version only decides "
+    "whether it loads.",
+    versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Not reported if "
+    "`target-torch` is 2.6 or later, because the default is then True.",
     verification="Run once with `weights_only=True`. If it raises UnpicklingError, save plain values instead, allow "
-    "the types with `torch.serialization.safe_globals`, or write `weights_only=False` where the file is your own. A "
-    "program of the test suite shows a resume that ends in UnpicklingError, on torch 2.6 and later.",
+    "the types with `torch.serialization.safe_globals`, or write `weights_only=False` if the file is your own. The "
+    "test suite contains a program whose resume ends in UnpicklingError, on torch 2.6 and later.",
     references=(_LOAD, _SEMANTICS),
     reads=("py",),
     triggers=(b"",),
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: `weights_only=True` ends a resume whose file holds other objects, `weights_only=False` "
-    "lets the file run code. Which one is right depends on where the file comes from.",
+    fix_safety="Shown only: `weights_only=True` breaks a resume whose file contains other objects, "
+    "`weights_only=False` lets the file run code. Which one is right depends on the origin of the file.",
 )
 
 CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
@@ -71,16 +73,16 @@ CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     message="`torch.load()` without `map_location` puts tensors back on the GPU that saved them, usually `cuda:0`, in "
     'every rank of this training: that GPU holds one copy per rank; pass `map_location="cpu"`',
     summary="A checkpoint that every rank loads onto the device it was saved from.",
-    rationale="Without `map_location` each tensor is restored on the device it was saved from. A checkpoint that rank "
-    "0 wrote holds cuda:0, so all ranks of a node put a second copy of model and optimizer there. The tutorial on "
-    "DistributedDataParallel asks for a `map_location` for every process.",
-    cost="One checkpoint of GPU memory on the first GPU for every rank of the node, and out of memory where that is "
-    "too much.",
-    exceptions="A checkpoint that was moved to the CPU before it was saved, a load that only one rank runs, "
+    rationale="Without `map_location` each tensor is restored on the device it was saved from. A checkpoint written "
+    "by rank 0 contains cuda:0, so all ranks of a node put another copy of model and optimizer there. The tutorial on "
+    "DistributedDataParallel asks for a `map_location` in every process.",
+    cost="GPU memory: one copy of the checkpoint on the first GPU for every rank of the node, until that GPU runs out "
+    "of memory.",
+    exceptions="A checkpoint that was moved to the CPU before it was saved, a load that only one rank runs, and "
     "`mmap=True`.",
-    versions="All.",
-    verification="Look at the memory of the first GPU while the ranks resume. It takes several GPUs, so no test shows "
-    "it.",
+    versions="All versions.",
+    verification="Look at the memory of the first GPU while the ranks resume. This needs several GPUs, so no test "
+    "shows it.",
     references=(
         _LOAD,
         Reference(
@@ -94,8 +96,8 @@ CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety='Unsafe: with `map_location="cpu"` what does not go into `load_state_dict` stays on the CPU. Offered where the '
-    "function does nothing with the file but that, and reads plain values such as the epoch.",
+    fix_safety='Unsafe: with `map_location="cpu"` everything that is not passed to `load_state_dict` stays on the '
+    "CPU. Offered only if the function uses the file for `load_state_dict` and for plain values such as the epoch.",
 )
 
 RULES: tuple[Rule, ...] = (CHECKPOINT_LOAD_UNSPECIFIED, CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION)

@@ -15,14 +15,15 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     consequence=Consequence.HANG,
     message="a collective that hangs ends this job only after %(length)s: every GPU stays allocated and idle until then; "
     "set a timeout of at most %(limit)s",
-    summary="A process-group timeout above `collective-limit` (2 hours), `DEEPSPEED_TIMEOUT` (in minutes) among them.",
-    rationale="The timeout of the process group is what ends a job whose ranks have fallen out of step: when a collective is not "
-    "done within it, the NCCL watchdog aborts it and the process crashes with a report. The default is 10 minutes for NCCL "
-    "and 30 minutes for other backends (torch >= 2.2). A value of many hours turns a hang, which some rank's first "
-    "missed collective already decided, into that many idle hours of the whole cluster.",
-    cost="All GPUs of the job stand still from the hang until the timeout.",
-    exceptions="A rank that really works alone for hours while the others wait at a barrier, such as tokenising on rank 0. Better: do "
-    "that work before the group is made, or give a barrier of its own a long timeout on a gloo group.",
+    summary="A process-group timeout above `collective-limit` (2 hours), including `DEEPSPEED_TIMEOUT` (in minutes).",
+    rationale="The timeout of the process group ends a job whose ranks are out of step: if a collective does not "
+    "finish in time, the NCCL watchdog aborts it and the process crashes with a report. The default is 10 minutes for "
+    "NCCL and 30 minutes for other backends (torch >= 2.2). Once one rank misses a collective, the job hangs; a value "
+    "of many hours keeps the whole cluster idle for that long.",
+    cost="All GPUs of the job are idle from the hang until the timeout.",
+    exceptions="A rank that really works alone for hours while the others wait at a barrier, such as tokenizing on "
+    "rank 0. Better: do that work before the group is created, or give that barrier its own gloo group with a long "
+    "timeout.",
     versions="torch 2.0 to 2.13. `new_group()` does not inherit the timeout of the default group.",
     verification="Read `torch.distributed.distributed_c10d._world.pg_map` and each group's `_get_backend(device).options._timeout` at run time.",
     references=(
@@ -37,10 +38,11 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     triggers=(b"DEEPSPEED_TIMEOUT",),
     setting_triggers=(b"timeout", b"timedelta", b"DEEPSPEED_TIMEOUT"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job. Where the program "
-    "has such a phase, the timeout is left as it is and the fix is only words: one rank downloads, tokenises or reads a corpus under a test of "
-    "the rank, or in `main_process_first()`, while the others wait at a barrier or another collective. Do that work before "
-    "`init_process_group` or in a run of its own, and shorten the timeout then.",
+    fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout now ends the job. If "
+    "the program has such a phase, the timeout is not changed and the fix only says what to do: one rank downloads, "
+    "tokenizes or reads a corpus under a check of the rank, or in `main_process_first()`, while the others wait at a "
+    "barrier or another collective. Move that work before `init_process_group` or into a separate run, then shorten "
+    "the timeout.",
     options=(COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT),
     probe=Probe(
         "group-timeout",

@@ -10,18 +10,18 @@ COMPILE_GUARDED_BY_TRY = Rule(
     consequence=Consequence.CRASH,
     message="this `try` cannot catch an error of the compilation: `torch.compile` compiles at the first call of "
     "%(target)s, outside the `try`, so the fallback never runs; make that call inside the `try`, or remove it",
-    summary="A `try` around `torch.compile` whose handler goes on without compilation.",
+    summary="A `try` around `torch.compile` whose handler continues without compilation.",
     rationale="`torch.compile(model)` only wraps the model. Tracing, code generation and the compiler itself run when "
-    "the wrapped model is called for the first time, and their errors are raised there, long after the `try` has ended. The "
-    "fallback gives a false sense of safety: a model that cannot be compiled stops the training at its first step.",
-    cost="A training that ends with the error which the handler was written for. No time.",
-    exceptions="A `try` that also calls the compiled model (a warm-up), which does catch what that call raises; a handler "
-    "for AttributeError alone, which asks for torch before 2.0; a handler that raises again; code that sets "
-    "`torch._dynamo.config.suppress_errors`, which lets torch go on without compiling. They are not reported. "
-    "`torch.compile` itself raises at once only where it does not run at all: on Windows before torch 2.3, or on a Python "
-    "newer than that version of torch supports.",
+    "the wrapped model is called for the first time. Their errors are raised there, long after the `try` has ended. "
+    "The fallback only looks safe: a model that cannot be compiled stops the training at its first step.",
+    cost="Training stops with the very error that the handler was written for. No run time.",
+    exceptions="Not reported: a `try` that also calls the compiled model (a warm-up), which catches what that call "
+    "raises; a handler only for AttributeError, which detects torch before 2.0; a handler that raises again; code "
+    "that sets `torch._dynamo.config.suppress_errors`, which lets torch continue without compiling. `torch.compile` "
+    "itself raises immediately only if it cannot run at all: on Windows before torch 2.3, or on a Python newer than "
+    "that version of torch supports.",
     versions="torch 2.0 to 2.13.",
-    verification="Compile with a backend that raises: the error appears at the first call. Shown on a CPU.",
+    verification="Compile with a backend that raises: the error appears at the first call. A CPU is enough.",
     references=(
         Reference("torch.compile", "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"),
         Reference(
@@ -34,8 +34,9 @@ COMPILE_GUARDED_BY_TRY = Rule(
     requires=((b"torch",), (b"try:",)),
     silencers=(b"suppress_errors = True", b"suppress_errors=True"),
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: without the `try` an error ends the program where it ends it today, at the first call; what "
-    "should happen instead is for you to decide. A warm-up call of the compiled model inside the `try` makes it work.",
+    fix_safety="Shown only: without the `try`, an error ends the program at the first call, as it does today. What "
+    "should happen instead is your decision. A warm-up call of the compiled model inside the `try` makes the handler "
+    "work.",
     probe=Probe(
         "compilation",
         "torch.compile returned, and the compiler failed when the model was called",

@@ -20,15 +20,16 @@ BLOCKING_COPY = Rule(
     message="%(copies)s copies a batch to the GPU without `non_blocking=True`, although the loader at %(loader)s pins its "
     "memory: Python waits for the copy in every step; set `non_blocking=True`",
     summary="A batch of a loader with `pin_memory=True` that is copied to the GPU without `non_blocking=True`.",
-    rationale="Pinning makes an asynchronous copy possible, `non_blocking=True` makes it happen. Without it `batch.to(device)` "
-    "waits on the host until the copy is done, so the host cannot queue the kernels of the step meanwhile.",
-    cost="The time of the copies on the host, in every step; it matters where the host is the bottleneck and batches are large. "
-    "Not measured here.",
-    exceptions="A batch that is changed in place on the host after the copy began, training on CPU, and steps in which the host has "
-    "time to spare.",
-    versions="All.",
-    verification="Look at the gap between the copy and the first kernel of the step in a profile, with and without the option; a CPU "
-    "cannot show it.",
+    rationale="Pinned memory makes an asynchronous copy possible, `non_blocking=True` makes it happen. Without it "
+    "`batch.to(device)` waits on the host until the copy is done, and in that time the host cannot queue the kernels "
+    "of the step.",
+    cost="The time of the copies on the host, in every step; it matters if the host is the bottleneck and batches are "
+    "large. Not measured here.",
+    exceptions="A batch that the host changes in place after the copy began, training on a CPU, and steps in which "
+    "the host has spare time.",
+    versions="All versions.",
+    verification="Compare the gap between the copy and the first kernel of the step in a profile, with and without "
+    "the option. This needs a GPU.",
     references=(_PINNED, _GUIDE),
     reads=("py",),
     triggers=(b".to(", b".cuda("),
@@ -53,22 +54,23 @@ UNSYNCHRONIZED_COPY = Rule(
     consequence=Consequence.WRONG_RESULT,
     message="%(read)s can read wrong values: with `non_blocking=True` this copy returns before the GPU has written it; "
     "drop `non_blocking=True`, or synchronize before the read",
-    summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronisation.",
-    rationale="`tensor.to('cpu', non_blocking=True)` of a CUDA tensor returns a pinned tensor at once and copies later, on the "
-    "current stream. Nothing makes the host wait, so code that reads the values before a synchronisation sees whatever "
-    "the memory held.",
-    cost="Wrong numbers, now and then: in logs, metrics, saved files or decisions. Not measured here.",
-    exceptions="A read after `torch.cuda.synchronize()`, after the stream or an event was waited for, or after another copy that "
-    "blocks; a tensor that was on the CPU already.",
-    versions="All.",
-    verification="Needs a GPU: fill a large tensor on a busy stream, copy it without blocking, and compare what is read at once with "
-    "what is read after `torch.cuda.synchronize()`. On a CPU both are equal.",
+    summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronization.",
+    rationale="For a CUDA tensor, `tensor.to('cpu', non_blocking=True)` returns a pinned tensor immediately and "
+    "copies later, on the current stream. The host does not wait, so code that reads the values before a "
+    "synchronization sees whatever the memory contained.",
+    cost="Wrong numbers from time to time: in logs, metrics, saved files or decisions. Not measured here.",
+    exceptions="A read after `torch.cuda.synchronize()`, after a wait for the stream or an event, or after another "
+    "copy that blocks; a tensor that was already on the CPU.",
+    versions="All versions.",
+    verification="Needs a GPU: fill a large tensor on a busy stream, copy it with `non_blocking=True`, and compare "
+    "the values read immediately with those read after `torch.cuda.synchronize()`. On a CPU both are equal.",
     references=(_GUIDE, _PINNED),
     reads=("py",),
     triggers=(),
     applicability=Applicability.SAFE,
-    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, as it does by default, and they "
-    "are the ones that were meant. Unsafe in a file that makes CUDA graphs, into which a copy that waits cannot be captured.",
+    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, as it does by "
+    "default, so the program reads the intended values. Unsafe in a file that captures CUDA graphs, because a copy "
+    "that waits cannot be captured.",
 )
 
 RULES: tuple[Rule, ...] = (BLOCKING_COPY, UNSYNCHRONIZED_COPY)

@@ -44,24 +44,26 @@ PERSISTENT_WORKERS = Rule(
     symbol="dataloader-without-persistent-workers",
     frequency=Frequency.EPOCH,
     consequence=Consequence.SLOW,
-    message="this DataLoader is iterated again and again (%(where)s) and starts its worker processes anew each time, "
-    "because `persistent_workers` is %(how)s: training waits for the first batch of every epoch; set "
-    "`persistent_workers=True`",
+    message="this DataLoader is iterated repeatedly (%(where)s) and starts new worker processes each time, because "
+    "`persistent_workers` is %(how)s: training waits for the first batch of every epoch; set `persistent_workers=True`",
     summary="A loader with workers that is iterated more than once without `persistent_workers`.",
-    rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "
-    "them again for the next one: processes are forked or spawned, the dataset is copied or pickled, imports and file handles "
-    "are opened again, and the first batches of every epoch have to wait.",
-    cost="One worker start-up per epoch and per evaluation. Not measured here in general: reports range from seven minutes to 35 "
-    "seconds per epoch start in one project (mmhuman3d#233) to no difference on Linux in another (delta-interpolator#3). "
-    "It matters where epochs are short or the dataset is heavy to start.",
-    exceptions="Where `persistent_workers` is switched off by hand, in Python, a configuration or a flag, the finding is information: once for each "
-    "value. Not reported are a loader that is iterated once, an infinite sampler, very long epochs, or memory so tight that the workers' copies "
-    "of the dataset must go between epochs. A dataset that the main process changes between epochs (`dataset.set_epoch(epoch)`, "
-    "`loader.dataset.epoch = epoch`, a new sample): persistent workers would keep the copy that they started with, so such a loader "
-    "is not reported. `sampler.set_epoch(epoch)` changes no dataset, since the sampler stays in the main process.",
-    versions="torch >= 1.7. `persistent_workers=True` with `num_workers=0` raises ValueError in every version, so the fix is "
-    "guarded wherever the number of workers is not a literal.",
-    verification="Time the first batch of the second epoch with and without the option, or watch worker process ids across epochs.",
+    rationale="Without `persistent_workers=True` a DataLoader stops its worker processes when an iteration ends and "
+    "starts new ones for the next iteration. Processes are forked or spawned, the dataset is copied or pickled, "
+    "modules and files are opened again, and training waits for the first batches of every epoch.",
+    cost="One worker start-up per epoch and per evaluation. Not measured here in general: the start of an epoch went "
+    "from seven minutes to 35 seconds in one project (mmhuman3d#233), and another saw no difference on Linux "
+    "(delta-interpolator#3). It matters if epochs are short or the dataset takes long to start.",
+    exceptions="If `persistent_workers` is switched off explicitly, in Python, a configuration or a flag, the finding "
+    "is at level info, once per value. Persistent workers do not help a loader that is iterated once (not reported), "
+    "an infinite sampler or very long epochs. They do harm if memory is so tight that the workers' copies of the "
+    "dataset must be freed between epochs. A dataset that the main process changes between epochs "
+    "(`dataset.set_epoch(epoch)`, `loader.dataset.epoch = epoch`, a new sample) is not reported: persistent workers "
+    "would keep the copy that they started with. `sampler.set_epoch(epoch)` does not change the dataset, because the "
+    "sampler is in the main process.",
+    versions="torch >= 1.7. `persistent_workers=True` with `num_workers=0` raises ValueError in every version, so the "
+    "fix adds a check unless the number of workers is a literal.",
+    verification="Time the first batch of the second epoch with and without the option, or compare the process ids of "
+    "the workers across epochs.",
     references=(
         _DATALOADER,
         _MULTIPROCESS,
@@ -72,9 +74,10 @@ PERSISTENT_WORKERS = Rule(
     triggers=(b"DataLoader", b"dataloader_num_workers"),
     setting_triggers=(b"persistent_workers", b"persistent-workers", b"dataloader_num_workers", b"dataloader-num-workers"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
-    "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ from the "
-    "second iteration on. A sampler that is seeded with the epoch gives the same batches as before.",
+    fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs and do not see later "
+    "changes to the dataset object. Their random streams continue instead of being seeded again, so shuffling and "
+    "augmentation differ from the second iteration on. A sampler that is seeded with the epoch gives the same batches "
+    "as before.",
     probe=Probe(
         "loader-starts",
         "starting the workers of the loader again took at least 5 % of its later epochs",
@@ -90,24 +93,26 @@ PREFETCH = Rule(
     message="`prefetch_factor` is left at 2 batches per worker: when some batches load slowly this buffer can run empty "
     "and the GPU waits; try `prefetch_factor=%(factor)s` (uses more host memory)",
     summary="A training loader with workers that leaves `prefetch_factor` at its default of 2 batches per worker.",
-    rationale="Each worker prepares `prefetch_factor` batches ahead (2 by default). Where the time to load a batch varies, for "
-    "instance with files on a network disk, a deeper queue evens out the slow ones; where loading is slower than the "
-    "training step on average, no queue helps and only more or faster workers do.",
-    cost="Not measured in general, and often nothing: on a synthetic loader factors of 1, 2 and 4 made no difference. That is why "
-    "this is information and never fails a gate.",
-    exceptions="Large batches (each prefetched batch lies in host memory or /dev/shm: workers x factor x batch size), or a loader "
-    "that keeps up already. A loader that may have more than 8 workers, or as many as the node has CPUs, is not reported: its queue is "
-    "long as it is. Nor is one with too many workers (`dataloader-too-many-workers`), by its code, a launch or a configuration.",
-    versions="torch >= 2.0 has `prefetch_factor=None` as default, which means 2 with workers. A value with `num_workers=0` raises "
-    "ValueError, so the fix is guarded wherever the number of workers is not a literal.",
-    verification="Measure the share of step time that waits for the loader before and after; keep the default if it does not move.",
+    rationale="Each worker prepares `prefetch_factor` batches ahead (2 by default). If the time to load a batch "
+    "varies, for example with files on a network disk, a deeper queue absorbs the slow batches. If loading is slower "
+    "than the training step on average, no queue helps, only more or faster workers.",
+    cost="Not measured in general, and often nothing: on a synthetic loader factors of 1, 2 and 4 made no difference. "
+    "Therefore the finding is at level info and never fails CI.",
+    exceptions="Large batches (prefetched batches take host memory or /dev/shm: workers x factor x batch size), or a "
+    "loader that already keeps up. Not reported: a loader that may have more than 8 workers, or as many as the node "
+    "has CPUs, because its queue is already long; a loader with too many workers (`dataloader-too-many-workers`), by "
+    "its code, a launch or a configuration.",
+    versions="In torch >= 2.0 the default is `prefetch_factor=None`, which means 2 with workers. A value with "
+    "`num_workers=0` raises ValueError, so the fix adds a check unless the number of workers is a literal.",
+    verification="Measure the share of step time that is spent waiting for the loader before and after; keep the "
+    "default if it does not change.",
     references=(_DATALOADER, _TUNING),
     reads=("py", "cfg"),
     triggers=(b"DataLoader",),
     setting_triggers=(b"DataLoader",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker), which can end the workers "
-    "with a bus error.",
+    fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker). If shared "
+    "memory runs out, the workers end with a bus error.",
     options=(PREFETCH_FACTOR,),
     probe=Probe("loader-wait-share", "single batches came late, and the training waited for them at least 10 % of the time", experiment="dataloader"),
 )
@@ -117,27 +122,30 @@ IN_MAIN_PROCESS = Rule(
     symbol="dataloader-in-main-process",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training DataLoader has no worker processes%(why)s: the training process loads and prepares every batch "
-    "itself, and the GPU waits meanwhile; set `num_workers`",
-    summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
-    rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenises and collates a batch in the training "
-    "process, between two steps. Nothing overlaps: each step lasts as long as loading and computing together.",
-    cost="The time to load a batch, in every step. Not measured here: it is nothing for tensors in memory and most of the step "
-    "for images that are decoded. Measure it before and after.",
-    exceptions="A dataset in memory (tensors, tokens, a memory map): workers then add copies between processes and gain nothing. A "
-    "dataset on the GPU, which workers cannot use; a stream that would be repeated by each worker; evaluation, tests, toys.",
-    versions="All. On Windows and macOS workers are spawned: the dataset and `collate_fn` have to be picklable, and the script needs "
-    "`if __name__ == '__main__':`.",
-    verification="Measure the share of step time that waits for `next(loader)`; it should be near zero with workers.",
+    message="this training DataLoader has no worker processes%(why)s: the training process loads and prepares every "
+    "batch itself while the GPU waits; set `num_workers`",
+    summary="A training loader with `num_workers=0` or no `num_workers`, over a dataset that does work for each item.",
+    rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenizes and collates a batch "
+    "in the training process, between two steps. Nothing overlaps: each step takes the loading time plus the "
+    "computing time.",
+    cost="The time to load a batch, in every step. Not measured here: it is nothing for tensors in memory and most of "
+    "the step for images that are decoded. Measure it before and after.",
+    exceptions="A dataset in memory (tensors, tokens, a memory map): workers would only add copies between processes. "
+    "A dataset on the GPU, which workers cannot use; a stream that each worker would repeat; evaluation, tests, toy "
+    "programs.",
+    versions="All versions. On Windows and macOS workers are spawned: the dataset and `collate_fn` must be picklable, "
+    "and the script needs `if __name__ == '__main__':`.",
+    verification="Measure the share of step time that is spent waiting for `next(loader)`; with workers it should be "
+    "near zero.",
     references=(_DATALOADER, _MULTIPROCESS, _TUNING),
     reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader", b"workers"),
     setting_triggers=(b"workers",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, repeat "
-    "the items of an iterable dataset that does not share them out, and fail "
-    "with what cannot be forked or pickled (open files, CUDA tensors, lambdas where processes are spawned).",
+    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main "
+    "process would, and repeat the items of an iterable dataset that does not split them. They fail with objects that "
+    "cannot be forked or pickled (open files, CUDA tensors, lambdas if processes are spawned).",
     options=(NUM_WORKERS,),
     probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
 )
@@ -148,21 +156,23 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     consequence=Consequence.CRASH,
     message="this DataLoader sets %(options)s but has no worker processes: it raises %(error)s; set "
     "`num_workers`, or drop %(options)s",
-    summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or none given.",
-    rationale="These options speak to worker processes. Without workers `DataLoader(...)` raises ValueError for the first three, and "
-    "`timeout > 0` raises AssertionError when the loader is iterated.",
-    cost="The program ends where the loader is made, or in its first step.",
-    exceptions="None: a test that expects the exception is not reported.",
+    summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or "
+    "no `num_workers`.",
+    rationale="These options configure worker processes. Without workers `DataLoader(...)` raises ValueError for the "
+    "first three, and `timeout > 0` raises AssertionError when the loader is iterated.",
+    cost="The program ends when the loader is created, or in its first step.",
+    exceptions="A test that expects the exception is not reported.",
     versions="torch >= 2.0. Before, the default of `prefetch_factor` was 2, and 2 was accepted without workers.",
-    verification="Make the loader once.",
+    verification="Create the loader once.",
     references=(_DATALOADER, _SOURCE),
     reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader", b"dataloader_persistent_workers", b"dataloader_prefetch_factor"),
     setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
-    fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
-    "`num_workers=0` says. Where a variable holds the 0 the options stay for its other values. Where workers were meant, set "
-    "`num_workers` instead. Unsafe where code around the call catches the error, and in a configuration: a launch may give workers.",
+    fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main "
+    "process, as `num_workers=0` says. If a variable holds the 0, the options stay for its other values. If you want "
+    "workers, set `num_workers` instead. Unsafe if code around the call catches the error, and in a configuration "
+    "file, because a launch may set workers.",
 )
 
 WORKERS_MAY_BE_ZERO = Rule(
@@ -170,14 +180,15 @@ WORKERS_MAY_BE_ZERO = Rule(
     symbol="dataloader-worker-count-may-be-zero",
     consequence=Consequence.CRASH,
     message="`num_workers` can be 0 (%(why)s): with %(options)s set, this DataLoader then raises %(error)s; set "
-    "%(options)s only where there are workers",
+    "%(options)s only if there are workers",
     summary="A number of workers that can be 0, with options that raise without workers.",
-    rationale="A floor division such as `os.cpu_count() // world_size` is 0 as soon as there are more ranks than CPUs, and a "
-    "debugging switch or a default of 0 is 0 by intention. `prefetch_factor` and `persistent_workers=True` then raise ValueError.",
-    cost="The program ends where the loader is made, on the machine or with the flag that nobody tried.",
-    exceptions="A number that something else keeps above 0.",
-    versions="torch >= 2.0, where `prefetch_factor=None` is the default that stands for 2 with workers and nothing without.",
-    verification="Make the loader with `num_workers=0`.",
+    rationale="A floor division such as `os.cpu_count() // world_size` is 0 as soon as there are more ranks than "
+    "CPUs. A debugging switch or a default of 0 is 0 on purpose. `prefetch_factor` and `persistent_workers=True` then "
+    "raise ValueError.",
+    cost="The program ends when the loader is created, on a machine or with a flag that was never tested.",
+    exceptions="A number that other code keeps above 0.",
+    versions="torch >= 2.0, in which the default `prefetch_factor=None` means 2 with workers and nothing without.",
+    verification="Create the loader with `num_workers=0`.",
     references=(
         _DATALOADER,
         _SOURCE,
@@ -187,9 +198,10 @@ WORKERS_MAY_BE_ZERO = Rule(
     triggers=(b"DataLoader",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.SAFE,
-    fix_safety="Safe on torch >= 2.0: with workers the guarded values are those that were there, and without workers the call raised. "
-    "The constructor compares the number with 0 itself, so the comparison raises nothing new. No fix where the number comes from a call "
-    "that may not be made twice; unsafe where code around the loader catches the error.",
+    fix_safety="Safe on torch >= 2.0: with workers the guarded values do not change, and without workers the call "
+    "raised. The constructor itself compares the number with 0, so the comparison raises nothing new. No fix is "
+    "offered if the number comes from a call that must not run twice. Unsafe if code around the loader catches the "
+    "error.",
 )
 
 DATALOADER_TOO_MANY_WORKERS = Rule(
@@ -198,18 +210,20 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     consequence=Consequence.SLOW,
     message="%(workers)s DataLoader workers per rank means %(workers)s x (ranks on the node) processes on one node's CPU "
     "cores and memory, which can slow loading down; %(advice)s",
-    summary="A number of DataLoader workers per rank that is at least `workers-limit`, or the node's CPU count for each of "
-    "its ranks.",
-    rationale="`num_workers` counts for each DataLoader of each rank. 16 workers on a node of 8 ranks are 128 processes for the "
-    "training set and as many again for a validation set that is open at the same time. They compete for the CPUs with "
-    "the ranks themselves, and each holds a copy of the dataset object and `prefetch_factor` batches. "
-    "`os.cpu_count()` counts the whole node, whatever share of it a rank or a container has.",
-    cost="Host memory and /dev/shm, slow starts, and CPU time that the training processes need. Not measured in general. torch's own "
-    "warning compares one loader of one process with the CPUs that this process may use, so it says nothing about "
-    "8 ranks of 16 workers on a node with 128 CPUs.",
-    exceptions="One process per node with CPUs to spare, or a decoding load that was measured to need them: raise `workers-limit`.",
-    versions="All.",
-    verification="Count the worker processes on a node and watch its CPU load; lower the number until the loader's wait grows.",
+    summary="At least `workers-limit` DataLoader workers per rank, or as many per rank as the node has CPUs.",
+    rationale="`num_workers` applies to each DataLoader of each rank. 16 workers on a node with 8 ranks are 128 "
+    "processes for the training set, and as many again for a validation set that is open at the same time. They "
+    "compete with the ranks for the CPUs, and each of them holds a copy of the dataset object and `prefetch_factor` "
+    "batches. `os.cpu_count()` counts the CPUs of the whole node, even if a rank or a container gets only a share of "
+    "them.",
+    cost="Host memory and /dev/shm, slow starts, and CPU time that the training processes need. Not measured in "
+    "general. torch's own warning compares one loader of one process with the CPUs that this process may use, so it "
+    "does not warn about 8 ranks with 16 workers each on a node with 128 CPUs.",
+    exceptions="One process per node with spare CPUs, or a decoding load that was measured to need the workers: raise "
+    "`workers-limit`.",
+    versions="All versions.",
+    verification="Count the worker processes on a node and watch its CPU load; lower the number until the time spent "
+    "waiting for the loader grows.",
     references=(
         _MULTIPROCESS,
         _SOURCE,
@@ -220,8 +234,8 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     triggers=(b"DataLoader", b"workers", b"WORKERS"),
     setting_triggers=(b"workers", b"WORKERS"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: fewer workers may be too few for a slow dataset, and the random streams of the workers change with their number. "
-    "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
+    fix_safety="Unsafe: fewer workers can be too few for a slow dataset, and the random streams of the workers change "
+    "with their number. torchrun and launchers that use it set `LOCAL_WORLD_SIZE`; elsewhere 1 is assumed.",
     options=(WORKERS_LIMIT,),
     probe=Probe("loader-workers", "the workers of all ranks of the machine are more than its cores", device_bound=True),
 )
@@ -238,10 +252,12 @@ WITHOUT_PIN_MEMORY = Rule(
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
     "`batch.to(device, non_blocking=True)` can then copy asynchronously.",
     cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. Not measured here.",
-    exceptions="`pin_memory=False`, which is a choice, wherever it is written; training on CPU; a driver of Ray that hands its batches to other processes; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
-    "host memory to lock. Without workers pinning would happen in the training process and may cost more than it gains, so "
-    "dataloader-in-main-process speaks alone there.",
-    versions="All. Without an accelerator torch >= 2.7 warns and pins nothing.",
+    exceptions="Not reported: `pin_memory=False`, wherever it is written, because it is a choice; training on a CPU; "
+    "a Ray driver that passes its batches to other processes; batches of a class of the project without a "
+    "`pin_memory()` method, which are not pinned. If the host has little memory to lock, leave it off. Without "
+    "workers, pinning would run in the training process and can cost more than it gains: there only "
+    "dataloader-in-main-process is reported.",
+    versions="All versions. Without an accelerator, torch >= 2.7 warns and pins nothing.",
     verification="Measure the time of the batch's `.to(device)` in a profile before and after, with `non_blocking=True`.",
     references=(
         _PINNED,
@@ -254,7 +270,8 @@ WITHOUT_PIN_MEMORY = Rule(
     reads=("py",),
     triggers=(b"DataLoader",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
+    fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that already contains CUDA tensors "
+    "cannot be pinned.",
     probe=Probe(
         "host-to-device-copies",
         "batches were copied to the device from pageable memory",
@@ -268,20 +285,22 @@ CONFLICTING_OPTIONS = Rule(
     symbol="dataloader-conflicting-options",
     consequence=Consequence.CRASH,
     message="this DataLoader raises ValueError because %(left)s excludes %(right)s: drop %(right)s",
-    summary="Options of one DataLoader of which torch accepts only one: `shuffle=True` with a sampler, a batch sampler with "
-    "`batch_size`, and the like.",
-    rationale="A sampler decides the order, so `shuffle=True` beside it is an error; a batch sampler decides order and size, so "
-    "`batch_size`, `shuffle`, `sampler` and `drop_last` beside it are; an `IterableDataset` has an order of its own and takes "
-    "neither `shuffle=True` nor a sampler; `batch_size=None` makes no batches of which the last could be dropped.",
-    cost="The program ends where the loader is made.",
-    exceptions="None: `shuffle=(sampler is None)` and `shuffle=False` beside a sampler are right and stay silent.",
-    versions="All.",
-    verification="Make the loader once.",
+    summary="DataLoader options that exclude each other: `shuffle=True` with a sampler, a batch sampler with "
+    "`batch_size`, and similar pairs.",
+    rationale="A sampler decides the order, so `shuffle=True` with a sampler is an error. A batch sampler decides "
+    "order and size, so `batch_size`, `shuffle`, `sampler` and `drop_last` with it are errors. An `IterableDataset` "
+    "has its own order and accepts neither `shuffle=True` nor a sampler. With `batch_size=None` there are no batches, "
+    "so `drop_last` has none to drop.",
+    cost="The program ends when the loader is created.",
+    exceptions="None. `shuffle=(sampler is None)` and `shuffle=False` with a sampler are correct and are not reported.",
+    versions="All versions.",
+    verification="Create the loader once.",
     references=(_DATALOADER, _SOURCE),
     reads=("py",),
     triggers=(b"DataLoader",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it drops the option that the other one takes the place of, and which of the two was meant only the author knows.",
+    fix_safety="Unsafe: it removes the option that the other one replaces, but only you know which of the two was "
+    "meant.",
 )
 
 RULES = (

@@ -15,15 +15,17 @@ DATA_PARALLEL = Rule(
     message="%(name)s drives all GPUs from one Python process and copies the model to them in every step, so the "
     "GPUs wait for that process: use `DistributedDataParallel` with one process per GPU",
     summary="`nn.DataParallel` in training.",
-    rationale="In every forward pass the first GPU's model is replicated to the others, the batch is scattered, and the outputs are gathered "
-    "on the first GPU, all by threads of one process that share Python's global lock. The first GPU also holds outputs, loss and "
-    "optimizer, so that it runs out of memory first. DistributedDataParallel keeps one process and one replica per GPU, and "
-    "overlaps the reduction of gradients with the backward pass; torch recommends it on a single node, too.",
+    rationale="In every forward pass the model is replicated from the first GPU to the others, the batch is "
+    "scattered, and the outputs are gathered on the first GPU. Threads of one process do all this, and share Python's "
+    "global interpreter lock. The first GPU also holds outputs, loss and optimizer, so it runs out of memory first. "
+    "DistributedDataParallel keeps one process and one replica per GPU and overlaps the reduction of gradients with "
+    "the backward pass; torch recommends it even on a single node.",
     cost="The copy of all parameters in each step, idle GPUs while the first one gathers, and uneven memory.",
-    exceptions="Inference and evaluation, quick experiments on one machine. A program that offers DistributedDataParallel as well, where "
-    "DataParallel is the user's choice, is not reported; where DataParallel runs unless an option is given, that is level info.",
+    exceptions="Inference and evaluation, quick experiments on one machine. A program that also offers "
+    "DistributedDataParallel is not reported, because DataParallel is then the user's choice; if DataParallel runs "
+    "unless an option is given, it is reported at level info.",
     versions="torch 2.0 to 2.13.",
-    verification="Watch the utilisation and memory of all GPUs in `nvidia-smi dmon` while a training step repeats; GPUs are needed to see it.",
+    verification="Watch the utilization and memory of all GPUs in `nvidia-smi dmon` during training. This needs GPUs.",
     references=(
         Reference("DataParallel", "https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html"),
         Reference(

@@ -17,17 +17,19 @@ FIND_UNUSED_PARAMETERS = Rule(
     message="`find_unused_parameters=True` makes DDP search the autograd graph in every step and keeps it from rebuilding "
     "its gradient buckets, which costs time: set it to False only after checking that every parameter gets a gradient",
     summary="DDP with a literal `find_unused_parameters=True`, in Python or in the settings of a framework.",
-    rationale="With the flag, DDP traverses the autograd graph of every forward to find parameters that get no gradient, sends one "
-    "more all-reduce per backward, and never rebuilds its buckets in the order in which gradients become ready, which costs "
-    "overlap. Models that use all their parameters in every step pay that for nothing. Models that do not (mode switches, "
-    "frozen parts, unrouted experts, layer-drop) need it: without it the second forward raises RuntimeError.",
+    rationale="With the flag, DDP searches the autograd graph of every forward pass for parameters that get no "
+    "gradient, and runs one more all-reduce per backward pass. It never rebuilds its buckets in the order in which "
+    "gradients become ready, which reduces overlap. Models that use all their parameters in every step pay for this "
+    "and gain nothing. Models that do not (mode switches, frozen parts, unrouted experts, layer-drop) need the flag: "
+    "without it the second forward pass raises RuntimeError.",
     cost="One graph traversal and one extra all-reduce per step, and no bucket rebuild. No source gives a percentage, and one project "
     "that removed the flag measured no speed-up (KAIR#103).",
-    exceptions="Some parameter gets no gradient in some step on some rank: branches on the mode, freezing after wrapping, mixtures of "
-    "experts, multi-task heads. Then the flag is right. With `static_graph=True` DDP does none of this: the flag is only redundant.",
+    exceptions="A model in which a parameter gets no gradient in some step on some rank (branches on the mode, "
+    "freezing after wrapping, mixtures of experts, multi-task heads) needs the flag. With `static_graph=True` DDP "
+    "does none of this, and the flag is only redundant.",
     versions="torch 2.0 to 2.13.",
-    verification="Run one eager step and list the parameters whose `.grad` is None; TORCH_DISTRIBUTED_DEBUG=INFO names them in DDP's own "
-    "error. PyTorch warns once when the flag found nothing unused.",
+    verification="Run one eager step and list the parameters whose `.grad` is `None`; with "
+    "TORCH_DISTRIBUTED_DEBUG=INFO DDP's own error names them. PyTorch warns once if it found no unused parameter.",
     references=(
         _DDP,
         Reference(
@@ -40,8 +42,9 @@ FIND_UNUSED_PARAMETERS = Rule(
     triggers=(),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: with an unused parameter `find_unused_parameters=False` crashes on the second iteration, on the project that "
-    "this advice was written for as well. The probe decides.",
+    fix_safety="Shown only: with an unused parameter `find_unused_parameters=False` crashes in the second iteration, "
+    "as it did in the project that this advice was written for. The probe tells whether every parameter gets a "
+    "gradient.",
     probe=Probe(
         "parameters-without-gradient",
         "no parameter was without a gradient on any rank in any step",
@@ -57,16 +60,17 @@ GRADIENT_COPY = Rule(
     message="DDP stores every gradient twice, in `.grad` and in its communication buckets, which takes the size of all "
     "gradients in GPU memory: pass `gradient_as_bucket_view=True`, which makes `.grad` a view of the bucket",
     summary="A DDP wrapper of a model that trains, without `gradient_as_bucket_view`.",
-    rationale="By default DDP copies each gradient into a bucket, reduces the bucket, and copies the result back into `.grad`, so that "
-    "memory holds the gradients twice from the backward pass to the end of the step. With `gradient_as_bucket_view=True` a "
-    "gradient that was reduced is a view of its bucket, and the copy is freed.",
-    cost="Memory: one copy of all gradients, 4 bytes for each trainable fp32 parameter. Hardly any time: `zero_grad()` sets gradients to "
-    "None, which ends the view in every step, so that the copy into the bucket stays. Measured: 244 MiB less peak memory for 256 "
-    "MiB of gradients (resident memory of one process on CPU, torch 2.13).",
-    exceptions="Code that calls `detach_()` on a gradient, as hand-written `zero_grad` functions do: it raises for a view. Code that keeps a "
-    "reference to a gradient beyond the next backward pass. A wrapper around a model that is only evaluated.",
-    versions="torch 2.0 to 2.13; the default is False in all of them.",
-    verification="`torch.cuda.max_memory_allocated()` over some steps, with and without.",
+    rationale="By default DDP copies each gradient into a bucket, reduces the bucket, and copies the result back into "
+    "`.grad`. Memory holds the gradients twice from the backward pass to the end of the step. With "
+    "`gradient_as_bucket_view=True` a reduced gradient is a view of its bucket, and the copy is freed.",
+    cost="Memory: one copy of all gradients, 4 bytes for each trainable fp32 parameter. Measured: 244 MiB less peak "
+    "memory for 256 MiB of gradients (resident memory of one process on CPU, torch 2.13). Hardly any time: "
+    "`zero_grad()` sets gradients to None, which ends the view in every step, so the copy into the bucket remains.",
+    exceptions="Code that calls `detach_()` on a gradient, as hand-written `zero_grad` functions do: this raises for "
+    "a view. Code that keeps a reference to a gradient beyond the next backward pass. A wrapper around a model that "
+    "is only evaluated.",
+    versions="torch 2.0 to 2.13; the default is False in all these versions.",
+    verification="Compare `torch.cuda.max_memory_allocated()` over a few steps, with and without it.",
     references=(
         _DDP,
         Reference("pytorch#41954", "https://github.com/pytorch/pytorch/pull/41954"),
@@ -74,8 +78,8 @@ GRADIENT_COPY = Rule(
     reads=("py",),
     triggers=(),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept beyond the step sees the "
-    "next one.",
+    fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept "
+    "beyond the step sees the gradient of the next step.",
     probe=Probe("gradient-storages", "gradients and buckets are different memory", experiment="ddp"),
 )
 
@@ -84,15 +88,18 @@ BROADCAST_BUFFERS = Rule(
     symbol="ddp-broadcast-buffers",
     consequence=Consequence.WRONG_RESULT,
     message="%(problem)s",
-    summary="`broadcast_buffers=False` around a model with random buffers, or any `broadcast_buffers` where torch 2.13 is the oldest.",
-    rationale="Since torch 2.1 `broadcast_buffers=False` leaves out not only the broadcast before each forward but the one at construction "
-    "too. Buffers that each rank draws from its own random stream (codebooks, random projections, noise) then differ between the "
-    "ranks for the whole run, and only those of rank 0 are saved. torch 2.13 deprecates the argument for `forward_sync_buffers`, "
-    "which always synchronises at construction.",
-    cost="Correctness: ranks that compute with different buffers, without any message. The broadcast that the flag saves was not measured; "
-    "models without batch normalisation or other changing buffers have little to send.",
-    exceptions="All ranks draw the buffers from the same seed, or a checkpoint that every rank loads before wrapping holds them.",
-    versions="torch 2.1 to 2.13 for the missing broadcast, 2.13 for the deprecation (reported where `target-torch` is 2.13).",
+    summary="`broadcast_buffers=False` around a model with random buffers, or any `broadcast_buffers` if torch 2.13 "
+    "is the oldest version.",
+    rationale="Since torch 2.1 `broadcast_buffers=False` skips not only the broadcast before each forward pass but "
+    "also the one at construction. Buffers that each rank draws from its own random stream (codebooks, random "
+    "projections, noise) then differ between the ranks for the whole run, and only those of rank 0 are saved. torch "
+    "2.13 deprecates the argument in favor of `forward_sync_buffers`, which always synchronizes at construction.",
+    cost="Correctness: the ranks silently compute with different buffers. The time that the flag saves was not "
+    "measured; models without batch normalization or other changing buffers have little to send.",
+    exceptions="All ranks draw the buffers from the same seed, or every rank loads a checkpoint that contains them "
+    "before wrapping.",
+    versions="torch 2.1 to 2.13 for the missing broadcast, 2.13 for the deprecation (reported if `target-torch` is "
+    "2.13).",
     verification="Print a checksum of each buffer on every rank after wrapping.",
     references=(
         _DDP,
@@ -105,8 +112,8 @@ BROADCAST_BUFFERS = Rule(
     triggers=(b"broadcast_buffers",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the buffers are broadcast where they were not before, at construction or before each forward; `forward_sync_buffers` "
-    "does not exist before torch 2.13.",
+    fix_safety="Unsafe: the buffers are now broadcast at construction or before each forward pass, which they were "
+    "not before; `forward_sync_buffers` does not exist before torch 2.13.",
     probe=Probe("buffers-of-ranks", "the buffers of the ranks differ after wrapping"),
 )
 

@@ -39,24 +39,25 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     message="%(setting)s lets a stuck NCCL watchdog keep every GPU of the job allocated and idle for "
     "%(duration)s%(overflow)s: set at most %(limit)d seconds",
     summary="The heartbeat timeout of the NCCL watchdog is above `heartbeat-limit` (2 hours).",
-    rationale="The variable is not the timeout of collectives: it says after how long without a sign of life of the "
-    "watchdog *thread* the monitor aborts the process. As long as the watchdog lives, hung collectives are found by the "
-    "`timeout` of `init_process_group`, whatever stands here. A value of days only switches off the last way out of a hang "
-    "inside CUDA or NCCL. From 2147484 s upward the value no longer fits: shipped torch multiplies it by 1000 in 32 bits, "
-    "so 12000000 becomes a negative wait and the monitor thread spins, or (torch 2.4 to 2.6) aborts the run at its start.",
-    cost="One stuck process keeps every GPU of the job allocated for up to twice the value, doing nothing.",
-    exceptions="A run whose main thread holds the GIL for hours on purpose (a huge compilation or a checkpoint written in "
-    "one call): raise `heartbeat-limit` for the project. A value that comes from outside the file is unknown and not "
-    "reported.",
+    rationale="The variable is not the timeout of collectives. It sets how long the watchdog *thread* can give no "
+    "sign of life before the monitor aborts the process. While the watchdog runs, hung collectives end after the "
+    "`timeout` of `init_process_group`, whatever this value is. A value of days only removes the last way out of a "
+    "hang inside CUDA or NCCL. From 2147484 s on the value overflows: released versions of torch multiply it by 1000 "
+    "in 32 bits, so 12000000 becomes a negative wait and the monitor thread spins, or (torch 2.4 to 2.6) aborts the "
+    "run at its start.",
+    cost="One stuck process keeps every GPU of the job allocated and idle for up to twice the value.",
+    exceptions="A run whose main thread holds the GIL for hours on purpose (a huge compilation, or a checkpoint "
+    "written in one call): raise `heartbeat-limit` for the project. A value that comes from outside the file is "
+    "unknown and not reported.",
     versions="The variable exists since torch 2.2; its default is 600 s, and 480 s since torch 2.5. The 32-bit overflow is "
     "in the binaries of torch 2.4 to 2.9.",
     verification="Delete the line and look for the heartbeat timeout that ProcessGroupNCCL logs at its start with "
-    "`TORCH_CPP_LOG_LEVEL=INFO`; to change when a hung collective ends, set `timeout` of `init_process_group`.",
+    "`TORCH_CPP_LOG_LEVEL=INFO`. To change when a hung collective ends, set `timeout` of `init_process_group`.",
     references=(_PROCESS_GROUP, _INIT, _HEARTBEAT_DEFAULT),
     reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a heartbeat that was out of reach becomes one that can end a process. " + _UNIT,
+    fix_safety="Unsafe: a heartbeat timeout that was never reached can now end a process. " + _UNIT,
     options=(
         Option(
             "heartbeat-limit",
@@ -87,25 +88,26 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     symbol="ineffective-environment-variable",
     consequence=Consequence.CONFIG,
     message="`%(name)s` has no effect: %(why)s",
-    summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelt.",
-    rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
-    "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name, or one whose TORCH_ "
-    "was forgotten (NCCL_HEARTBEAT_TIMEOUT_SEC), is ignored without a word.",
-    cost="No time, but a false sense of safety: the timeout or tuning that the file promises is not in force.",
-    exceptions="A project that reads the variable itself (`os.environ`, `os.getenv`), a file that uses its value, and an "
-    "unknown name that is not close to a real one are not reported; neither is a variable of a container that "
-    "any script of the project expands.",
+    summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelled.",
+    rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL "
+    "and no build of PyTorch contains them. Others were removed years ago. A misspelled TORCH_NCCL_ name, or one "
+    "without its TORCH_ (NCCL_HEARTBEAT_TIMEOUT_SEC), is silently ignored.",
+    cost="No run time, but a false sense of safety: the timeout or tuning that the file promises has no effect.",
+    exceptions="Not reported: a project that reads the variable itself (`os.environ`, `os.getenv`); a file that uses "
+    "its value; an unknown name that is not close to a real one; a container variable that any script of the project "
+    "expands.",
     versions=f"The tables are as of {environment_names.AS_OF}.",
     verification="`strings libtorch_cuda.so libnccl.so.2 | grep -x NAME` prints nothing.",
     references=(_NCCL_VARIABLES, _PROCESS_GROUP, _INIT),
     reads=("sh", "py", "cfg"),
     triggers=(*(name.encode() for name in (*environment_names.UNREAD, *environment_names.REMOVED)), b"NCCL_"),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where nothing in the file mentions the name again or prints all variables, and something else stays around it (a "
-    "command in its block, a variable in its list); otherwise unsafe, and where a command would fail without the variable (`set -u`) there is "
-    "none. A plain number of seconds, between `collective-minimum` and `collective-limit`, whose launches reach exactly one "
-    "`init_process_group` without a timeout is passed there as `timeout=timedelta(seconds=...)`, in one unsafe fix over both files: it "
-    "comes into force for every launch of that program. A misspelt name is not removed: which of the two was meant is the author's to say.",
+    fix_safety="Safe if nothing in the file mentions the name again or prints all variables, and its block or list "
+    "does not become empty. Otherwise unsafe; if a command would fail without the variable (`set -u`), no fix is "
+    "offered. A plain number of seconds, between `collective-minimum` and `collective-limit`, can move to the "
+    "program: if its launches reach exactly one `init_process_group` without a timeout, one unsafe fix over both "
+    "files passes it there as `timeout=timedelta(seconds=...)`, and it applies to every launch of that program. A "
+    "misspelled name is not removed: only you know which variable was meant.",
 )
 
 INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
@@ -113,15 +115,14 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     symbol="ineffective-heartbeat-timeout",
     consequence=Consequence.CONFIG,
     message="%(setting)s has no effect: %(cause)s; change that setting first, or remove this one",
-    summary="A heartbeat timeout beside a setting that takes its effect away.",
-    rationale="The heartbeat timeout says when the monitor thread ends a process whose NCCL watchdog is stuck. With "
-    "monitoring off the monitor ends nothing, and since torch 2.6 blocking wait leaves out watchdog and monitor "
-    "altogether, so the number stands there for nothing. It is worth knowing before either of the two is put right: that "
-    "is when the number comes into force.",
-    cost="No time, but a false sense of safety: the timeout that the file promises is not in force.",
-    exceptions="A heartbeat above `heartbeat-limit` is reported as excessive-heartbeat-timeout instead. Only settings that "
-    "the same processes can see are compared, also of scripts that source each other; with a `target-torch` below 2.6 blocking "
-    "wait does not count.",
+    summary="A heartbeat timeout together with a setting that disables it.",
+    rationale="The heartbeat timeout sets when the monitor thread ends a process whose NCCL watchdog is stuck. With "
+    "monitoring off the monitor ends nothing, and since torch 2.6 blocking wait creates neither watchdog nor monitor, "
+    "so the number has no effect. Check the number before you fix either setting: from then on it takes effect.",
+    cost="No run time, but a false sense of safety: the timeout that the file promises has no effect.",
+    exceptions="A heartbeat above `heartbeat-limit` is reported as excessive-heartbeat-timeout instead. Only settings "
+    "that the same processes see are compared, including those of scripts that source each other. With a "
+    "`target-torch` below 2.6 blocking wait does not count.",
     versions="Monitoring: torch 2.2 to 2.13. Blocking wait: torch 2.6 and later.",
     verification="torch 2.5 and later log that the monitor thread is disabled when it would have ended the process; torch 2.6 "
     "and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
@@ -129,7 +130,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it is the fix of the setting that stands in the way. " + _UNIT,
+    fix_safety="Unsafe: it is the fix of the setting that disables this one. " + _UNIT,
 )
 
 NCCL_MONITORING_DISABLED = Rule(
@@ -139,11 +140,11 @@ NCCL_MONITORING_DISABLED = Rule(
     message="%(setting)s switches off the monitor of the NCCL watchdog: nothing ends a process whose watchdog hangs, and "
     "its GPUs stay allocated; set it to 1",
     summary="The thread that monitors the NCCL watchdog is switched off.",
-    rationale="Monitoring is on by default. With it off, a watchdog that hangs inside a CUDA or NCCL call is never "
-    "noticed: up to torch 2.4 no monitor thread is started, later it only logs that it would have ended the process. Any "
-    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC beside it is without effect.",
+    rationale="Monitoring is on by default. With monitoring off, a watchdog that hangs inside a CUDA or NCCL call is "
+    "never noticed: up to torch 2.4 the monitor thread is not started, later it only logs that it would have ended "
+    "the process. A TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC in the same environment has no effect.",
     cost="Every GPU of a stuck job stays allocated until a person notices.",
-    exceptions="Debugging of the watchdog itself. The timeout of collectives does not depend on it.",
+    exceptions="Debugging the watchdog itself. The timeout of collectives does not depend on monitoring.",
     versions="The variable exists since torch 2.2 and defaults to on.",
     verification="The log says `ProcessGroupNCCL monitor thread is disabled, but would have terminated the process` when a "
     "watchdog was stuck (torch 2.5 and later).",
@@ -151,9 +152,10 @@ NCCL_MONITORING_DISABLED = Rule(
     reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_ENABLE_MONITORING",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: processes can be ended that were left alone before. It is written as 1 and not removed, so that no 0 of a sourced file, "
-    "an image or a cluster's profile comes back into force. There is no fix where the heartbeat timeout of the file, or of another one that "
-    "the same processes get, is unknown, below 30 s or would still overflow. " + _UNIT,
+    fix_safety="Unsafe: processes that were left alone before can now be ended. The variable is set to 1, not "
+    "removed, so that a 0 from a sourced file, an image or a cluster profile does not take effect instead. No fix is "
+    "offered if the heartbeat timeout of the file, or of another file for the same processes, is unknown, below 30 s "
+    "or would still overflow. " + _UNIT,
     probe=Probe(
         "group-environment",
         "the variable was off when a process group of NCCL was made",
@@ -167,25 +169,27 @@ NCCL_BLOCKING_WAIT = Rule(
     symbol="nccl-blocking-wait",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(setting)s makes the host wait for every collective, so that it cannot queue work ahead of the GPU, and "
+    message="%(setting)s makes the host wait for every collective, so it cannot queue work ahead of the GPU, and "
     "switches NCCL's asynchronous error handling off: remove it",
-    summary="Blocking wait is on, under either of its names.",
-    rationale="With blocking wait every `work.wait()` holds the host thread until the collective has finished, so the host "
-    "no longer runs ahead of the GPU. Up to torch 2.5 it also turns asynchronous error handling off; since torch 2.6 no "
-    "watchdog thread is created at all: no asynchronous timeout, no heartbeat monitor, no flight-recorder dump. Both names "
-    "are read and TORCH_NCCL_BLOCKING_WAIT wins, so changing only the old one changes nothing.",
-    cost="Host time in every step; how much depends on how far the host could have run ahead, and was not measured here.",
+    summary="Blocking wait is on, under its new or its old name.",
+    rationale="With blocking wait every `work.wait()` blocks the host thread until the collective has finished, so "
+    "the host no longer runs ahead of the GPU. Up to torch 2.5 it also turns asynchronous error handling off. Since "
+    "torch 2.6 no watchdog thread is created at all: no asynchronous timeout, no heartbeat monitor, no "
+    "flight-recorder dump. torch reads both names and TORCH_NCCL_BLOCKING_WAIT wins, so changing only the old one "
+    "changes nothing.",
+    cost="Host time in every step. How much depends on how far the host could have run ahead; it was not measured "
+    "here.",
     exceptions="Fault-tolerant trainers and tests that catch the exception of `wait()`. A value of 0 is the default.",
-    versions="Both names work in torch 2.2 to 2.13, the un-prefixed one with a deprecation warning; up to torch 2.1 only "
-    "NCCL_BLOCKING_WAIT is read.",
+    versions="Both names work in torch 2.2 to 2.13, the one without TORCH_ with a deprecation warning; up to torch "
+    "2.1 only NCCL_BLOCKING_WAIT is read.",
     verification="torch 2.6 and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
     references=(_PROCESS_GROUP, _NO_WATCHDOG),
     reads=("sh", "py", "cfg"),
     triggers=(b"NCCL_BLOCKING_WAIT",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the watchdog, its timeout and the heartbeat come back into force. Both names go at once; there is "
-    "no fix where the heartbeat timeout of the file, or of another one that the same processes get, is unknown, below 30 s or would still "
-    "overflow. " + _UNIT,
+    fix_safety="Unsafe: the watchdog, its timeout and the heartbeat take effect again. Both names are removed "
+    "together. No fix is offered if the heartbeat timeout of the file, or of another file for the same processes, is "
+    "unknown, below 30 s or would still overflow. " + _UNIT,
     probe=Probe(
         "group-environment",
         "the variable was on when a process group of NCCL was made",

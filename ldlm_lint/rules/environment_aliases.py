@@ -50,23 +50,25 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     code="W7210",
     symbol="deprecated-nccl-variable",
     consequence=Consequence.DEPRECATED,
-    message="`%(name)s` was renamed in torch 2.2, which warns about the old name in every process: call it `%(new)s`",
-    summary="A variable of PyTorch under its old name, which begins with `NCCL_` instead of `TORCH_NCCL_`.",
-    rationale="NCCL itself never had these variables; torch 2.2 renamed its own to TORCH_NCCL_ and still reads the old names "
-    "with a warning, but only where the new one is not set. torchrun sets TORCH_NCCL_ASYNC_ERROR_HANDLING=1 for its "
-    "workers, so under it NCCL_ASYNC_ERROR_HANDLING has no effect at all, whatever its value.",
-    cost="No time; a warning per process, and a setting that silently loses against the new name.",
-    exceptions="With a `target-torch` below 2.2 the old names are the only ones, and nothing is reported. Where the new name "
-    "has another value in the same file, conflicting-environment-alias speaks instead.",
+    message="`%(name)s` was renamed in torch 2.2, which warns about the old name in every process: rename it to "
+    "`%(new)s`",
+    summary="A variable of PyTorch under its old name, which starts with `NCCL_` instead of `TORCH_NCCL_`.",
+    rationale="NCCL itself never had these variables. torch 2.2 renamed its own to TORCH_NCCL_ and still reads the "
+    "old names with a warning, but only if the new name is not set. torchrun sets TORCH_NCCL_ASYNC_ERROR_HANDLING=1 "
+    "for its workers, so under torchrun NCCL_ASYNC_ERROR_HANDLING has no effect at all, whatever its value.",
+    cost="No run time; a warning per process, and a setting that the new name silently overrides.",
+    exceptions="With a `target-torch` below 2.2 only the old names exist, and nothing is reported. If the new name "
+    "has another value in the same file, conflicting-environment-alias is reported instead.",
     versions="torch 2.2 to 2.13 read both names; up to torch 2.1 only the old ones are read.",
     verification="The log says `Environment variable NAME is deprecated; use TORCH_NAME instead`.",
     references=(_PROCESS_GROUP, _LOOKUP),
     reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in RENAMED),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a value "
-    "that the old one did not. With a `target-torch` that includes torch before 2.2 both names are set, and files that set both are "
-    "not reported. There is no fix where the file mentions the name in other places, or sets the new name for some processes only.",
+    fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a "
+    "value that had no effect under the old one. With a `target-torch` that includes torch before 2.2 both names are "
+    "set, and files that already set both are not reported. No fix is offered if the file mentions the name "
+    "elsewhere, or sets the new name only for some processes.",
 )
 
 CONFLICTING_ENVIRONMENT_ALIAS = Rule(
@@ -75,21 +77,21 @@ CONFLICTING_ENVIRONMENT_ALIAS = Rule(
     consequence=Consequence.CONFIG,
     message="%(setting)s has no effect, because torch reads %(winner)s instead: keep one of the two",
     summary="Two names of one variable are set to different values.",
-    rationale="Of an old NCCL_ name and its TORCH_NCCL_ successor torch reads the successor only; of the two names of the "
-    "allocator's options the CUDA allocator takes PYTORCH_CUDA_ALLOC_CONF. The other value is dropped without a word, so "
-    "changing it, which is what a script with both invites, changes nothing.",
-    cost="No time, but the run is not configured as the script says.",
-    exceptions="Equal values, which serve old and new releases of torch, and values that are not known. Only settings that the "
-    "same processes can see are compared.",
+    rationale="If both an old NCCL_ name and its TORCH_NCCL_ successor are set, torch reads only the successor. If "
+    "both names of the allocator's options are set, the CUDA allocator takes PYTORCH_CUDA_ALLOC_CONF. The other value "
+    "is silently ignored, so editing it changes nothing.",
+    cost="No run time, but the run is not configured as the script says.",
+    exceptions="Equal values, which support old and new releases of torch, and unknown values. Only settings that the "
+    "same processes see are compared.",
     versions="torch 2.2 to 2.13. Up to torch 2.1 only the old NCCL_ names are read, up to torch 2.9 only "
     "PYTORCH_CUDA_ALLOC_CONF.",
-    verification="Change the value that loses: the start-up log of ProcessGroupNCCL (`TORCH_CPP_LOG_LEVEL=INFO`) or "
-    "`torch.cuda.memory_stats()` stays as it is.",
+    verification="Change the ignored value: the start-up log of ProcessGroupNCCL (`TORCH_CPP_LOG_LEVEL=INFO`) or "
+    "`torch.cuda.memory_stats()` does not change.",
     references=(_PROCESS_GROUP, _LOOKUP, _ALLOCATOR_OPTIONS, _IGNORED),
     reads=("sh", "py", "cfg"),
     triggers=(*DEPRECATED_NCCL_VARIABLE.triggers, b"PYTORCH_ALLOC_CONF"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it keeps the value that is in force today; which of the two was meant is the author's to say.",
+    fix_safety="Unsafe: it keeps the value that has an effect today, but only you know which of the two was meant.",
 )
 
 RULES = (DEPRECATED_NCCL_VARIABLE, CONFLICTING_ENVIRONMENT_ALIAS)

@@ -30,20 +30,21 @@ ALLOCATOR_VARIABLE_IGNORED = Rule(
     message="the CUDA allocator of torch %(target)s ignores `%(name)s`, so its options are off: set "
     "`PYTORCH_CUDA_ALLOC_CONF` too",
     summary="`PYTORCH_ALLOC_CONF` alone in a project whose `target-torch` is 2.9 or older.",
-    rationale="Today's documentation calls PYTORCH_CUDA_ALLOC_CONF an alias for backward compatibility, so scripts get renamed. But "
-    "up to torch 2.8 nothing reads PYTORCH_ALLOC_CONF, and in 2.9 the CUDA allocator still ignores it: options such as "
-    "`expandable_segments` are silently off.",
-    cost="The fragmentation, or the out-of-memory error, that the option was to prevent.",
-    exceptions="Only `target-torch` decides: without it, or from 2.10 on, nothing is reported. Both names with one value are the "
-    "choice that works everywhere.",
-    versions="torch 2.0 to 2.8: not read. 2.9: parsed, but ignored by the CUDA allocator. 2.10 to 2.13: read where "
+    rationale="Today's documentation calls PYTORCH_CUDA_ALLOC_CONF an alias for backward compatibility, so scripts "
+    "use the new name. But up to torch 2.8 nothing reads PYTORCH_ALLOC_CONF, and in 2.9 the CUDA allocator still "
+    "ignores it: options such as `expandable_segments` are silently off.",
+    cost="The fragmentation, or the out-of-memory error, that the option was meant to prevent.",
+    exceptions="Only `target-torch` decides: without it, or from 2.10 on, nothing is reported. Setting both names to "
+    "the same value works in every version.",
+    versions="torch 2.0 to 2.8: not read. 2.9: parsed, but ignored by the CUDA allocator. 2.10 to 2.13: read if "
     "PYTORCH_CUDA_ALLOC_CONF is not set.",
-    verification="`torch.cuda.memory_snapshot()` shows segments with `is_expandable` set where `expandable_segments` is in force.",
+    verification="`torch.cuda.memory_snapshot()` shows segments with `is_expandable` set if `expandable_segments` has "
+    "an effect.",
     references=(_OPTIONS, _IGNORED),
     reads=("sh", "py", "cfg"),
     triggers=(_NEW.encode(),),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: both names are set, so options that torch has ignored so far come into force.",
+    fix_safety="Unsafe: both names are set, so options that torch has ignored so far take effect.",
 )
 
 ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS = Rule(
@@ -52,14 +53,16 @@ ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS = Rule(
     consequence=Consequence.MEMORY,
     message="`%(name)s` sets `%(option)s` together with `expandable_segments:True`: %(effect)s; drop `%(option)s`",
     summary="`max_split_size_mb` together with `expandable_segments:True`.",
-    rationale="Both options fight fragmentation, in ways that do not go together: a segment that grows is split differently from "
-    "what `max_split_size_mb` expects. With both, reserved memory was seen to grow without bound while the live "
-    "set stayed small (pytorch#123548, open); either option alone is fine. Before pytorch#134338 the pair, and "
-    "`garbage_collection_threshold` with it, could end in an assert failure close to out of memory.",
-    cost="Memory that nothing uses, until the run is out of it.",
-    exceptions="`garbage_collection_threshold` is only reported with a `target-torch` below 2.5. Values that are not known.",
+    rationale="Both options reduce fragmentation, but they do not work together: a segment that grows is split "
+    "differently from what `max_split_size_mb` expects. With both, reserved memory was seen to grow without bound "
+    "while the live set stayed small (pytorch#123548, open); either option alone is fine. Before pytorch#134338 the "
+    "pair, and `garbage_collection_threshold` with it, could end in an assert failure when memory was nearly full.",
+    cost="Reserved memory that nothing uses, until the run is out of memory.",
+    exceptions="`garbage_collection_threshold` is only reported with a `target-torch` below 2.5. Unknown values are "
+    "not reported.",
     versions="torch 2.1 to 2.13 for the growth; the assert failures are those of releases before 2.5.",
-    verification="Watch `torch.cuda.memory_reserved()` against `torch.cuda.memory_allocated()` over some thousand steps.",
+    verification="Compare `torch.cuda.memory_reserved()` with `torch.cuda.memory_allocated()` over a few thousand "
+    "steps.",
     references=(_OPTIONS, _GROWTH, _ASSERTS),
     reads=("sh", "py", "cfg"),
     triggers=(_SPLIT.encode(), _THRESHOLD.encode()),

@@ -31,15 +31,16 @@ MAX_CONNECTIONS_WITH_FSDP = Rule(
     message="%(setting)s puts all CUDA streams into one hardware queue: FSDP's communication waits behind computation "
     "instead of overlapping with it; remove it",
     summary="`CUDA_DEVICE_MAX_CONNECTIONS=1` in a run that shards its model with FSDP.",
-    rationale="FSDP gathers the parameters of the next layer on a stream of its own while the current one computes. With a single "
-    "hardware queue kernels of all streams start in the order in which they were launched, so the overlap is lost. The "
-    "setting comes from Megatron's tensor parallelism, which needs that order; Megatron itself refuses it together with "
-    "FSDP (torchtitan#1147 speaks of the same for FSDP2).",
-    cost="Communication that could be hidden behind computation is not; how much that is was not measured here.",
-    exceptions="Tensor, sequence or context parallelism, for which Megatron demands the value 1 on GPUs before Blackwell: a file "
-    "that speaks of them is not reported, nor is a project whose training does.",
+    rationale="FSDP gathers the parameters of the next layer on a separate stream while the current layer computes. "
+    "With a single hardware queue the kernels of all streams start in the order in which they were launched, so the "
+    "overlap is lost. The setting comes from Megatron's tensor parallelism, which needs that order. Megatron itself "
+    "refuses the setting together with FSDP, and torchtitan#1147 describes the same for FSDP2.",
+    cost="Communication no longer overlaps with computation; how much time that takes was not measured here.",
+    exceptions="Tensor, sequence or context parallelism, for which Megatron requires the value 1 on GPUs before "
+    "Blackwell: a file that mentions them is not reported, nor is a project whose training uses them.",
     versions="torch 2.0 to 2.13 on GPUs before Blackwell.",
-    verification="A trace of `torch.profiler` shows all-gather kernels beside, not between, the kernels of the forward pass.",
+    verification="A trace of `torch.profiler` shows all-gather kernels at the same time as the kernels of the forward "
+    "pass, not between them.",
     references=(_MEGATRON, _TORCHTITAN),
     reads=("sh", "py", "cfg"),
     triggers=(_NAME.encode(),),

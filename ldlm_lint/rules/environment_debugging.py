@@ -47,23 +47,24 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     consequence=Consequence.SLOW,
     message="%(setting)s is meant for debugging: %(effect)s; remove it from normal runs",
     summary="`NCCL_DEBUG` at INFO or TRACE, `CUDA_LAUNCH_BLOCKING`, or `TORCH_DISTRIBUTED_DEBUG=DETAIL` outside of debugging.",
-    rationale="These variables are set to find one defect and stay in the file. CUDA_LAUNCH_BLOCKING makes every kernel launch "
-    "wait for its kernel, so that the host never runs ahead of the GPU; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps every process "
-    "group and checks every collective for consistency; NCCL_DEBUG=INFO fills the log of every rank.",
-    cost="CUDA_LAUNCH_BLOCKING and DETAIL cost time in every step; how much depends on the model and was not measured here. For "
-    "NCCL_DEBUG=INFO no source gives a cost in time: it is log volume.",
-    exceptions="Files that debug, test or measure by their name or by what they launch, settings behind a debug flag, and tests "
-    "are not reported, nor are NCCL_DEBUG=WARN and TORCH_DISTRIBUTED_DEBUG=INFO, which are cheap. The same holds for CI "
-    "pipelines, an editor's launch configurations, services, pods and stages of an image whose name speaks of debugging or "
-    "testing, and a variable that the command of its container sets anew.",
+    rationale="These variables are set to find one defect and then stay in the file. CUDA_LAUNCH_BLOCKING makes every "
+    "kernel launch wait for its kernel, so the host never runs ahead of the GPU. TORCH_DISTRIBUTED_DEBUG=DETAIL wraps "
+    "every process group and checks every collective for consistency. NCCL_DEBUG=INFO fills the log of every rank.",
+    cost="CUDA_LAUNCH_BLOCKING and DETAIL cost time in every step; how much depends on the model and was not measured "
+    "here. For NCCL_DEBUG=INFO no source gives a cost in time: the cost is log volume.",
+    exceptions="Not reported: files that debug, test or measure by their name or by what they launch, settings under "
+    "a debug condition, tests, and NCCL_DEBUG=WARN and TORCH_DISTRIBUTED_DEBUG=INFO, which are cheap. Nor are CI "
+    "pipelines, an editor's launch configurations, services, pods and stages of an image whose name mentions "
+    "debugging or testing, and a variable that the command of its container sets again.",
     versions="torch 2.0 to 2.13, every NCCL.",
-    verification="Take the line out and compare the time of a step and the size of the log.",
+    verification="Remove the line and compare the time of a step and the size of the log.",
     references=(_DEBUG, _ASYNCHRONOUS, _LEVELS),
     reads=("sh", "py", "cfg"),
     triggers=(_LEVEL.encode(), _LAUNCH.encode(), _CHECKS.encode()),
     applicability=Applicability.SAFE,
-    fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where no file of the project uses its value and the file does not search "
-    "for lines of NCCL's log; unsafe for the other two, since an error is then reported later, or with less to go by.",
+    fix_safety="Safe for NCCL_DEBUG, which becomes WARN, if no file of the project uses its value and the file does "
+    "not search for lines of NCCL's log. Unsafe for the other two, because an error is then reported later or with "
+    "fewer details.",
     probe=Probe(
         "group-environment",
         "NCCL_DEBUG was INFO or TRACE when a process group of NCCL was made",
@@ -77,14 +78,14 @@ NCCL_DEBUG_FILE_SHARED = Rule(
     symbol="nccl-debug-file-shared",
     consequence=Consequence.CONFIG,
     message="%(setting)s is one file for all processes of a machine: each of them truncates it, and output is lost or "
-    "mixed; put `%%p`, which NCCL replaces by the process id, into the name",
-    summary="`NCCL_DEBUG_FILE` without `%%p` where several processes of a machine write it.".replace("%%", "%"),
-    rationale="Every process opens the file for itself and truncates it. NCCL's documentation says that output may be lost or "
-    "corrupted where the name is not unique across all processes of the job; the rank of the node is not enough, since "
-    "all processes of a node share it. NCCL replaces `%h` by the host's name and `%p` by the process id.",
-    cost="The log of the one rank that failed may be the one that is overwritten.",
-    exceptions="A name with `%p`, or with a variable or command that may differ between processes; launches of one process per "
-    "machine; NCCL_DEBUG below INFO, where next to nothing is written; scripts that test.",
+    "mixed; put `%%p`, which NCCL replaces with the process id, into the name",
+    summary="`NCCL_DEBUG_FILE` without `%%p` although several processes of a machine write it.".replace("%%", "%"),
+    rationale="Every process opens and truncates the file itself. NCCL's documentation says that output may be lost "
+    "or corrupted if the name is not unique across all processes of the job. The rank of the node is not enough, "
+    "because all processes of a node share it. NCCL replaces `%h` with the host name and `%p` with the process id.",
+    cost="The log of the one rank that failed can be the one that is overwritten.",
+    exceptions="A name with `%p`, or with a variable or command that can differ between processes; launches of one "
+    "process per machine; NCCL_DEBUG below INFO, which writes almost nothing; test scripts.",
     versions="Every NCCL.",
     verification="Count the files after a run: one per process.",
     references=(_DEBUG_FILE, _DEBUG),

@@ -30,20 +30,20 @@ NCCL_ERROR_HANDLING_DISABLED = Rule(
     message="%(setting)s switches NCCL's asynchronous error handling off: a process keeps running, and holds its GPUs, "
     "after a collective has failed or timed out; remove it, or set it to 1",
     summary="NCCL's asynchronous error handling is switched off.",
-    rationale="The variable is a number: 0 ignores errors, 1 aborts the communicators and ends the process, 2 only aborts "
-    "them, 3 (the default of torch 2.2 and later) ends the process without aborting. With 0 the NCCL watchdog still sees that a "
-    "collective has failed or has run past its timeout, and does nothing, so every rank waits for a partner that will "
-    "not come.",
-    cost="A job that has failed keeps all its GPUs until a person ends it.",
-    exceptions="Programs that watch their collectives themselves. Under torchrun the un-prefixed name is overridden by the "
-    "value that torchrun sets, so there it is only reported as deprecated.",
+    rationale="The variable is a number: 0 ignores errors, 1 aborts the communicators and ends the process, 2 only "
+    "aborts them, 3 (the default since torch 2.2) ends the process without aborting. With 0 the NCCL watchdog still "
+    "sees that a collective has failed or exceeded its timeout, but does nothing, so every rank waits for a partner "
+    "that never comes.",
+    cost="A failed job keeps all its GPUs until a person ends it.",
+    exceptions="Programs that watch their collectives themselves. Under torchrun the name without TORCH_ is "
+    "overridden by the value that torchrun sets, so there it is only reported as deprecated.",
     versions="Both names work in torch 2.2 to 2.13; up to torch 2.1 only NCCL_ASYNC_ERROR_HANDLING is read.",
     verification="ProcessGroupNCCL logs its `TORCH_NCCL_ASYNC_ERROR_HANDLING` at its start with `TORCH_CPP_LOG_LEVEL=INFO`.",
     references=(_PROCESS_GROUP, _AGENT),
     reads=("sh", "py", "cfg"),
     triggers=(b"NCCL_ASYNC_ERROR_HANDLING",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a process that outlived an error is ended by it from then on.",
+    fix_safety="Unsafe: from then on an error ends a process that survived it before.",
     probe=Probe(
         "group-environment",
         "the variable was off when a process group of NCCL was made",
@@ -57,21 +57,22 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     symbol="redundant-error-handling-variable",
     consequence=Consequence.CONFIG,
     message="%(setting)s changes nothing, because torchrun sets this value itself: remove it",
-    summary="A file sets for torchrun what torchrun sets by itself.",
-    rationale="The launcher torchrun exports TORCH_NCCL_ASYNC_ERROR_HANDLING=1 to its workers where it is not set, so the line changes "
-    "nothing; it only looks as if the job depended on it.",
-    cost="None but a line that the next reader has to understand.",
-    exceptions="Files that also start processes without torchrun, whose default is 3, are not reported, nor is Python, "
-    "where the launcher is not known.",
-    versions="The torchrun of torch 2.2 to 2.13 sets TORCH_NCCL_ASYNC_ERROR_HANDLING, that of 2.0 and 2.1 the un-prefixed name.",
+    summary="A file sets a value that torchrun sets by itself.",
+    rationale="The launcher torchrun exports TORCH_NCCL_ASYNC_ERROR_HANDLING=1 to its workers if it is not set, so "
+    "the line changes nothing; it only looks as if the job depended on it.",
+    cost="No run time; one more line that the next reader has to understand.",
+    exceptions="Not reported: files that also start processes without torchrun, whose default is 3, and Python files, "
+    "whose launcher is unknown.",
+    versions="The torchrun of torch 2.2 to 2.13 sets TORCH_NCCL_ASYNC_ERROR_HANDLING, that of 2.0 and 2.1 the name "
+    "without TORCH_.",
     verification="`torchrun --nproc_per_node=1 --no-python printenv TORCH_NCCL_ASYNC_ERROR_HANDLING` prints 1.",
     references=(_AGENT, _PROCESS_GROUP),
     reads=("sh", "cfg"),
     triggers=(b"TORCH_NCCL_ASYNC_ERROR_HANDLING",),
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: torchrun sets the variable only where it is not set, so a value that the job inherits from its user's shell or "
-    "its cluster comes into force. There is no fix where the file gives the variable another value too.",
+    fix_safety="Unsafe: torchrun sets the variable only if it is not set, so a value that the job inherits from the "
+    "user's shell or the cluster takes effect. No fix is offered if the file also gives the variable another value.",
 )
 
 RULES = (NCCL_ERROR_HANDLING_DISABLED, REDUNDANT_ERROR_HANDLING_VARIABLE)

@@ -8,13 +8,14 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
     symbol="environment-set-too-late",
     consequence=Consequence.CONFIG,
-    message="`%(name)s` is set after %(done)s, which has read it already: the value has no effect there; set it before %(doing)s",
+    message="`%(name)s` is set after %(done)s, when it has already been read: the value has no effect there; set it before %(doing)s",
     summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group`, or an option of the CUDA allocator after its first use.",
-    rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "
-    "changes nothing for this group, without a word. NCCL's own variables are read later, when the first communicator is "
-    "made, so they are not reported. The CUDA allocator reads `PYTORCH_CUDA_ALLOC_CONF` when it starts, with the first tensor on a GPU.",
-    cost="The setting that somebody relies on is not in force. Not measured.",
-    exceptions="A group that is made later, or a child process that inherits the environment, does read the value.",
+    rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. A later assignment to "
+    "`os.environ` silently changes nothing for this group. NCCL's own variables are read later, when the first "
+    "communicator is created, so they are not reported. The CUDA allocator reads `PYTORCH_CUDA_ALLOC_CONF` when it "
+    "starts, with the first tensor on a GPU.",
+    cost="A setting that the project relies on has no effect. Not measured.",
+    exceptions="A group that is created later, or a child process that inherits the environment, does read the value.",
     versions="torch 2.0 to 2.13.",
     verification="Print the variable just before `init_process_group`; with TORCH_CPP_LOG_LEVEL=INFO the group logs its settings.",
     references=(
@@ -31,9 +32,9 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     triggers=(b"init_process_group", b"ALLOC_CONF"),
     requires=((b"environ", b"putenv"), (b"NCCL_", b"ALLOC_CONF")),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a setting that has had no effect so far comes into force. The assignment moves in front of the call with the comments "
-    "above it; there is no fix where its value may depend on what stands in between, where the file mentions the variable elsewhere, "
-    "or where another rule is against the value.",
+    fix_safety="Unsafe: a setting that has had no effect so far takes effect. The assignment moves before the call, "
+    "with the comments above it. No fix is offered if its value may depend on the code in between, if the file "
+    "mentions the variable elsewhere, or if another rule reports the value.",
 )
 
 RULES = (ENVIRONMENT_SET_TOO_LATE,)

@@ -56,22 +56,22 @@ NCCL_TRANSPORT_DISABLED = Rule(
     message="%(setting)s switches a fast transport of NCCL off: %(effect)s, which slows every collective down; remove it, "
     "or say in a comment why this machine needs it",
     summary="A fast transport of NCCL is switched off, and no comment says why.",
-    rationale="NCCL's documentation lists these variables under debugging and says that they should not be used in production nor "
-    "retained in scripts. They are set to get past a hang and then slow down every collective of every later run, on "
-    "machines too whose fabric is fine.",
+    rationale="NCCL's documentation lists these variables under debugging and says that they should not be used in "
+    "production nor retained in scripts. They are set to get past a hang and then slow down every collective of every "
+    "later run, also on machines whose fabric is fine.",
     cost="Collectives run over host memory or sockets; how much that costs depends on the machine and was not measured here.",
-    exceptions="Hardware without the transport (GeForce RTX 40 cards, for which accelerate sets the variables itself; virtual "
-    "machines). A setting behind a condition, one whose comment says why, NCCL_IB_DISABLE beside NCCL_SOCKET_IFNAME, and "
-    "files that debug or test are not reported, nor are containers that serve a model.",
+    exceptions="Hardware without the transport (GeForce RTX 40 cards, for which accelerate sets the variables itself; "
+    "virtual machines). Not reported: a setting under a condition, one whose comment says why, NCCL_IB_DISABLE "
+    "together with NCCL_SOCKET_IFNAME, files that debug or test, and containers that serve a model.",
     versions="Every NCCL.",
-    verification="Compare the bus bandwidth of `all_reduce_perf` (nccl-tests) with and without the variable; `NCCL_DEBUG=INFO` "
-    "names the transport of every connection.",
+    verification="Compare the bus bandwidth of `all_reduce_perf` (nccl-tests) with and without the variable; "
+    "`NCCL_DEBUG=INFO` logs the transport of every connection.",
     references=(_DEBUGGING, _ACCELERATE),
     reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in _TRANSPORTS),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: on a machine whose fabric is broken the job may hang again.",
+    fix_safety="Unsafe: on a machine whose fabric is broken the job can hang again.",
     probe=Probe(
         "group-environment",
         "the variable was on when a process group of NCCL was made",
@@ -85,16 +85,17 @@ NCCL_DEBUGGING_TUNABLE = Rule(
     symbol="nccl-debugging-tunable",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="`%(name)s` fixes what NCCL chooses by itself: the value also applies to other machines and later versions of "
-    "NCCL, where it can be slower; remove it",
+    message="`%(name)s` overrides what NCCL chooses itself: the value also applies to other machines and later "
+    "versions of NCCL, where it can be slower; remove it",
     summary="A tuning variable of NCCL that its documentation lists under debugging.",
-    rationale="NCCL picks algorithm, protocol, threads and channels for the machine it runs on and the size of each collective. Its "
-    "documentation lists these variables under debugging and says that they may result in sub-optimal behavior, crashes or "
-    "hangs; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are deprecated since NCCL 2.17 for NCCL_MIN_CTAS and NCCL_MAX_CTAS.",
-    cost="Was not measured here; a value that was right for one machine and one NCCL may be wrong for the next.",
-    exceptions="Runs that have to be deterministic, files for AMD's machines (ROCm), and settings behind a condition, none of which is "
-    "reported; vendors' images. Opt-in, since a tuned value may "
-    "well be right where it was measured.",
+    rationale="NCCL picks algorithm, protocol, threads and channels for the machine it runs on and the size of each "
+    "collective. Its documentation lists these variables under debugging and says that they may result in sub-optimal "
+    "behavior, crashes or hangs. NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are deprecated since NCCL 2.17 in favor of "
+    "NCCL_MIN_CTAS and NCCL_MAX_CTAS.",
+    cost="Not measured here; a value that was right for one machine and one NCCL version can be wrong for the next.",
+    exceptions="Not reported: runs that must be deterministic, files for AMD machines (ROCm), and settings under a "
+    "condition. Images of hardware vendors may set good values. The rule is off by default, because a tuned value can "
+    "be right on the machine where it was measured.",
     versions="Every NCCL; the deprecations are those of 2.9 (NCCL_LAUNCH_MODE) and 2.17.",
     verification="Compare `all_reduce_perf` (nccl-tests) with and without the variable for the sizes that the model sends.",
     references=(_DEBUGGING,),

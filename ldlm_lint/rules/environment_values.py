@@ -76,20 +76,20 @@ MALFORMED_NCCL_VALUE = Rule(
     consequence=Consequence.CRASH,
     message="%(setting)s is not a valid value: %(effect)s",
     summary="A number with a unit or an exponent, or a switch that is neither on nor off.",
-    rationale="torch reads the numbers of these variables with `std::stoi`, which takes the leading digits and drops the rest: "
-    "1800s is 1800, but 30min is 30 and 1e6 is 1. The switches know y, yes, 1, t, true and n, no, 0, f, false; anything "
-    "else, the empty string too, raises `Invalid value for environment variable` when the process group is made, and so "
-    "does a number without leading digits or beyond 32 bits.",
-    cost="A run that ends at its start, or one whose timeout is a thousand times shorter than it reads.",
+    rationale="torch reads the numbers of these variables with `std::stoi`, which takes the leading digits and drops "
+    "the rest: 1800s is 1800, but 30min is 30 and 1e6 is 1. The switches accept y, yes, 1, t, true and n, no, 0, f, "
+    "false. Any other text, including the empty one, raises `Invalid value for environment variable` when the process "
+    "group is created, and so does a number without leading digits or beyond 32 bits.",
+    cost="A run that ends at its start, or a timeout that is a thousand times shorter than it looks.",
     exceptions="Values that come from outside the file are unknown and not reported.",
-    versions="torch 2.2 to 2.13; the un-prefixed names are read the same way.",
-    verification="Make a process group: it raises, or ProcessGroupNCCL logs the number that it has read "
+    versions="torch 2.2 to 2.13; the names without TORCH_ are read the same way.",
+    verification="Create a process group: it raises, or ProcessGroupNCCL logs the number that it has read "
     "(`TORCH_CPP_LOG_LEVEL=INFO`).",
     references=(_LOOKUP, _PROCESS_GROUP),
     reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in sorted(_NUMBERS | _SWITCHES)),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: what the text seems to mean comes into force for the first time.",
+    fix_safety="Unsafe: the value that the text seems to mean takes effect for the first time.",
 )
 
 NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
@@ -98,19 +98,19 @@ NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
     consequence=Consequence.HANG,
     message="%(setting)s is outside the range 1 to 31: InfiniBand operations then never time out, and a dead link hangs "
     "the job; set an exponent such as 22 (about two minutes)",
-    summary="`NCCL_IB_TIMEOUT` outside of 1 to 31.",
-    rationale="The variable is not a time: one try takes 4.096 microseconds times two to the power of its value, and NCCL "
-    "makes `NCCL_IB_RETRY_CNT` (7) of them. Its field in the hardware has five bits; NCCL's documentation says that 0 and 32 "
-    "and above mean an infinite timeout.",
-    cost="A link that has died no longer raises an error: the job hangs until another timeout, if there is one, ends it.",
-    exceptions="A value that is meant to be infinite. 22, which stands in many scripts, is about two minutes in all.",
+    summary="`NCCL_IB_TIMEOUT` outside the range 1 to 31.",
+    rationale="The variable is not a time: one try takes 4.096 microseconds times two to the power of its value, and "
+    "NCCL makes `NCCL_IB_RETRY_CNT` (7) of them. Its field in the hardware has five bits; NCCL's documentation says "
+    "that 0, and values of 32 and above, mean an infinite timeout.",
+    cost="A dead link no longer raises an error: the job hangs until another timeout, if there is one, ends it.",
+    exceptions="A value that is meant to be infinite. 22, which many scripts use, is about two minutes in total.",
     versions="The default is 20 since NCCL 2.23, 18 from 2.14, 14 before.",
     verification="With `NCCL_DEBUG=INFO` NCCL logs `NCCL_IB_TIMEOUT set by environment to` the value.",
     references=(_IB,),
     reads=("sh", "py", "cfg"),
     triggers=(_IB_TIMEOUT.encode(),),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: InfiniBand operations can time out again, after about two minutes in all.",
+    fix_safety="Unsafe: InfiniBand operations can time out again, after about two minutes in total.",
 )
 
 NCCL_SOCKET_THREADS_CLAMPED = Rule(
@@ -119,18 +119,20 @@ NCCL_SOCKET_THREADS_CLAMPED = Rule(
     consequence=Consequence.CONFIG,
     message="%(setting)s is above the maximum of NCCL, which warns and uses %(most)d: set %(most)d",
     summary="More socket threads, or sockets in total, than NCCL allows.",
-    rationale="NCCL's socket transport uses at most 16 helper threads and at most 64 sockets (threads times sockets of each); it "
-    "warns and takes the largest value that fits. The transport is only used where there is no InfiniBand.",
-    cost="None; the script promises more than it gets.",
-    exceptions="Values that are not known.",
+    rationale="NCCL's socket transport uses at most 16 helper threads and at most 64 sockets (threads times sockets "
+    "per thread). Above that it warns and takes the largest value that fits. The transport is only used if there is "
+    "no InfiniBand.",
+    cost="No run time; NCCL uses less than the script promises.",
+    exceptions="Unknown values are not reported.",
     versions="NCCL 2.4 and later.",
     verification="The log says that the value is greater than the maximum allowed (`NCCL_DEBUG=WARN`).",
     references=(_SOCKET, _SOCKET_SOURCE),
     reads=("sh", "py", "cfg"),
     triggers=(_THREADS.encode(), _SOCKETS.encode()),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where no file of the project uses the value otherwise: it is the number that NCCL takes today. Unsafe for the sockets of a "
-    "thread where the number of threads depends on a condition, on the user, or on the launch.",
+    fix_safety="Safe if no file of the project uses the value for anything else: it is the number that NCCL uses "
+    "today. Unsafe for the sockets per thread if the number of threads depends on a condition, on the user, or on the "
+    "launch.",
 )
 
 RULES = (MALFORMED_NCCL_VALUE, NCCL_IB_TIMEOUT_OUT_OF_RANGE, NCCL_SOCKET_THREADS_CLAMPED)

@@ -110,7 +110,7 @@ class Block(NamedTuple):
                 fix = self._watched(cause) if watching else self._unblocked(cause, removals.get(cause))
                 # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
                 own = fix._replace(whole=False) if fix else None
-                related = (Related(cause.span, "this takes the effect of the heartbeat timeout away"),)
+                related = (Related(cause.span, "this disables the heartbeat timeout"),)
                 args = (("cause", _said(cause)),)
                 found = _found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], args, own)
                 yield found._replace(related=related)

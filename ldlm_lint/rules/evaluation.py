@@ -9,25 +9,23 @@ EVALUATION_WITH_GRADIENTS = Rule(
     symbol="evaluation-with-gradients",
     frequency=Frequency.EPOCH,
     consequence=Consequence.MEMORY,
-    message="`%(model)s` is evaluated while autograd records: each forward pass keeps its activations for a backward pass "
+    message="`%(model)s` is evaluated with gradients on: each forward pass keeps its activations for a backward pass "
     "that never comes; run it under `torch.no_grad()`",
-    summary="An evaluation, prediction or sampling loop that runs a model outside of `torch.no_grad()`.",
-    rationale="`model.eval()` changes what dropout and batch normalization do; it does not turn autograd off. As "
-    "long as gradients are recorded, each forward pass keeps the activations that a backward pass would need, until "
-    "the last tensor of its graph is gone. `.detach()` or `.item()` on the result comes too late: the activations "
-    "were kept during the forward pass. Where an output or a loss is collected over the loop, or fed back into the "
-    "model, the graphs of all passes stay alive together.",
-    cost="Memory: all activations of a forward pass instead of those of one layer, so that an evaluation needs "
-    "smaller batches than it could have, or runs out of memory where training does not. Time: the bookkeeping of "
-    "autograd.",
+    summary="An evaluation, prediction or sampling loop that runs a model outside `torch.no_grad()`.",
+    rationale="`model.eval()` changes dropout and batch normalization; it does not turn autograd off. While gradients "
+    "are recorded, each forward pass keeps the activations that a backward pass would need, until the last tensor of "
+    "its graph is gone. `.detach()` or `.item()` on the result comes too late: the activations were kept during the "
+    "forward pass. If an output or a loss is collected over the loop, or fed back into the model, the graphs of all "
+    "forward passes stay in memory together.",
+    cost="Memory: all activations of a forward pass instead of those of one layer, so an evaluation needs smaller "
+    "batches than necessary, or runs out of memory when training does not. Time: the bookkeeping of autograd.",
     exceptions="Evaluations that differentiate: saliency maps, adversarial attacks, guidance by a classifier, "
-    "test-time training. They are not reported where a gradient is computed in the function or in what it calls, or where "
-    "the file differentiates what the function returns. A "
-    "model whose parameters are all frozen records nothing. Lightning, ignite and the Hugging Face Trainer turn "
-    "gradients off around their hooks.",
+    "test-time training. They are not reported if a gradient is computed in the function or in a function it calls, "
+    "or if the file differentiates what the function returns. A model whose parameters are all frozen records "
+    "nothing. Lightning, ignite and the Hugging Face Trainer turn gradients off around their hooks.",
     versions="All versions of torch; `torch.inference_mode()` exists since 1.9.",
-    verification="Print `output.requires_grad` or `loss.grad_fn` in the loop: with gradients off they are False and "
-    "None. Compare `torch.cuda.max_memory_allocated()` of an evaluation before and after.",
+    verification="Print `output.requires_grad` or `loss.grad_fn` in the loop: with gradients off they are `False` and "
+    "`None`. Compare `torch.cuda.max_memory_allocated()` of an evaluation before and after.",
     references=(
         Reference("torch.no_grad", "https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html"),
         Reference(
@@ -43,8 +41,8 @@ EVALUATION_WITH_GRADIENTS = Rule(
     triggers=(b"eval", b"model", b"net", b"encoder", b"decoder", b"backbone", b"generator", b"train(False)"),
     requires=((b"torch", b".cuda("),),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, "
-    "gets none any more; the values that are computed stay the same.",
+    fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, no "
+    "longer gets any; the computed values stay the same.",
     probe=Probe("evaluation-gradients", "the forward passes of an evaluation recorded gradients"),
 )
 

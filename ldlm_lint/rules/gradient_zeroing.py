@@ -9,19 +9,19 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
     symbol="gradients-kept-as-zeros",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="`set_to_none=False` keeps all gradients allocated and fills them with zeros, which takes memory and one more "
-    "pass over them in every step: drop it, so that `zero_grad()` frees the gradients",
+    message="`set_to_none=False` keeps all gradients allocated and fills them with zeros, which takes memory and one "
+    "more pass over all gradients in every step: drop it, so that `zero_grad()` frees the gradients",
     summary="`zero_grad(set_to_none=False)`, which has not been torch's default since torch 2.0.",
-    rationale="Since torch 2.0 `zero_grad()` sets the gradients to None: their memory is free during the next "
-    "forward pass, and the first backward pass writes them instead of adding to zeros. `set_to_none=False` asks for "
-    "the old way: a kernel that fills all gradients with zeros, and one that reads and adds where a write would do. "
-    "It also changes the training: a parameter that took no part in a step has a gradient of zeros, so that "
-    "momentum and weight decay still move it, while the optimizer skips a gradient of None.",
-    cost="Memory of one copy of the parameters during the forward pass, and two passes over it in each step.",
+    rationale="Since torch 2.0 `zero_grad()` sets the gradients to None: their memory is free during the next forward "
+    "pass, and the first backward pass writes them instead of adding to zeros. With `set_to_none=False` one kernel "
+    "fills all gradients with zeros, and another reads and adds although a write would do. It also changes the "
+    "training: a parameter that took no part in a step has a gradient of zeros, so momentum and weight decay still "
+    "move it, while the optimizer skips a gradient of None.",
+    cost="Memory of one copy of the parameters during the forward pass, and two sweeps over this memory in each step.",
     exceptions="Code that reads `.grad` before a backward pass, or that reduces gradients by hand and expects one "
     "on each rank; captured CUDA graphs, which write to fixed addresses (a file that captures one is not reported).",
-    versions="torch 2.0 to 2.13, where the default is `True`. Before 2.0 the argument has the value of the default.",
-    verification="Look at `parameter.grad` behind `zero_grad()`, and compare `torch.cuda.memory_allocated()` there.",
+    versions="torch 2.0 to 2.13, in which the default is `True`. Before 2.0 `set_to_none=False` is the default.",
+    verification="Look at `parameter.grad` after `zero_grad()`, and compare `torch.cuda.memory_allocated()` there.",
     references=(
         Reference(
             "torch.optim.Optimizer.zero_grad",
@@ -37,7 +37,7 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
     requires=((b"zero_grad",),),
     silencers=(b"CUDAGraph", b"make_graphed_callables", b"cuda.graph("),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: `.grad` is None between the steps, and parameters that take no part in a step are skipped "
+    fix_safety="Unsafe: `.grad` is `None` between the steps, and parameters that take no part in a step are skipped "
     "by the optimizer instead of being moved by momentum and weight decay.",
     probe=Probe("gradients-after-zero-grad", "gradients are tensors of zeros after zero_grad()"),
 )

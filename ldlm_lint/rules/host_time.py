@@ -34,21 +34,22 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     consequence=Consequence.SLOW,
     message="%(what)s makes Python wait %(where)s%(wait)s: %(advice)s",
     summary="A value is read from the device, or decides a branch on the host, in every training step.",
-    rationale="The host launches kernels ahead of the device. `.item()`, `.cpu()`, `.tolist()`, `float(t)`, `print(t)` "
-    "and an `if` on a tensor need a number that is still being computed: the host waits until the device has done all "
-    "that was launched, and the device then waits until the host has launched more. A gap of that kind opens in every "
-    "step, and under data parallelism every rank waits for the slowest one. A sum that stays a tensor (`total += "
-    "loss.detach()`) and is read once per logging interval costs no wait; a branch on the value can become "
+    rationale="The host launches kernels ahead of the device. `.item()`, `.cpu()`, `.tolist()`, `float(t)`, "
+    "`print(t)` and an `if` on a tensor need a number that is still being computed: the host waits until the device "
+    "has finished everything that was launched, and then the device waits until the host has launched more. This gap "
+    "occurs in every step, and under data parallelism every rank waits for the slowest one. A sum that stays a tensor "
+    "(`total += loss.detach()`) and is read once per logging interval costs no wait. A branch on the value can become "
     "`torch.where`, or a check of the last interval.",
-    cost="The time the device stands idle while the host launches the next kernels: large where kernels are short or "
-    "the host is busy, none where the device is the bottleneck and the wait falls at the end of the step anyway.",
-    exceptions="A value that decides what is launched next and cannot be had otherwise (a GradScaler's own check, "
-    "actions for an environment, lengths for packing); a step of seconds; training on a CPU. Reads under a logging "
-    "interval, in an evaluation, behind a check for NaN that has fired, or behind `debug` are not reported.",
-    versions="All versions of torch; it is how CUDA streams work.",
-    verification="`torch.cuda.set_sync_debug_mode('warn')` around one step names most of these places (not those of "
-    "torch.distributed); in a profile they are long `cudaStreamSynchronize` or `cudaMemcpyAsync` calls. It cannot be "
-    "seen on a CPU, where nothing is asynchronous.",
+    cost="The time that the device is idle while the host launches the next kernels: large if kernels are short or "
+    "the host is busy, none if the device is the bottleneck and the wait is at the end of the step anyway.",
+    exceptions="A value that decides what is launched next and cannot be computed in another way (a GradScaler's own "
+    "check, actions for an environment, lengths for packing); a step that takes seconds; training on a CPU. Not "
+    "reported: reads under a logging interval, in an evaluation, after a check for NaN that was true, or under a "
+    "`debug` condition.",
+    versions="All versions of torch: this is how CUDA streams work.",
+    verification="`torch.cuda.set_sync_debug_mode('warn')` around one step reports most of these places (not those of "
+    "torch.distributed); in a profile they are long `cudaStreamSynchronize` or `cudaMemcpyAsync` calls. This needs a "
+    "GPU, because nothing is asynchronous on a CPU.",
     references=(
         _TUNING,
         _SEMANTICS,
@@ -61,8 +62,8 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     triggers=(),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: what reads the value decides how long it may stay on the device; a sum that becomes a tensor "
-    "needs `.item()` where it is read.",
+    fix_safety="Shown only: the code that reads the value decides how long it can stay on the device; a sum that "
+    "becomes a tensor needs `.item()` where it is read.",
     probe=Probe("host-wait", "the call waits for the device in every step", device_bound=True),
 )
 
@@ -75,15 +76,15 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     "Python wait for the GPU; remove the call",
     summary="The caching allocator is emptied in every training step.",
     rationale="`empty_cache()` returns cached blocks to the driver. It waits for the device, and the next step "
-    "allocates the same blocks anew with `cudaMalloc`, which waits again. PyTorch itself can use no more memory than "
-    "before: a cached block is free for it anyway. Only other processes on the same device gain.",
+    "allocates the same blocks again with `cudaMalloc`, which waits once more. PyTorch itself gains no memory: it can "
+    "use a cached block anyway. Only other processes on the same device gain.",
     cost="Hugging Face says about 10 % slower for its option that does this in every step.",
-    exceptions="Another process needs the memory between steps, or fragmentation really ends in out-of-memory errors: "
-    "then try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, or empty the cache once per some hundred steps. "
-    "Calls under an interval, in an `except`, or behind a flag that asks for it are not reported.",
+    exceptions="Another process needs the memory between steps, or fragmentation really causes out-of-memory errors: "
+    "then try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, or empty the cache once every few hundred steps. "
+    "Not reported: calls under an interval, in an `except`, or under a flag that asks for them.",
     versions="All versions of torch; also the `torch.xpu`, `torch.mps` and `torch.npu` calls of that name.",
-    verification="`torch.cuda.memory_stats()['num_device_alloc']` stops growing after the first steps once the call is "
-    "gone. It cannot be shown on a CPU, whose allocator has no such cache.",
+    verification="`torch.cuda.memory_stats()['num_device_alloc']` stops growing after the first steps once the call "
+    "is gone. This needs a GPU: on a CPU the allocator has no such cache.",
     references=(
         _CACHE,
         Reference(
@@ -97,7 +98,7 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     reads=("py",),
     triggers=(),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
+    fix_safety="Unsafe: a run that only just fits in memory can run out of it if blocks of other sizes stay cached.",
     probe=Probe("emptied-caches", "the allocator's cache is emptied in every step", device_bound=True),
 )
 
@@ -111,14 +112,14 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     summary="The host waits for the whole device in every training step.",
     rationale="Work on one stream runs in order, and reading a value waits by itself: a training step needs no "
     "explicit synchronization to be correct. With one, the host launches nothing while the device works, and the "
-    "device has nothing to do while the host launches the next step. It is usually left from a measurement.",
+    "device is idle while the host launches the next step. The call is usually left over from a measurement.",
     cost="The time to launch the first kernels of a step, in every step.",
-    exceptions="Measurements, which need the wait: they belong under a flag or an interval, or to "
-    "`torch.cuda.Event`; a wait right beside the reading of a clock is not reported. Work on several streams or of other libraries needs an order, which "
-    "`wait_stream` gives without stopping the host.",
+    exceptions="Measurements, which need the wait: put them under a flag or an interval, or use `torch.cuda.Event`. A "
+    "wait right next to the reading of a clock is not reported. Work on several streams or by other libraries needs "
+    "an order; `wait_stream` gives one without stopping the host.",
     versions="All versions of torch; also the `torch.xpu`, `torch.mps` and `torch.npu` calls of that name.",
-    verification="A profile shows `cudaDeviceSynchronize` and a gap without kernels behind it in every step; without "
-    "the call the gap is gone. It cannot be shown on a CPU, where nothing is asynchronous.",
+    verification="A profile shows `cudaDeviceSynchronize` and after it a gap without kernels in every step; without "
+    "the call the gap is gone. This needs a GPU, because nothing is asynchronous on a CPU.",
     references=(
         Reference(
             "torch.cuda.synchronize", "https://docs.pytorch.org/docs/stable/generated/torch.cuda.synchronize.html"
@@ -129,8 +130,8 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     reads=("py",),
     triggers=(),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: times that the host takes around it mean something else, and code that counts on its wait "
-    "(another stream, a buffer that is reused, another library) races.",
+    fix_safety="Unsafe: times that the host measures around it mean something else, and code that relies on its wait "
+    "(another stream, a reused buffer, another library) has a race.",
     probe=Probe("host-wait", "the call waits for the device in every step", device_bound=True),
 )
 

@@ -13,15 +13,15 @@ MSE_ON_UNIT_VECTORS = Rule(
     "gradient shrink with the width D; multiply it by D / 2, or use 1 - cosine similarity",
     summary="A mean squared error between two vectors that were both normalized to length one.",
     rationale="For unit vectors of D elements the mean over the squared differences is (2 - 2 cos) / D: the cosine "
-    "distance, divided by half the width. Its value never exceeds 4 / D, and its gradients carry the same factor. "
-    "Beside other terms such a loss counts for almost nothing, its weight silently depends on the width, and the "
-    "lengths of the vectors, which a diffusion target needs, are not learned.",
+    "distance, divided by half the width. Its value never exceeds 4 / D, and its gradients have the same factor. Next "
+    "to other terms such a loss counts for almost nothing, its weight silently depends on the width, and the lengths "
+    "of the vectors, which a diffusion target needs, are not learned.",
     cost="A factor of 2 / D on this term and its gradients: 1/16 at D = 32, 1/512 at D = 1024 (checked to 8 digits). "
     "No time.",
-    exceptions="A term whose weight was tuned with this factor in it: it holds the same information as the cosine "
-    "distance. Putting `1 - cos` in its place multiplies the term by D / 2, so divide its weight by as much.",
-    versions="All versions of torch; it is arithmetic.",
-    verification="Print `loss * D / 2` beside `(1 - F.cosine_similarity(a, b)).mean()`: they are equal. Then compare "
+    exceptions="A term whose weight was tuned with this factor in it: it has the same information as the cosine "
+    "distance. Replacing it with `1 - cos` multiplies the term by D / 2, so divide its weight by the same factor.",
+    versions="All versions of torch: it follows from arithmetic.",
+    verification="Print `loss * D / 2` next to `(1 - F.cosine_similarity(a, b)).mean()`: they are equal. Then compare "
     "the gradient norm of this term with that of the others.",
     references=(
         Reference(
@@ -40,7 +40,8 @@ MSE_ON_UNIT_VECTORS = Rule(
     triggers=(b"normalize", b"norm("),
     requires=((b"mse", b"MSELoss", b"** 2", b"**2", b"pow(", b"square("),),
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: times D / 2 the term is the mean of 1 - cos, and counts that much more beside the others.",
+    fix_safety="Shown only: multiplied by D / 2 the term is the mean of 1 - cos, and counts that much more next to "
+    "the other terms.",
 )
 
 CLAMPED_LOSS = Rule(
@@ -48,20 +49,20 @@ CLAMPED_LOSS = Rule(
     symbol="clamped-loss",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="%(loss)s has no gradient above %(bound)s: the clamp stops training where the loss is large, and hides an "
+    message="%(loss)s has no gradient above %(bound)s: the clamp stops training when the loss is large, and hides an "
     "infinite loss; clip the gradient norm instead",
     summary="A loss that is clamped from above before its backward pass.",
     rationale="The gradient of `clamp(loss, max=M)` is that of the loss up to M, and zero above: the batches with the "
-    "largest errors train nothing. An infinite loss becomes M with gradient zero, so that a later check for infinity "
-    "never fires; a NaN stays NaN, its gradient is zero too. It does not bound gradients: just below M they are what "
-    "they were. Clip their norm instead, or skip the step on all ranks together.",
-    cost="Saturated steps update nothing (or only by weight decay and momentum) and still cost their full time. How "
-    "often that happens depends on M and the data.",
-    exceptions="A robust loss on purpose, such as truncating outliers per element with a known share of them. A bound "
-    "that the loss cannot reach is dead code. A lower bound alone (free bits, a hinge) is not reported.",
+    "largest errors train nothing. An infinite loss becomes M with gradient zero, so a later check for infinity never "
+    "fires. A NaN stays NaN, and its gradient is zero too. The clamp does not limit gradients: just below M they are "
+    "unchanged. Clip their norm instead, or skip the step on all ranks together.",
+    cost="Saturated steps update nothing (or only through weight decay and momentum) and still take their full time. "
+    "How often that happens depends on M and the data.",
+    exceptions="A robust loss on purpose, such as truncating a known share of outliers per element. A bound that the "
+    "loss cannot reach is dead code. A lower bound alone (free bits, a hinge) is not reported.",
     versions="All versions of torch.",
-    verification="Log the loss before the clamp, and the share of steps above M; or look at `grad_norm == 0` in these "
-    "steps.",
+    verification="Log the loss before the clamp, and the share of steps above M; or look for `grad_norm == 0` in "
+    "these steps.",
     references=(
         Reference("torch.clamp", "https://docs.pytorch.org/docs/stable/generated/torch.clamp.html"),
         Reference(
@@ -73,7 +74,8 @@ CLAMPED_LOSS = Rule(
     triggers=(b"clamp", b"clip(", b"clip_(", b"minimum(", b"min("),
     requires=((b"loss", b"Loss", b"entropy"),),
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: without the bound large losses train at their full gradient, which is to be limited by its norm.",
+    fix_safety="Shown only: without the bound large losses train with their full gradient, so its norm must be "
+    "clipped.",
 )
 
 RULES = (MSE_ON_UNIT_VECTORS, CLAMPED_LOSS)

@@ -12,13 +12,16 @@ NO_SYNC_OUTSIDE_FORWARD = Rule(
     message="`no_sync()` around the backward pass alone has no effect, because DDP decides in the forward pass whether to "
     "synchronize: every micro-batch is still all-reduced; run the forward pass inside `no_sync()` too",
     summary="`no_sync()` that covers the backward pass but not the forward pass.",
-    rationale="DDP prepares the reduction of gradients at the end of a forward pass that runs outside of `no_sync()`, and the backward pass "
-    "of that forward all-reduces them, wherever it stands. Gradients stay local only where the forward pass ran inside.",
+    rationale="DDP prepares the reduction of gradients at the end of a forward pass that runs outside `no_sync()`, "
+    "and the backward pass of that forward pass all-reduces them, wherever it runs. Gradients stay local only if the "
+    "forward pass ran inside `no_sync()`.",
     cost="The all-reduces that the call was written to save. Hugging Face measured 2.13 seconds per batch with `no_sync()` around the "
     "backward pass alone, 2.00 without any, and 0.91 with the forward pass inside (two nodes, four micro-batches).",
-    exceptions="FSDP, which decides in the backward pass, and engines of one's own. A function that calls the model inside.",
+    exceptions="FSDP, which decides in the backward pass, and custom engines. A function that runs the model and is "
+    "called inside `no_sync()`.",
     versions="torch 2.0 to 2.13.",
-    verification="Compare `.grad` on two ranks right after the backward pass, with different data: equal means synchronised.",
+    verification="Compare `.grad` on two ranks right after the backward pass, with different data: equal gradients "
+    "were synchronized.",
     references=(
         Reference(
             "DistributedDataParallel.no_sync",
@@ -32,8 +35,9 @@ NO_SYNC_OUTSIDE_FORWARD = Rule(
     triggers=(b"no_sync",),
     requires=((b"backward",),),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: gradients that were averaged over the ranks for each micro-batch then stay local until one that is synchronised, "
-    "which must come before the optimizer steps. Only shown where the test of `no_sync()` is not that of every step.",
+    fix_safety="Unsafe: gradients that were averaged over the ranks for each micro-batch then stay local until a "
+    "synchronized one, which must come before the optimizer steps. Only shown if `no_sync()` is not under the "
+    "condition of the optimizer step.",
 )
 
 RULES = (NO_SYNC_OUTSIDE_FORWARD,)

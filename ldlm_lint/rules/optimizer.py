@@ -29,21 +29,24 @@ OPTIMIZER_NOT_FUSED = Rule(
     message="%(optimizer)s runs torch's default CUDA implementation, which launches more kernels per step than the fused "
     "one; torch never picks fused by itself: %(advice)s",
     summary="`torch.optim` Adam, AdamW or SGD that trains on CUDA without choosing `fused`.",
-    rationale="With neither `fused` nor `foreach`, torch takes the foreach implementation on CUDA: one kernel launch per "
-    "arithmetic operation over lists of tensors, and about one more copy of the parameters at the peak. `fused=True` does the "
-    "whole update in one kernel per list of tensors. torch never makes it the default. A configuration that passes `fused=False` turns off "
-    "the foreach implementation as well, unless it asks for it: each tensor is then updated by itself.",
-    cost="A part of the optimizer's share of the step: deepmd-kit went from 22 to 8 ms in the optimizer, which was 3 % of its step "
-    "(deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also lose: 85 to 68 TFLOPS on an A40 with "
-    "512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure.",
-    exceptions="Training on CPU; complex or sparse parameters; Lightning with mixed precision and gradient clipping, which raises for an "
-    "optimizer that unscales by itself (modules of Lightning are reported where their Trainers are written out and nothing in the project "
-    "clips); code that clips scaled gradients under a GradScaler; an optimizer over a handful of "
-    "tensors; a wrapper (DeepSpeed, bitsandbytes, apex) that brings its own kernels.",
-    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported where the project allows older ones only). "
-    "Where nothing is set, transformers 4.54 and later take `adamw_torch_fused` with torch >= 2.8; only an explicit `adamw_torch` is reported.",
-    verification="Profile one optimizer step: kernels with `FusedAdam` or `aten::_fused_adamw_` in their name. After resuming look at "
-    "`optimizer.param_groups[0]['fused']`: a checkpoint written without it turns it off.",
+    rationale="With neither `fused` nor `foreach`, torch uses the foreach implementation on CUDA: one kernel launch "
+    "per arithmetic operation over lists of tensors, and about one more copy of the parameters at the peak. "
+    "`fused=True` does the whole update in one kernel per list of tensors. torch never makes it the default. A "
+    "configuration that passes `fused=False` also turns off the foreach implementation, unless it asks for it: each "
+    "tensor is then updated separately.",
+    cost="A part of the optimizer's share of the step: deepmd-kit went from 22 to 8 ms in the optimizer, which was 3 "
+    "% of its step (deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also be slower: 85 to "
+    "68 TFLOPS on an A40 with 512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure.",
+    exceptions="Training on a CPU; complex or sparse parameters; Lightning with mixed precision and gradient "
+    "clipping, which raises for an optimizer that unscales gradients itself (modules of Lightning are reported if "
+    "their Trainers are in the project and nothing in the project clips); code that clips scaled gradients under a "
+    "GradScaler; an optimizer over a handful of tensors; a wrapper (DeepSpeed, bitsandbytes, apex) with its own "
+    "kernels.",
+    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported if the "
+    "project allows only older versions). If nothing is set, transformers 4.54 and later use `adamw_torch_fused` with "
+    "torch >= 2.8; only an explicit `adamw_torch` is reported.",
+    verification="Profile one optimizer step: fused kernels have `FusedAdam` or `aten::_fused_adamw_` in their name. "
+    "After resuming, check `optimizer.param_groups[0]['fused']`: a checkpoint written without it turns it off.",
     references=(
         Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html"),
         Reference("deepmd-kit#4463", "https://github.com/deepmodeling/deepmd-kit/pull/4463"),
@@ -55,13 +58,15 @@ OPTIMIZER_NOT_FUSED = Rule(
     triggers=(),
     setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "
-    "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
-    "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
-    "SGD 2.3), or the project does not say and it is SGD, or a "
-    "model that is moved to the GPU after its optimizer was made (2.4). Only shown, too, where gradients are read behind "
-    "`scaler.step(optimizer)` without `scaler.unscale_` before it: the fused step takes the scale off inside its kernel, and the "
-    "gradients themselves stay scaled. None where the file makes complex or sparse parameters.",
+    fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision "
+    "clipping raises, `load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels "
+    "raises at the first step. For the last reason the fix writes `fused=torch.cuda.is_available()`. Only shown if "
+    "torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
+    "SGD 2.3; 2.4 for a model that is moved to the GPU after its optimizer was created), or the project states no "
+    "version and the optimizer is SGD or its model is moved so late. Also only shown if gradients are read after "
+    "`scaler.step(optimizer)` without `scaler.unscale_` before it: the fused step removes the scale inside its "
+    "kernel, and the gradients themselves stay scaled. No fix is offered if the file creates complex or sparse "
+    "parameters.",
     probe=Probe(
         "optimizer-kernels",
         "no fused kernel ran in the optimizer's step",

@@ -12,13 +12,16 @@ RANK_LOCAL_SKIP = Rule(
     message="%(cause)s can make one rank skip its backward pass: the other ranks then wait in theirs for gradients that "
     "never come; let all ranks decide together, with an all-reduce of the condition",
     summary="A training step that one rank can leave between forward and backward on its own.",
-    rationale="Under DDP, FSDP and DeepSpeed the backward pass is a collective: each rank waits for the gradients of all others. A "
-    "rank whose own loss is not finite, or that runs out of memory, and therefore goes on with the next batch does not take part. The "
-    "others wait for it until the process group times out; where the skipping rank comes to its next backward first, the "
-    "gradients of different batches are added up, and from then on the ranks are a step apart.",
-    cost="The job hangs until the timeout of the process group and dies, at the first batch that the skip was written for.",
-    exceptions="A flag or loss that was reduced over the ranks before it is asked; a process that exits; a skip of `optimizer.step()` "
-    "behind the backward pass, where all ranks hold the same gradients; a training of one process. None of these is reported.",
+    rationale="Under DDP, FSDP and DeepSpeed the backward pass is a collective: each rank waits for the gradients of "
+    "all others. A rank whose own loss is not finite, or that runs out of memory, and therefore continues with the "
+    "next batch does not take part. The others wait for it until the process group times out. If the skipping rank "
+    "reaches its next backward pass first, the gradients of different batches are added up, and from then on the "
+    "ranks are one step apart.",
+    cost="The job hangs until the timeout of the process group and then dies, at the first batch that the skip was "
+    "written for.",
+    exceptions="Not reported: a flag or loss that was reduced over the ranks before it is checked; a process that "
+    "exits; a skip of `optimizer.step()` after the backward pass, where all ranks have the same gradients; training "
+    "with one process.",
     versions="All versions of torch.",
     verification="Start two processes and set the loss of one to NaN in one step: the other one hangs in `backward()`.",
     references=(
@@ -35,8 +38,8 @@ RANK_LOCAL_SKIP = Rule(
     requires=((b"backward", b"scaler", b"training_step"), (b"continue", b"return", b"break", b"except", b"finite", b"nan")),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: it adds a collective and a synchronisation to each step, and needs a process group that exists; `nan_to_num` "
-    "with a skipped `optimizer.step()` behind the backward pass may be what suits the training better.",
+    fix_safety="Shown only: it adds a collective and a synchronization to each step, and needs an existing process "
+    "group. `nan_to_num` with a skipped `optimizer.step()` after the backward pass may suit the training better.",
 )
 
 RULES = (RANK_LOCAL_SKIP,)

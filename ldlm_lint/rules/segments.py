@@ -19,24 +19,27 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     symbol="reentrant-checkpoint-misuse",
     consequence=Consequence.CRASH,
     message="%(problem)s; pass `use_reentrant=False`",
-    summary="A reentrant checkpoint (`use_reentrant=True` or omitted) that is given what it cannot handle.",
-    rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for the checkpointed "
-    "function, `context_fn` and `debug=True` raise a ValueError. Tensors inside a tuple, list or dictionary are not inputs of that "
-    "function, so no gradient flows back to what made them. Where no tensor input requires a gradient at all, such as "
-    "the output of a frozen embedding, the output requires none and the parameters of the segment silently get no gradients.",
-    cost="An error in the first step, or parameters that never train, with no more than a warning.",
-    exceptions="Containers of sizes or masks only, and inputs that `requires_grad_()` was called on, which is what "
-    "`enable_input_require_grads()` of transformers does; neither is reported.",
+    summary="A reentrant checkpoint (`use_reentrant=True` or omitted) with arguments that it cannot handle.",
+    rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for "
+    "the checkpointed function, `context_fn` and `debug=True` raise a ValueError. Tensors inside a tuple, list or "
+    "dictionary are not inputs of that function, so no gradient flows back through them. If no tensor input requires "
+    "a gradient at all, such as the output of a frozen embedding, the output requires none and the parameters of the "
+    "segment silently get no gradients.",
+    cost="An error in the first step, or parameters that never train, with at most a warning.",
+    exceptions="Not reported: containers of sizes or masks only, and inputs on which `requires_grad_()` was called, "
+    "as `enable_input_require_grads()` of transformers does.",
     versions="torch 2.0 to 2.13; omitting the flag still means the reentrant implementation in 2.13.",
-    verification="Look for parameters whose `grad` is None after the first backward, with checkpointing on and off.",
+    verification="Look for parameters whose `grad` is `None` after the first backward pass, with checkpointing on and "
+    "off.",
     references=(_CHECKPOINT, _TECHNIQUES),
     reads=("py",),
     triggers=(b"checkpoint",),
     requires=(_IMPORTS,),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that saves other "
-    "tensors when it is computed again raises. Keyword arguments are then handed to the function: where its signature does not "
-    "take them, or the project allows a torch before 1.11, which has no `use_reentrant`, nothing is changed and the reason is shown.",
+    fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that "
+    "saves other tensors when it is recomputed raises. Keyword arguments are then passed to the function: if its "
+    "signature does not accept them, or the project allows a torch before 1.11, which has no `use_reentrant`, nothing "
+    "is changed and the reason is shown.",
     probe=Probe("gradients-of-segments", "parameters of a reentrant segment got no gradient"),
 )
 
@@ -48,15 +51,16 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     message="one checkpointed segment covers %(blocks)s in `self.%(model)s`, so its backward pass computes all their "
     "activations again at once and peak memory does not fall: checkpoint each of them instead",
     summary="A whole stack of blocks checkpointed as one segment.",
-    rationale="The backward pass of a segment first computes all its activations again and then holds them together. If the one segment is "
-    "the whole model, that is as much as without checkpointing, only a moment later, and one forward more. Memory is saved by "
-    "many segments of which one at a time is computed again: each block, or each few blocks.",
-    cost="Time: about one more forward. Memory: 98.0 MiB peak for 24 layers in one segment, 98.0 without, 52.1 with a segment per layer "
-    "(measured).",
-    exceptions="A model of several such stacks, each a segment of its own, and a stack that is itself one of many blocks; neither is "
-    "reported.",
+    rationale="The backward pass of a segment first computes all its activations again and then holds them together. "
+    "If the one segment is the whole model, that is as much memory as without checkpointing, only a moment later, and "
+    "one more forward pass. Many segments save memory, because one at a time is computed again: each block, or each "
+    "few blocks.",
+    cost="Time: about one more forward pass. Memory: 98.0 MiB peak for 24 layers in one segment, 98.0 without "
+    "checkpointing, 52.1 with a segment per layer (measured).",
+    exceptions="Not reported: a model of several such stacks, each a separate segment, and a stack that is itself one "
+    "of many blocks.",
     versions="All versions of torch.",
-    verification="`torch.cuda.max_memory_allocated()` over one step, with and without.",
+    verification="Compare `torch.cuda.max_memory_allocated()` over one step, with and without it.",
     references=(_CHECKPOINT, _TECHNIQUES),
     reads=("py",),
     triggers=(b"checkpoint",),
@@ -64,8 +68,8 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: taking the segment away without checkpointing the blocks, which are called in another class, would save as "
-    "little and no longer recompute.",
+    fix_safety="Shown only: removing the segment without checkpointing the blocks, which are called in another class, "
+    "would save as little memory, only without the recomputation.",
     probe=Probe(
         "recomputed-blocks",
         "one checkpointed segment held a whole stack of blocks",
@@ -80,14 +84,15 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     consequence=Consequence.CRASH,
     message="%(function)s takes %(names)s by keyword only, but `checkpoint()` passes its arguments by position: this call "
     "raises TypeError; pass them by keyword, with `use_reentrant=False`",
-    summary="A checkpointed function with keyword-only parameters that is given its arguments by position.",
-    rationale="`checkpoint(function, *args)` calls `function(*args)`. Parameters behind a bare `*` in its signature cannot be "
-    "passed like that, so that a model which ran as `block(x=x, mask=mask)` fails as soon as its checkpointing is switched on. The "
-    "non-reentrant implementation hands keyword arguments on: `checkpoint(block, x=x, mask=mask, use_reentrant=False)`.",
-    cost="A TypeError in the first forward with checkpointing.",
-    exceptions="Keyword-only parameters that have a default and are left out are fine and are not reported.",
+    summary="A checkpointed function with keyword-only parameters that gets its arguments by position.",
+    rationale="`checkpoint(function, *args)` calls `function(*args)`. Parameters after a bare `*` in its signature "
+    "cannot be passed by position, so a model that ran as `block(x=x, mask=mask)` fails as soon as its checkpointing "
+    "is switched on. The non-reentrant implementation passes keyword arguments on: `checkpoint(block, x=x, mask=mask, "
+    "use_reentrant=False)`.",
+    cost="A TypeError in the first forward pass with checkpointing.",
+    exceptions="Keyword-only parameters with a default that are left out are not reported.",
     versions="torch 2.0 to 2.13. Keyword arguments for the function need `use_reentrant=False`.",
-    verification="Run one forward with checkpointing switched on, on a CPU.",
+    verification="Run one forward pass with checkpointing switched on, on a CPU.",
     references=(_CHECKPOINT,),
     reads=("py",),
     triggers=(b"checkpoint",),

@@ -24,7 +24,7 @@ _TEST = lazily(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\
 _REMAINDER = lazily(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
 _DEPTH = 4
 _REMEMBERED = 4
-_REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
+_REASON = "only you can decide whether to stop, to round up or to adjust the learning rate"
 
 
 def drifting(script: Code, found: Sequence[Code]) -> Iterator[Finding]:

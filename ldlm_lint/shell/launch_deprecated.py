@@ -22,7 +22,7 @@ _USE_ENV = lazily(rb"^[ \t]+--use[_-]env[ \t]*\\\n|[ \t]+--use[_-]env(?![\w=-])"
 _SPEAKERS = frozenset({"echo", "printf", "cat", "grep", "egrep", "rg", "sed", "awk", "log", "info", "pkill", "pgrep", "ps", "die", "warn"})
 _DATA = ("comment", "heredoc_body")
 _COMMAND = lazily(rb"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\S*/)?python[\d.]*[ \t]+(?:-[A-Zbu]+[ \t]+)*-m[ \t]+\Z")
-_REASON = "the script gets no rank argument any more and must read `LOCAL_RANK` from its environment"
+_REASON = "the script no longer gets a rank argument and must read `LOCAL_RANK` from its environment"
 
 
 def deprecated(code: Code) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ _ARGUMENT = lazily(r"[+~]{0,2}\w+=|[^\s;&|]+\.py(?=\s|$)|\"?\$[\w{@*]|\d*>|\|(?!
 _NAMED = lazily(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
 _TOKEN = lazily(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 _ENDED = lazily(r";;|<<(?!<)|[;&|]\s*$")
-_REASON = "the launcher gets arguments with which this script has perhaps never run"
+_REASON = "the launcher gets arguments that this script may never have run with"
 
 
 class Line(NamedTuple):
@@ -125,7 +125,7 @@ class Lines:
         if line.continued:
             return "the next line is a comment" if following.comment else "the next line is empty"
         if line.backslash:
-            return "its `\\` is followed by a comment" if line.comment else "its `\\` is followed by a blank"
+            return "its `\\` is followed by a comment" if line.comment else "its `\\` is followed by a space"
         if line.comment.rstrip().endswith("\\"):
             return "its `\\` is inside a comment"
         return "the `\\` is missing"

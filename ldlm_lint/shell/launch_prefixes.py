@@ -22,7 +22,7 @@ _ASSIGNMENTS = lazily(rf"\s*(?:[A-Za-z_]\w*={_WORD}\s+)*[A-Za-z_]\w*={_WORD}\s*"
 _NAMES = lazily(rf"(?:^|\s)([A-Za-z_]\w*)=({_WORD})")
 _EXPORTS_ALL = re.compile(rb"^[ \t]*set[ \t]+-(?:\w*a\b|o[ \t]+allexport)", re.M)
 _MOST_LINES = 50
-_REASON = "the launch gets variables with which this script has perhaps never run"
+_REASON = "the launch gets variables that this script may never have run with"
 
 
 class _Lost(NamedTuple):
@@ -76,7 +76,7 @@ def _finding(lines: Lines, launch: Launch, written: _Lost, names: tuple[str, ...
     cause = "the next line is a comment" if between.comment else "the next line is empty"
     place = lines.source.span(line.at(len(line.code) - 1), line.at(len(line.text)))
     args = {"launcher": launch.launcher, "cause": cause, "lost": listed(list(names))}
-    related = (Related(launch.words[0].span, "this command was meant to get them"),)
+    related = (Related(launch.words[0].span, "this command was meant to get the variables"),)
     return Finding(rule.symbol, rule.code, place, tuple(sorted(args.items())), related=related, fix=_fix(lines, written, head))
 
 

@@ -91,10 +91,10 @@ def problem_of(data: bytes) -> str:
 @functools.lru_cache(_REMEMBERED)
 def _parsed(data: bytes) -> tuple[Node | None, str]:
     if _pipes_in_a_row(data) > MAX_PIPES:
-        return None, f"holds more than {MAX_PIPES} pipes in a row"
+        return None, f"contains more than {MAX_PIPES} pipes in a row"
     root = _parsed_in_time(_without_open_end(data))
     if root is None:
-        return None, f"gave up after {MAX_SECONDS:g} s in which its parser found no way out of errors"
+        return None, f"gave up after {MAX_SECONDS:g} s without finding a way to parse it"
     # Asking for the parents of nodes that are so deep would take for ever.
     return (None, f"nested more than {MAX_DEPTH} levels deep") if _is_too_deep(data, root) else (root, "")
 

@@ -159,7 +159,7 @@ def _bashlex() -> ModuleType:
     def advancing(parser: object, word: str, start: int) -> tuple[object, int]:
         node, end = expand(parser, word, start)
         if end <= start:
-            raise ValueError(f"nothing closes the parameter at {start}")
+            raise ValueError(f"the parameter at {start} is never closed")
         return node, end
 
     subst._paramexpand = advancing

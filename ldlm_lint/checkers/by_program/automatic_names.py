@@ -17,7 +17,7 @@ WORDS: tuple[bytes, ...] = (b"save_checkpoint", b"save_state", b"automatic_check
 _PROJECTS = frozenset(f"accelerate.{module}ProjectConfiguration" for module in ("", "utils.", "utils.dataclasses."))
 _LIMIT, _NAMING = "total_limit", "automatic_checkpoint_naming"
 _ENGINE = "deepspeed.initialize"
-_BY_STEP = "DeepSpeed names a checkpoint by the step where it is given no `tag`, so every save makes a new folder"
+_BY_STEP = "DeepSpeed names a checkpoint after the step if no `tag` is given, so every save makes a new folder"
 _MOST = 40
 """Expressions behind an engine that are looked at."""
 
@@ -30,7 +30,7 @@ def find(view: View) -> Iterator[Finding]:
     for call, _ in view.ask.calls_of(_PROJECTS):
         naming, limit = view.ask.argument(call, _NAMING), view.ask.argument(call, _LIMIT)
         if naming.state is State.GIVEN and view.ask.meaning(*naming.sources).only is True and limit.state is State.ABSENT:
-            what = f"`{_LIMIT}` is not set, so Accelerate keeps every checkpoint that it names"
+            what = f"`{_LIMIT}` is not set, so Accelerate keeps every checkpoint that it numbers"
             for save in _named_saves(view, call):
                 yield from _repeated(view, call, save, what)
                 break

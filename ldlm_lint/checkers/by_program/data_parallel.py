@@ -83,7 +83,7 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
         return
     for one, found in others:
         if view.replicas.is_default(call, found) and not _is_launched(view, one):
-            related = Related(line_span(view, found[0]), "with this, each GPU has a process of its own")
+            related = Related(line_span(view, found[0]), "with this, each GPU has its own process")
             yield finding._replace(related=(related,), level=Severity.INFO)
             return
 

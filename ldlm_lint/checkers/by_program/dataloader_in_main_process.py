@@ -107,7 +107,7 @@ def _left_finding(view: View, one: LoaderCall, left: int) -> Finding:
     name = one.module.scopes[one.module.table.sites[one.call & MASK].scope].name
     parameter = one.module.plain(one.workers.sources[0] & MASK)[-1]
     where = located(view.path(module), line_of(place), view.path(one.module))
-    return _at(view, one, one.call, f" where `{name}()` is called without `{parameter}` ({where})", related)
+    return _at(view, one, one.call, f" when `{name}()` is called without `{parameter}` ({where})", related)
 
 
 def _at(

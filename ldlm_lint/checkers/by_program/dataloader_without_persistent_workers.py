@@ -24,7 +24,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
 _OF_RUN = lazily(r"^(?:num|n|max|total)_?epochs$")
 _STEPS = 6
-_AGAIN = "this iterates the DataLoader again and again"
+_AGAIN = "this iterates the DataLoader repeatedly"
 _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 
 

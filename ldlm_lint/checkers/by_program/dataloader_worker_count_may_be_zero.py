@@ -43,5 +43,5 @@ def _why(zero: Way) -> str:
     if not zero.default:
         return "the code sets it to 0"
     if zero.default == ROUNDED_DOWN:
-        return "the floor division gives 0 where its divisor is larger"
+        return "the floor division gives 0 if the divisor is larger"
     return "its default is 0" if zero.default == "parameter" else f"the default of {quoted(zero.default)} is 0"

@@ -18,7 +18,7 @@ from ldlm_lint.rules.ddp import GRADIENT_COPY
 
 RULE = GRADIENT_COPY
 WORDS = (b"DistributedDataParallel", b"DDP")
-VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes with the next one"
+VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes in the next step"
 _VIEWS = "gradient_as_bucket_view"
 # What follows differs between torch versions: 2.13 has `init_sync` where 2.0 has `process_group`.
 _POSITIONAL = tables.positional(DDP)

@@ -49,7 +49,7 @@ def _in_file(view: View, source: Source) -> Iterator[Finding]:
 
 def _use(view: View, source: Source, use: Use, rewriting: Rewriting | None) -> Finding:
     args = {"old": use.moved.old, "new": advice(use.moved)}
-    related = [Related(span_of(source, bound), "the old name is given another one here") for bound in aliased(use.node)]
+    related = [Related(span_of(source, bound), "the old name gets an alias here") for bound in aliased(use.node)]
     # What stands beside a guarded name is made for the arguments of the old one.
     fix = rewriting.fix(use) if rewriting is not None and not use.guarded else None
     claims = (*presumed(use.place), Claim("stands-outside-tests"))

@@ -51,7 +51,7 @@ class _Orders:
     def of(self, name: str) -> tuple[Earlier, str, str, str]:
         """What reads a variable, and how the message says so."""
         if name in ALLOCATOR:
-            return self._device, "the CUDA allocator was started", "anything is put on the GPU", "something is put on the GPU here"
+            return self._device, "the CUDA allocator was started", "the GPU is used", "the GPU is used here"
         return self._group, "the process group was created", "the process group is created", "the process group is created here"
 
     def point(self, write: EnvironmentWrite) -> Point:

@@ -15,15 +15,11 @@ from ldlm_lint.frameworks.sections import integer
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import Argument, State
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.kept_checkpoints import HANDFUL
 
 RULE = UNBOUNDED_CHECKPOINTS
 WORDS: tuple[bytes, ...] = (b"save_top_k", b"ModelCheckpoint", b"PeriodicCheckpointer")
-KEEP_REASON = (
-    "older checkpoints are deleted during the run, so that no later resume or evaluation can pick one; the best one stays only where "
-    "the framework is told which metric decides"
-)
 _CALLBACKS = frozenset(
     f"{package}.callbacks.{module}ModelCheckpoint"
     for package in ("pytorch_lightning", "lightning", "lightning.pytorch")

@@ -54,7 +54,7 @@ def _needs(names: Sequence[str], moved_later: bool) -> Iterator[Interface]:
         fused = tables.fused(name)
         yield fused
         # torch 2.0.0 took wrong steps (pytorch#95781).
-        yield Interface(f"{fused.name} with right steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
+        yield Interface(f"{fused.name} with correct steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
         if moved_later:
             yield Interface(f"{fused.name} of parameters that are moved to the GPU later", max(fused.since, _ON_CPU))
 

@@ -6,14 +6,13 @@ import operator
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.framework_checkpoints import KEEP_REASON
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code import Table
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.frameworks.sections import integer
 from ldlm_lint.model import Applicability, Finding, Fix
 from ldlm_lint.program.of_project import table_of_file
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.kept_checkpoints import HANDFUL
 from ldlm_lint.source import Kind, Source
 

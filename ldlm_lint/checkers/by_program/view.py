@@ -199,7 +199,7 @@ class View:
         if self._given_up is not None:
             # What took too long once takes too long for each who asks.
             raise OverBudgetError(self._given_up)
-        self._given_up = "the training steps of the project took too long to find"
+        self._given_up = "finding the training steps of the project took too long"
         training = Training(self.program)
         self._given_up = None
         return training

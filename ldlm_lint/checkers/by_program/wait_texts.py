@@ -15,9 +15,9 @@ _NEEDED = "compute it on the CPU before the batch is moved, or use `torch.where`
 _TESTED = "use `torch.where`, or test only every N steps"
 _SHOWN = "show it only every N steps"
 _COPIED = "keep %s on the GPU and copy it to the CPU only when you log"
-_SIZED = "its result has a size that the GPU has to tell; compute it on the CPU before the batch is moved, or use a mask"
+_SIZED = "only the GPU knows the size of its result; compute it on the CPU before the batch is moved, or use a mask"
 _FIXED = {
-    "mask": "use `torch.where`, which needs no number of elements",
+    "mask": "use `torch.where`, which does not need the number of elements",
     "size": "compute the size on the CPU before the batch is moved",
     "slice": "compute the bound on the CPU before the batch is moved, or use a mask",
     "format": _SHOWN,

@@ -11,7 +11,7 @@ from ldlm_lint.evidence.watched import WatchedRun
 
 _MISSING = "the model trains without activation checkpointing"
 # Whether recomputation pays depends on the memory that the training has, which no observation of it as it is shows.
-_PAYS = "whether it pays: `ldlm-lint bench` or `ldlm-lint probe memory`"
+_PAYS = "to measure whether it pays off: `ldlm-lint bench` or `ldlm-lint probe memory`"
 _WHOLE = "one checkpointed segment holds a whole stack of blocks and recomputes all of them at once"
 _MISUSE = "the reentrant checkpoint gives the parameters of its segment no gradients"
 

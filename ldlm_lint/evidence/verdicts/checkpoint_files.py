@@ -11,9 +11,9 @@ from ldlm_lint.evidence.verdicts.checkpoint_series import Group, below, piled_up
 from ldlm_lint.evidence.watched import WatchedRun
 
 _UNBOUNDED = "every save writes a new file, and none is removed"
-_IN_PLACE = "the checkpoint is written over the one before it"
+_IN_PLACE = "the checkpoint overwrites the previous one"
 _EVERY_RANK = "several ranks write the same checkpoint"
-_REMOVED_FIRST = "the checkpoint is removed before the one that replaces it is written"
+_REMOVED_FIRST = "the checkpoint is removed before its replacement is written"
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
@@ -71,7 +71,7 @@ def _in_place(
     elif existed and not over and not any(save["path"] in moved for _, save in existed):
         verdict, reason = (
             Verdict.INCONCLUSIVE,
-            f"{counted(len(existed), 'save')} wrote over a file that was there before the run, none over a file of the run",
+            f"{counted(len(existed), 'save')} overwrote a file from before the run, none a file of the run",
         )
     else:
         return

@@ -135,7 +135,7 @@ class _Rotation:
             return cls(deletes="the program removes other checkpoints")
         records = [record for record in records if record["saves"]]
         if any("may_remove" not in record for record in records):
-            return cls(deletes="whether code of the program deletes files was not recorded")
+            return cls(deletes="the evidence does not record whether the program deletes files")
         # A library that was told to keep all does so, whatever it could do.
         unlimited = {one["library"] for one in mine} & libraries
         files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
@@ -163,7 +163,7 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
     if saved > 1 and kept <= saved / 2:
         return _Decided(Verdict.REFUTED, saved, f"{count} saved, {kept} left: the same names are written again")
     if rotation.limit:
-        chance = ", so that none had to go yet" if saved <= rotation.number else ", and none was removed"
+        chance = ", so none had to be removed yet" if saved <= rotation.number else ", and none was removed"
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and {rotation.limit} is set{chance}")
     if saved < 2:
         return None
@@ -174,7 +174,7 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
     if not rotation.tracked and len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):
         return _Decided(Verdict.VERIFIED, saved, f"{count} saved, and none was removed")
     beside = f"; {rotation.deletes}" if rotation.deletes else ""
-    reason = f"{count} saved, none removed, too few to tell from a rotation{beside}"
+    reason = f"{count} saved, none removed, too few to exclude a rotation{beside}"
     return _Decided(Verdict.INCONCLUSIVE, saved, reason)
 
 
@@ -187,6 +187,6 @@ def _together(series: Iterable[Series], rotation: _Rotation) -> _Decided | None:
             best = max((one for one in decided if one.verdict is wanted), key=lambda one: one.saved)
             # A file under a fixed name is written over the next time; a numbered one may be the first of many.
             if wanted is Verdict.REFUTED and any(verdict is None and one.numbered for one, verdict in found):
-                return _Decided(Verdict.INCONCLUSIVE, best.saved, f"{best.reason}; of other files there is only one")
+                return _Decided(Verdict.INCONCLUSIVE, best.saved, f"{best.reason}; there is only one of each other file")
             return best
     return None

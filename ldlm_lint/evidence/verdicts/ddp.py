@@ -62,13 +62,13 @@ def _whether_unused(run: WatchedRun, group: Group) -> tuple[Verdict, str, str]:
             "",
         )
     if any(record["compiled"] for _, record in group):
-        return Verdict.INCONCLUSIVE, "the model is compiled: which parameters a rank uses was not watched", ""
+        return Verdict.INCONCLUSIVE, "the model is compiled, so unused parameters were not observed", ""
     if any(record["reducer"].get("unused_parameter_size", 0) for _, record in group):
         return Verdict.INCONCLUSIVE, f"DDP itself counted unused parameters, but none was seen {scope}", ""
     if not run.complete or ranks_of(group) != {one.run.rank for one in run.ranks}:
-        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, but not every rank left evidence", RANKS
+        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, but some ranks left no evidence", RANKS
     if run.scope().world_size < 2:
-        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, and other ranks may use other ones", RANKS
+        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, and other ranks may leave other parameters unused", RANKS
     if iterations < _FEWEST_ITERATIONS:
         return Verdict.INCONCLUSIVE, f"no unused parameter seen, but only {scope}", STEPS
     return Verdict.VERIFIED, f"no unused parameter seen {scope}", ""
@@ -142,11 +142,11 @@ def _copied(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     if all(views) and not all(alone):
         verdict, reason = Verdict.REFUTED, f"the gradients are views of DDP's buckets: {shown}"
     elif any(views) or not all(alone):
-        verdict, reason = Verdict.INCONCLUSIVE, f"whether the gradients are views of DDP's buckets is not clear: {shown}"
+        verdict, reason = Verdict.INCONCLUSIVE, f"it is unclear whether the gradients are views of DDP's buckets: {shown}"
     elif size < _LITTLE:
         verdict, reason = Verdict.INCONCLUSIVE, f"the gradients and their copies in DDP's buckets take {amount(size, 'bytes')} each, too little to matter"
     else:
-        verdict, reason = Verdict.VERIFIED, f"{counted(count, 'gradient')} of {amount(size, 'bytes')} have memory of their own beside DDP's buckets"
+        verdict, reason = Verdict.VERIFIED, f"{counted(count, 'gradient')} of {amount(size, 'bytes')} have separate memory besides DDP's buckets"
     yield Judgement("ddp-gradient-copy", _TWICE, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure)
 
 
@@ -165,5 +165,5 @@ def _frozen(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     names = sorted({name for _, record in group for name in record["frozen_after_wrap"]})
     whole = all(len(record["frozen_after_wrap"]) == record["parameters"] for _, record in group)
     if names and not whole:
-        reason = f"{listed(names)} required a gradient when DDP wrapped the model, and not when the optimizer stepped, {run.scope().words}"
+        reason = f"{listed(names)} required a gradient when DDP wrapped the model, but not when the optimizer stepped, {run.scope().words}"
         yield Judgement("parameters-frozen-after-wrap", _FROZEN, Verdict.VERIFIED, reason, run.scope(), (site,))

@@ -25,7 +25,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 
 def _zeros(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     keeping = [one for one in place.records if one["keeps"]]
-    claim = "zero_grad() leaves gradients of zeros behind"
+    claim = "zero_grad() keeps gradients of zeros"
     size = max((int(one["kept_bytes"] or 0) for one in keeping), default=0)
     if size:
         calls = sum(one["calls"] for one in keeping)
@@ -53,7 +53,7 @@ def _clipping(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     elif disabled:
         verdict, reason = (
             Verdict.INCONCLUSIVE,
-            "the gradient scaler was not enabled in this run, so that nothing was scaled",
+            "the gradient scaler was not enabled in this run, so nothing was scaled",
         )
     else:
         return
@@ -62,7 +62,7 @@ def _clipping(run: WatchedRun, place: Place) -> Iterable[Judgement]:
 
 
 def _norm(norms: list[float]) -> str:
-    return f", with a norm of {statistics.median(norms):.3g} in the median" if norms else ""
+    return f", with a norm of {statistics.median(norms):.3g} (median)" if norms else ""
 
 
 def _scalers(run: WatchedRun) -> Iterable[tuple[Evidence, Mapping[str, Any]]]:
@@ -87,7 +87,7 @@ def _scaler(run: WatchedRun, place: Place) -> Iterable[Judgement]:
         verdict = Verdict.VERIFIED
         reason = f"an enabled scaler scaled losses of bfloat16, and skipped {skipped} of {counted(asked, 'step')}"
     elif enabled and types == ["float16"]:
-        verdict, reason = Verdict.REFUTED, "autocast computed in float16 alone, which needs the scaler,"
+        verdict, reason = Verdict.REFUTED, "autocast computed only in float16, which needs the scaler,"
     elif not enabled and "bfloat16" in types and all(one["asked"] is False for one in place.records):
         verdict, reason = Verdict.REFUTED, "the scaler was switched off (enabled=False)"
     elif enabled:

@@ -79,15 +79,15 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     if run.device not in ACCELERATORS:
         verdict = Verdict.INCONCLUSIVE
         reason = (
-            f"a tensor's value is read here by {methods} in {reads} of {counted(of, 'iteration')}, and a CPU has nothing to wait for,"
+            f"a tensor's value is read here by {methods} in {reads} of {counted(of, 'iteration')}, but a CPU has nothing to wait for,"
         )
     elif mode and enough and warned >= EVERY * of:
         verdict, reason = (
             Verdict.VERIFIED,
-            f"torch told of a synchronising operation here in {warned} of {counted(of, 'iteration')}",
+            f"torch reported a synchronizing operation here in {warned} of {counted(of, 'iteration')}",
         )
     elif mode and enough and not warned and devices == {"cpu"}:
-        verdict, reason = Verdict.REFUTED, f"the values read here by {methods} were on the CPU already"
+        verdict, reason = Verdict.REFUTED, f"the values read here by {methods} were already on the CPU"
     else:
         verdict, reason = (
             Verdict.INCONCLUSIVE,

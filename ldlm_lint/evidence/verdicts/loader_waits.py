@@ -68,7 +68,7 @@ def _waits(run: WatchedRun, site: Site, group: Group, rule: str) -> Iterator[Jud
     worst = max(known, key=lambda record: (_cost(record) or 0.0, record["wait_share"]["median"]))
     share = worst["wait_share"]
     figure = Measurement(
-        "share of a step that waits for the loader", share["median"], "", n=share["n"], clock="perf_counter"
+        "share of a step spent waiting for the loader", share["median"], "", n=share["n"], clock="perf_counter"
     )
     reason = (
         f"an iteration waits for the loader {100 * share['median']:.0f} % of its time in the median "
@@ -97,7 +97,7 @@ def _weighed(run: WatchedRun, rule: str, record: Any, group: Group) -> tuple[Ver
         return Verdict.INCONCLUSIVE, f"; {run.busy}", QUIET
     if asked and not starved:
         return Verdict.REFUTED, f"; the device was still computing at the end of all {asked} waits", ""
-    remark = f"; the device had nothing left to do in {starved} of {asked} waits" if asked else ""
+    remark = f"; the device was idle in {starved} of {asked} waits" if asked else ""
     if rule == PREFETCH:
         late = _late(record, cost, remark)
         if late is not None:
@@ -122,13 +122,13 @@ def _late(record: Any, cost: float | None, remark: str) -> tuple[Verdict, str, s
     share = record["wait_share"]
     if cost is None or cost < _WAITS:
         slow = cost is None and share["q1"] >= _WAITS
-        return (Verdict.INCONCLUSIVE, f"{remark}; whether single batches were late was not recorded", "") if slow else None
+        return (Verdict.INCONCLUSIVE, f"{remark}; late single batches were not recorded", "") if slow else None
     workers, totals = record["num_workers"], record["waits_in_all"]
     late, most = totals["late"], share["n"] / (2 * workers)
     computes = totals["seconds"] - totals["waited"]
     said = f"; {late} of {share['n']} iterations wait, {100 * cost:.0f} % of the time{remark}"
     if late > most or totals["waited"] > workers * computes / 2:
-        return Verdict.INCONCLUSIVE, f"{said}: the workers may be too slow, which no longer queue changes", ""
+        return Verdict.INCONCLUSIVE, f"{said}: the workers may be too slow, and a longer queue does not change that", ""
     if late < _FEWEST_LATE:
         return Verdict.INCONCLUSIVE, said, STEPS
     return Verdict.VERIFIED, said, ""

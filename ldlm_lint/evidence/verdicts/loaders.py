@@ -11,7 +11,7 @@ from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 _NO_WAIT = 0.02
 _TOO_MANY = "the ranks of a node start more DataLoader workers than it has CPUs"
-_SAME_ORDER = "every epoch has the data in the same order: set_epoch() is not called"
+_SAME_ORDER = "every epoch uses the data in the same order: set_epoch() is not called"
 _PAGEABLE = "batches are copied to the device from pageable memory"
 
 Group = Sequence[tuple[Evidence, Any]]

@@ -76,7 +76,7 @@ def _state(record: Mapping[str, Any], *, compiles: bool) -> tuple[Verdict, str]:
             return Verdict.VERIFIED, "fused is off in all of its groups (its kernels were not profiled)"
         return Verdict.INCONCLUSIVE, "fused is on, but its kernels were not profiled"
     if any(_COMPILED.search(name) for name in names):
-        return Verdict.INCONCLUSIVE, "its step is compiled, and its kernels have other names"
+        return Verdict.INCONCLUSIVE, "its step is compiled, so its kernels have other names"
     fused = [match.group() for name in names if (match := _FUSED.search(name))]
     if fused:
         rest = len(on) < len(record["groups"])
@@ -91,7 +91,7 @@ def _state(record: Mapping[str, Any], *, compiles: bool) -> tuple[Verdict, str]:
 def _subclass(record: Mapping[str, Any]) -> str:
     special = [one for one in record.get("types", ()) if one not in _PLAIN_TYPES]
     default = all(group.get("foreach") is None and not group.get("fused") for group in record["groups"])
-    return f" ({special[0]} keeps torch from its foreach implementation)" if special and default else ""
+    return f" ({special[0]} prevents torch's foreach implementation)" if special and default else ""
 
 
 def _elsewhere(run: WatchedRun, record: Mapping[str, Any]) -> str:
@@ -137,17 +137,17 @@ def _all_fused(groups: Iterable[Mapping[str, Any]]) -> bool:
 
 def _fallbacks(run: WatchedRun) -> Iterable[Judgement]:
     """Whether a constructor that was asked for fused raised, so that a handler could go on, or only its first step."""
-    rule, claim = "fused-fallback-ineffective", "the constructor accepts what only the first step refuses"
+    rule, claim = "fused-fallback-ineffective", "the constructor accepts parameters that the first step rejects"
     for evidence, one in run.of("optimizers"):
         site = site_of(one.get("site"))
         if site is None or not one["asked"].get("fused"):
             continue
         if not one["error"] and one["steps"] == 1 and _UNSUPPORTED.search(evidence.run.exception):
-            reason = f"{one['class']}(fused=True) was made, and its first step raised: {evidence.run.exception[:160]}"
+            reason = f"{one['class']}(fused=True) was created, and its first step raised: {evidence.run.exception[:160]}"
             yield judgement(run, rule, claim, Verdict.VERIFIED, reason, (site,))
         elif one["error"] and _replaced(evidence.observations["optimizers"], one):
             reason = (
-                f"the constructor itself raised ({one['error'][:100]}), and the optimizer made in its place stepped"
+                f"the constructor itself raised ({one['error'][:100]}), and the optimizer created instead stepped"
             )
             yield judgement(run, rule, claim, Verdict.REFUTED, reason, (site,))
 

@@ -46,7 +46,7 @@ def _bounds(run: WatchedRun, site: Site, seconds: float, words: str, figure: Mea
     )
     for rule, claim, holds in checks:
         verdict = Verdict.VERIFIED if holds else Verdict.REFUTED
-        reason = f"the group made here has a timeout of {words}"
+        reason = f"the group created here has a timeout of {words}"
         yield Judgement(rule, claim, verdict, reason, run.scope(), (site,), figure)
 
 
@@ -114,13 +114,13 @@ def _environment(run: WatchedRun) -> Iterator[Judgement]:
             continue
         shown = ", ".join(f"{name}={value}" for name, value in sorted(held.items()))
         nccl = "nccl" in backends
-        reason = f"{shown} was set in the environment when the process group was made"
+        reason = f"{shown} was set in the environment when the process group was created"
         verdict = Verdict.VERIFIED if nccl else Verdict.INCONCLUSIVE
         reason += (
             "" if nccl else f", but its backend is {', '.join(sorted(backends)) or 'unknown'}, which does not read it"
         )
         yield Judgement(
-            rule, f"{shown} is in force", verdict, f"{reason} {run.scope().words}", run.scope(), sites, _as_figure(held)
+            rule, f"{shown} has an effect", verdict, f"{reason} {run.scope().words}", run.scope(), sites, _as_figure(held)
         )
 
 

@@ -42,7 +42,7 @@ def _order(run: WatchedRun, place: Place, wound: bool) -> Iterable[Judgement]:
         verdict = Verdict.INCONCLUSIVE
         reason = f"{name}.step() was called {counted(early, 'time')} before the first step, as when a run is resumed,"
     elif early == 1 and (alone <= len(place.records) or not later):
-        verdict, reason = Verdict.VERIFIED, f"{name}.step() was called here before its optimizer had stepped at all"
+        verdict, reason = Verdict.VERIFIED, f"{name}.step() was called here before the first step of its optimizer"
     elif not early and later:
         verdict, reason = Verdict.REFUTED, f"{name}.step() was first called here after its optimizer had stepped"
     else:
@@ -64,7 +64,7 @@ def _micro_batches(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     ratio = Measurement("scheduler-steps-per-optimizer-step", calls / steps, n=steps)
     if alone >= 2:
         verdict = Verdict.VERIFIED
-        reason = f"{name}.step() was called {calls} times for {counted(steps, 'optimizer step')}, {alone} times after a backward pass alone,"
+        reason = f"{name}.step() was called {calls} times for {counted(steps, 'optimizer step')}, {alone} times after a backward pass without an optimizer step,"
     elif later >= 2 and not alone:
         verdict, reason = (
             Verdict.REFUTED,

@@ -103,12 +103,12 @@ def _products(run: WatchedRun, entries: Sequence[Site]) -> Iterable[Judgement]:
     elif casts:
         verdict, reason = (
             Verdict.INCONCLUSIVE,
-            "autocast was on, so that products were of its type where it covered them",
+            "autocast was on, so the products it covers had its dtype",
         )
     elif unseen := run.unseen("autocasts"):
         verdict, reason = Verdict.INCONCLUSIVE, f"whether autocast was on could not be seen: {unseen}"
     else:
-        verdict, reason = Verdict.VERIFIED, f"{products} products of float32 ran at full precision in the profiled step"
+        verdict, reason = Verdict.VERIFIED, f"{products} float32 products ran at full precision in the profiled step"
     claim = "TF32 is off: float32 products run at full precision"
     yield on_accelerators(run, judgement(run, "tf32-disabled", claim, verdict, reason, entries, measured))
 

@@ -60,7 +60,7 @@ def _judged(run: WatchedRun, site: Site, records: Sequence[Mapping[str, Any]]) -
         verdict = Verdict.REFUTED if passes > 1 and starts == 1 else Verdict.INCONCLUSIVE
         reason = f"its workers are persistent: started {counted(starts, 'time')} for {iterations}"
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, "it was iterated once: workers that start again were not seen"
+        verdict, reason = Verdict.INCONCLUSIVE, "it was iterated once, so a restart of workers was not observed"
     scope = run.scope()
     made = Judgement(RULE, CLAIM, verdict, f"{reason} {scope.words}", scope, (site,), counts)
     if verdict is Verdict.INCONCLUSIVE:
@@ -73,7 +73,7 @@ def _judged(run: WatchedRun, site: Site, records: Sequence[Mapping[str, Any]]) -
 def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, Measurement | None, str]:
     """The verdict on loaders that started their workers again, the figures in words and as a value, what would settle it."""
     if not all("passes" in one for one in records):
-        return Verdict.INCONCLUSIVE, "what that costs was not measured, the evidence is of an older probe", None, ""
+        return Verdict.INCONCLUSIVE, "the cost was not measured: the evidence is from an older probe", None, ""
     timed = [(one, [times for times in one["passes"][1:] if _is_example(times)]) for one in records]
     most = max(len(later) for _, later in timed)
     if most < FEWEST_ITERATIONS:

@@ -57,7 +57,7 @@ class Order:
         if self.back > max(self.ALARM, self.MIXED * self.seen) or risen or (anew and not fell):
             return
         self.restarts += 1
-        text = f"step {record.step} after step {last.step}: the run went on from an earlier state"
+        text = f"step {record.step} after step {last.step}: the run continued from an earlier state"
         level = Level.WARNING if self.restarts >= self.ALARM else None
         if level is not None:
             text += f", {self.restarts} times"

@@ -161,7 +161,7 @@ class Plateau:
         level, since, end = scale.kept[-1].level, scale.kept[0].end, scale.kept[-1].end
         text = (
             f"{self.name} stays around {number(level)} since {at(since)}, {(KEEP - 1) * scale.length} records: "
-            "it converged, or it is stuck"
+            "it has converged or is stuck"
         )
         numbers = {"level": level, "records": (KEEP - 1) * scale.length}
         return Found("plateau", end, text, numbers, Level.INFO, since=since)

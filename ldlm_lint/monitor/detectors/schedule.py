@@ -60,6 +60,6 @@ class LearningRate:
 
     def _found(self, record: Record) -> Found:
         assert self.since is not None
-        before = f", {number(self.before)} before that" if self.highest else " and was never anything else"
+        before = f", {number(self.before)} before that" if self.highest else " and never had another value"
         text = f"{self.name} is 0 in {self.run} records up to {at(record)}, since {at(self.since)}{before}"
         return Found("lr-zero", record, text, {"run": self.run, "before": self.before}, since=self.since)

@@ -61,8 +61,8 @@ def outcome(values: Mapping[str, Any]) -> dict[str, Any]:
 def _value_read(error: BaseException) -> str:
     what = (str(error).strip() or type(error).__name__).splitlines()[0]
     return (
-        f"{_place(error)}the program asks for a value of a tensor ({what}), and fake tensors have none; --real takes real "
-        "tensors on the CPU, which needs that much memory here"
+        f"{_place(error)}the program reads a value of a tensor ({what}), but fake tensors have no values; --real uses "
+        "real tensors on the CPU, which needs as much memory on this machine"
     )
 
 

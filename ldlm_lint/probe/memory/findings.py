@@ -102,7 +102,7 @@ def _decided(as_is: Measured, blocks: Measured | None, result: Result) -> tuple[
         seen = ", ".join(f"{count} {name}" for name, count in list(as_is.recomputed.items())[:4])
         return (
             Verdict.REFUTED,
-            f"the model checkpoints already: {seen} ran their forward again inside the backward",
+            f"the model already checkpoints: {seen} ran their forward pass again inside the backward pass",
             None,
         )
     if blocks is None:

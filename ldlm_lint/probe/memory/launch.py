@@ -71,7 +71,7 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 def _ended(status: int) -> str:
     if status == -9:
-        return "the process was killed (signal 9), most likely since the machine's memory ran out"
+        return "the process was killed (signal 9), most likely because the machine ran out of memory"
     if status < 0:
         return f"the process ended by signal {-status} ({signal.Signals(-status).name})"
     return f"the process ended with exit code {status} and left no result"

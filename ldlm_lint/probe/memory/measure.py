@@ -60,7 +60,7 @@ class Result:
 def measure(request: Request, progress: Callable[[str], None] = lambda text: None) -> Result:
     """Build the subject and measure it; raises RequestError, and whatever the user's code raises."""
     if not track.supported():
-        raise RequestError(f"torch {torch.__version__} does not keep storages in a way that can be counted; 2.1 does")
+        raise RequestError(f"torch {torch.__version__} does not allow counting storages; torch 2.1 or later is needed")
     torch.manual_seed(0)
     found = resolve(request.target)
     with ExitStack() as modes:
@@ -87,7 +87,7 @@ def measure(request: Request, progress: Callable[[str], None] = lambda text: Non
             progress(f"one step in steady state: {name}")
             measured.append(_variant(name, change, subject, request))
         if choices.attention_dropout:
-            subject.notes.append("attention dropout is counted as CUDA's fused kernels do it, which keep no mask")
+            subject.notes.append("attention dropout is counted as in CUDA's fused kernels, which keep no mask")
         return _result(subject, measured, blocks)
 
 

@@ -22,8 +22,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 from ldlm_lint.probe.memory.request import Request, RequestError, Shape
 
 NO_LOSS = (
-    "no loss was given and the output holds none: the sum of its floating tensors stands in, which keeps nothing. A real "
-    "loss keeps more (a cross entropy over N tokens and V classes: N * V * 4 bytes and the like); return (model, batch, loss)"
+    "no loss was given and the output contains none: the sum of its floating-point tensors is used, which keeps nothing. A real "
+    "loss keeps more (for example N * V * 4 bytes for a cross entropy over N tokens and V classes); return (model, batch, loss)"
 )
 
 
@@ -53,7 +53,7 @@ class Subject:
                 self.notes.append(NO_LOSS)
             found = torch.stack([one.sum().float() for one in parts]).sum()
         if not isinstance(found, torch.Tensor) or found.numel() != 1:
-            raise RequestError(f"the loss is no scalar tensor but {_described(found)}")
+            raise RequestError(f"the loss is not a scalar tensor but {_described(found)}")
         if not found.requires_grad:
             raise RequestError(
                 "the loss requires no gradient: no parameter is trained, or the forward runs without gradients"
@@ -104,7 +104,7 @@ def _from_file(path: str) -> Any:
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise RequestError(f"{path!r} is no Python file")
+        raise RequestError(f"{path!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -154,7 +154,7 @@ def _of_shapes(shapes: tuple[Shape, ...], dtype: str) -> Any:
 def _of_rows(subject: Subject, rows: int) -> Any:
     first = next((one for one in tree_flatten(subject.batch)[0] if isinstance(one, torch.Tensor) and one.dim()), None)
     if first is None:
-        raise RequestError(f"--batch {rows}: the batch is {_described(subject.batch)} and holds no tensor with rows")
+        raise RequestError(f"--batch {rows}: the batch is {_described(subject.batch)} and contains no tensor with rows")
     before, kept = first.shape[0], []
 
     def resized(value: Any) -> Any:

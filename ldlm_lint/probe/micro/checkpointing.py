@@ -39,7 +39,7 @@ def _judge(
     """Bytes are counted, not sampled, so that a ratio of peaks needs no interval."""
     more, less = peaks[high], peaks[low]
     if not more or not less:
-        context.judge(seen(context, rule, claim, None, "this torch's profiler does not tell what memory was allocated"))
+        context.judge(seen(context, rule, claim, None, "this torch's profiler does not report allocated memory"))
         return
     ratio = more / less
     reason = f"the peak of a step is {_mib(more)} with {high}, {_mib(less)} with {low}"

@@ -57,7 +57,7 @@ def _late(context: Context) -> None:
         said = f"a backend that fails: torch.compile returned, the first call raised {type(error).__name__}"
         context.judge(seen(context, _RULE, _LATE, True, said))
         return
-    context.judge(seen(context, _RULE, _LATE, False, "a backend that fails, and no error at the first call"))
+    context.judge(seen(context, _RULE, _LATE, False, "a backend that fails, but no error at the first call"))
 
 
 def _works(context: Context) -> tuple[Build | None, dict[str, Any]]:
@@ -73,7 +73,7 @@ def _works(context: Context) -> tuple[Build | None, dict[str, Any]]:
     try:
         difference = float((step() - eager()).abs())
     except Exception as error:  # InductorError, BackendCompilerFailed, InvalidCxxCompiler: by version of torch
-        context.judge(seen(context, "", _WORKS, False, f"it does not: {type(error).__name__}: {_last_line(error)}"))
+        context.judge(seen(context, "", _WORKS, False, f"it failed: {type(error).__name__}: {_last_line(error)}"))
         return None, {}
     seconds = time.perf_counter() - began
     detail = {"seconds": round(seconds, 2), "loss_difference": difference, **_counters(torch), "compiler": _compiler()}

@@ -42,10 +42,10 @@ def run(context: Context) -> None:
 def _copied(context: Context, counts: list[dict[str, Any]]) -> Judgement:
     plain, view, parameters = (counts[0][name] for name in ("plain_bytes", "view_bytes", "parameter_bytes"))
     if not plain or not view:
-        return seen(context, _COPY, _COPIES, None, "this torch does not tell the sizes of its buckets")
+        return seen(context, _COPY, _COPIES, None, "this torch does not report the sizes of its buckets")
     saved = (plain - view) / parameters
-    said = f"after 3 steps gradients and buckets hold {plain:,} bytes, as views {view:,} (parameters: {parameters:,}); "
-    said += f"gradients lie in {counts[0]['plain_storages']} storages, as views in {counts[0]['view_storages']}"
+    said = f"after 3 steps gradients and buckets take {plain:,} bytes, as views {view:,} (parameters: {parameters:,}); "
+    said += f"gradients use {counts[0]['plain_storages']} storages, as views in {counts[0]['view_storages']}"
     measured = Measurement("saved bytes / bytes of parameters", saved, "x", threshold=0.9, detail=counts[0])
     return seen(context, _COPY, _COPIES, all(_halved(one) for one in counts), said, measured)
 

@@ -77,7 +77,7 @@ def _judge_inherited(context: Context, found: dict[str, Any], backend: str) -> N
     rule, inner, outer = "subgroup-timeout-not-inherited", found["sub_group"], found["default_group"]
     if inner is None or outer is None:
         context.judge(
-            seen(context, rule, _INHERITED, None, f"this torch does not tell the timeout of a {backend} group")
+            seen(context, rule, _INHERITED, None, f"this torch does not report the timeout of a {backend} group")
         )
         return
     said = f"{backend}: the default group was given {_GIVEN} s and has {outer:g} s, its sub-group has {inner:g} s"
@@ -92,12 +92,12 @@ def _judge_effective(context: Context, found: dict[str, Any], backend: str) -> N
     if backend == "nccl":
         outer = found["default_group"]
         said = f"the nccl group was given {_GIVEN} s and has {outer if outer is None else format(outer, 'g')} s; "
-        said += "that a hung collective ends then was not tried"
+        said += "whether a hung collective ends after that time was not tested"
         measured = Measurement("timeout of the group", outer, "s", detail=found)
         context.judge(seen(context, rule, _EFFECTIVE, None, said, measured))
         return
     waited = on_two_ranks(context, _wait_alone, "timeout", timeout=_SHORT)
-    seconds, message = (waited[0]["seconds"], waited[0]["message"]) if waited else (None, "the ranks gave no answer")
+    seconds, message = (waited[0]["seconds"], waited[0]["message"]) if waited else (None, "the ranks did not answer")
     if seconds is None:
         context.judge(seen(context, rule, _EFFECTIVE, None, message))
         return
@@ -116,7 +116,7 @@ def _wait_alone(torch: Any, rank: int, device: str) -> dict[str, Any]:
         torch.distributed.all_reduce(torch.ones(1))
     except RuntimeError as error:
         return {"seconds": time.monotonic() - began, "message": _tail(str(error).splitlines()[0])}
-    return {"seconds": None, "message": "all_reduce came to an end without the other rank"}
+    return {"seconds": None, "message": "all_reduce finished without the other rank"}
 
 
 def _tail(message: str) -> str:

@@ -50,7 +50,7 @@ def compared(
     if useless:
         found, reason = Verdict.INCONCLUSIVE, f"{useless}: {reason}"
     elif found is Verdict.REFUTED and stand_in:
-        found, reason = Verdict.INCONCLUSIVE, f"{reason}; a stand-in does not refute it for your own"
+        found, reason = Verdict.INCONCLUSIVE, f"{reason}; a synthetic workload does not refute it for yours"
     measured = _measurement(
         context, timing, (slow, fast), ratio, (noise, bar), {"by_samples": by_samples, **(detail or {})}
     )

@@ -30,7 +30,7 @@ _ARMS: dict[str, dict[str, Any]] = {
 _CLAIMS = (
     (
         "dataloader-without-persistent-workers",
-        "workers that are started anew take time at the beginning of each epoch",
+        "restarted workers take time at the beginning of each epoch",
         _ANEW,
         _KEPT,
     ),
@@ -42,7 +42,7 @@ _CLAIMS = (
     ),
     (
         "dataloader-without-prefetch",
-        "four batches per worker in advance hide slow items that two do not",
+        "prefetching four batches per worker hides slow items that two do not hide",
         _KEPT,
         _FAR,
     ),
@@ -113,7 +113,7 @@ _BLOCKING = "a copy from pinned memory with non_blocking=True does not keep the 
 
 def _no_copies(context: Context) -> None:
     for rule, claim in (("dataloader-without-pin-memory", _PINNED), ("blocking-host-to-device-copy", _BLOCKING)):
-        context.judge(seen(context, rule, claim, None, "pinned memory is about copies to a GPU; there is none here"))
+        context.judge(seen(context, rule, claim, None, "pinned memory only matters for copies to a GPU, and this machine has none"))
 
 
 def _copies(context: Context) -> None:
@@ -136,7 +136,7 @@ def _copies(context: Context) -> None:
     context.judge(compared(context, rule, _PINNED, timing, "pageable", "pinned", detail={"copies": rows}))
     host = _host_seconds(torch, square, pinned)
     waits = host["blocking"] > 2 * host["non_blocking"]
-    said = f"beside a running kernel the host was held {1000 * host['blocking']:.2f} ms by a blocking copy, "
+    said = f"while a kernel was running the host was blocked for {1000 * host['blocking']:.2f} ms by a blocking copy, "
     said += f"{1000 * host['non_blocking']:.2f} ms by one with non_blocking=True"
     context.judge(seen(context, "blocking-host-to-device-copy", _BLOCKING, waits or None, said))
 

@@ -54,7 +54,7 @@ def _mixed(context: Context) -> None:
     matmul = context.torch.backends.cuda.matmul
     before = getattr(matmul, "fp32_precision", None)
     if before is None:
-        said = f"torch {context.torch.__version__} has no fp32_precision, so that the two cannot be mixed"
+        said = f"torch {context.torch.__version__} has no fp32_precision, so the two cannot be mixed"
         context.judge(seen(context, "mixed-tf32-apis", _MIXED, None, said))
         return
     matmul.fp32_precision = "tf32"

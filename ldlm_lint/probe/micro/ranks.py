@@ -54,7 +54,7 @@ def _answers(context: Context, folder: Path) -> list[dict[str, Any]]:
     for rank in range(WORLD):
         path = folder / f"{rank}.json"
         if not path.exists():
-            context.emit("note", f"rank {rank} of the experiment {folder.name} gave no answer")
+            context.emit("note", f"rank {rank} of the experiment {folder.name} did not answer")
             return []
         values = json.loads(path.read_text(encoding="utf-8"))
         if "error" in values:

@@ -233,7 +233,7 @@ def _explain(results: Results, experiment: Experiment, options: Options, why: st
     device = results.environment.device if results.environment else options.device or "cpu"
     scope = Scope(device, options.target or device)
     results.judgements.extend(
-        Judgement(rule, experiment.title, Verdict.INCONCLUSIVE, why or "the experiment said nothing of it", scope)
+        Judgement(rule, experiment.title, Verdict.INCONCLUSIVE, why or "the experiment did not report it", scope)
         for rule in missing
     )
 

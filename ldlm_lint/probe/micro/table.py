@@ -74,7 +74,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "compile",
         "compiling",
-        "whether torch.compile works here, and whether it helps",
+        "whether torch.compile works on this machine and helps",
         ("compile-guarded-by-try",),
         frozenset(),
         20,

@@ -47,7 +47,7 @@ class Models(Observer):
         modules = session.torch.nn.modules.module
         task = getattr(session.torch._C, "_current_graph_task_id", None)
         if task is None:
-            session.unavailable["recomputation"] = "this torch does not say whether a backward pass runs"
+            session.unavailable["recomputation"] = "this torch does not report whether a backward pass is running"
 
         def entered(module: Any, _arguments: Any) -> None:
             if session.compiling():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 LISTINGS = ("os.listdir", "os.scandir")
-LISTS, HOLDS = "goes through their folder again and again", "holds their names"
+LISTS, HOLDS = "lists their folder repeatedly", "keeps their names"
 # A program that looks for the newest file at its start does so once.
 FEWEST_STEPS = 2
 # How many checkpoints there are when all objects are looked through for their names.

@@ -41,7 +41,7 @@ def _sampler_epoch_is_never_set(context: Context, finding: Finding, position: st
     if found is None:
         return Verdict(False)
     where, line = found.loops[0]
-    related = (Related(context.line_span(where, line), "this goes through the data in the same order again and again"),)
+    related = (Related(context.line_span(where, line), "this goes through the data in the same order each time"),)
     return Verdict(True, related, (("where", context.described(where, line, path)),))
 
 

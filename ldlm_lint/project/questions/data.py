@@ -18,7 +18,7 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     if found is None or is_changed_between_passes(context.view, one):
         # Workers that start anew see a change; persistent ones would go on with the dataset as it was.
         return Verdict(False)
-    return _at(context, finding, one, found, "this iterates the DataLoader again and again")
+    return _at(context, finding, one, found, "this iterates the DataLoader repeatedly")
 
 
 def _no_dataset_takes_epochs(context: Context, finding: Finding, _subject: str) -> Verdict:

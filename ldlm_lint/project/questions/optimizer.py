@@ -11,8 +11,8 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 
 _STAYS_SCALED = (
-    "with fused, scaler.step() takes the scale off inside the kernel and leaves the gradients as they are: %s:%d would read them scaled; "
-    "call scaler.unscale_(optimizer) before scaler.step() in line %d first"
+    "with fused, scaler.step() removes the scale only inside the kernel, so %s:%d would read scaled gradients; "
+    "first call scaler.unscale_(optimizer) before scaler.step() in line %d"
 )
 
 
@@ -41,7 +41,7 @@ def fusable_in(context: Context, trainers: Iterable[str]) -> Verdict:
     if read is None:
         return Verdict(True)
     name = read.path.rpartition("/")[2]
-    related = Related(context.line_span(read.path, read.line), "gradients are read here, behind the scaler's step")
+    related = Related(context.line_span(read.path, read.line), "gradients are read here, after the scaler's step")
     return Verdict(True, (related,), shown=_STAYS_SCALED % (name, read.line, read.step))
 
 

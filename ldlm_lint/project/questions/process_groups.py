@@ -21,7 +21,7 @@ from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
 
 _DEEPSPEED = Trait(lazily(rb"\bdeepspeed\b"), (b"deepspeed",), code=True)
-_DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a run of its own, then shorten the timeout; until then keep it above the longest wait"
+_DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a separate run, then shorten the timeout; until then keep it above the longest wait"
 
 
 def _set_later(context: Context, path: str) -> bool:
@@ -85,7 +85,7 @@ def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -
     places = ((wait.line, "the other ranks wait here"), (wait.work, f"while one rank runs {wait.called}"))
     related = tuple(Related(context.line_span(wait.path, line), note) for line, note in places)
     where = f"{name}:{wait.work}, and the others wait for it in line {wait.line}"
-    reason = f"one rank alone runs {wait.called} in {where}: with a timeout that is shorter than this work the job would end there"
+    reason = f"one rank alone runs {wait.called} in {where}: a timeout that is shorter than this work would end the job there"
     fix = Fix(_DO_IT_BEFORE, (), Applicability.DISPLAY, reason) if finding.fix is not None else None
     return Verdict(True, related, withdraws=fix is None, fix=fix)
 

@@ -67,7 +67,7 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
         cause = inert_beside(beside, names.split())
         if cause is not None:
             setting, said = cause
-            return Verdict(True, (Related(setting.span, "this takes the effect of the heartbeat timeout away"),), (("cause", said),))
+            return Verdict(True, (Related(setting.span, "this disables the heartbeat timeout"),), (("cause", said),))
     return Verdict(False)
 
 

@@ -56,7 +56,7 @@ def test_a_pattern_of_the_command_line_and_one_above_a_nested_project_are_named(
 def test_a_folder_all_of_which_is_excluded_is_left_out_like_a_file(files: Path, run: Run) -> None:
     for words in (("--extend-exclude", "fine.py", "."), ("--exclude", "*.py", ".")):
         code, out, err = run(*words)
-        assert (code, out.splitlines()[0]) == (0, "Nothing was checked: every named path is left out.")
+        assert (code, out.splitlines()[0]) == (0, "Nothing was checked: all given paths are excluded.")
         assert err == "note: .: not checked: all files in it are excluded\n"
     (files / "empty").mkdir()
     assert run("empty")[0] == 3

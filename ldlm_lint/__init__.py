@@ -18,7 +18,8 @@ def register(linter: PyLinter) -> None:
     from ldlm_lint.checkers.project import FamilyChecker, ProjectChecker
     from ldlm_lint.families import UMBRELLAS
 
-    # The workers of `pylint -j` register a plugin once more; before 4.1 on top of what the parent process sent them.
+    # The workers of `pylint -j` register a plugin again; before 4.1, in addition to the rules that the parent process
+    # sent them.
     registered = {checker.name for checker in linter.get_checkers()}
     is_new = not switches.are_known(linter)
     # A rule belongs to the checker that declares it last.
@@ -30,7 +31,9 @@ def register(linter: PyLinter) -> None:
 
 
 def load_configuration(linter: PyLinter) -> None:
-    """Leave to the configuration of each file what pylint was told nothing about; called once its options are read."""
+    """Take each setting that pylint's options leave unset from the configuration of the file; called once pylint's
+    options are read.
+    """
     from ldlm_lint.checkers.switches import admit
 
     admit(linter)

@@ -1,10 +1,10 @@
-"""Writes suppression comments for findings, so that a repository can adopt a rule and mend its old places later.
+"""Writes suppression comments for findings, so that a repository can adopt a rule now and fix its old findings later.
 
-A comment goes to the end of the finding's first line; where that cannot be (a continued line, a string that goes on, a
-line that would grow too long) alone above it, or above the statement. In a ``.env`` file and a Dockerfile a comment
-stands alone always: behind a value it would be part of it. Each place is tried out: the code must stay what it was,
-token by token, and the finding must be silent; a finding without such a place is reported and left alone, as all of JSON
-is, which has no comments.
+A comment goes to the end of the finding's first line. Where that is impossible (a continued line, a multi-line string,
+a line that would grow too long), it goes on its own line above that line or above the statement. In a ``.env`` file and
+a Dockerfile a comment always has its own line, since after a value it would be part of the value. Each position is
+tried: the code must be unchanged, token by token, and the comment must silence the finding. A finding without such a
+position is reported and left alone; this includes all findings in JSON, which has no comments.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _placed(source: Source, finding: Finding, rule: Rule) -> tuple[Source, _Inse
 
 
 def _places(source: Source, finding: Finding, name: str) -> Iterator[_Insertion]:
-    """Where a comment may go, the best place first."""
+    """The positions where a comment may go, the best first."""
     first, _ = source.position(finding.span.start)
     yield from _in_pragmas(source, first, name)
     comment = f"# ldlm-lint: ignore[{name}] {REASON}"
@@ -138,7 +138,7 @@ def _continues(line: str) -> bool:
 
 
 def _in_pragmas(source: Source, line: int, name: str) -> Iterator[_Insertion]:
-    """The end of the names in each pragma that speaks about a line already."""
+    """The end of the list of names in each pragma that already applies to a line."""
     if b"ldlm-lint:" not in source.data:
         return
     for comment in comments(source):
@@ -164,7 +164,7 @@ def same_code(before: Source, after: Source) -> bool:
 
 
 def _values(source: Source) -> list[tuple[object, ...]] | None:
-    """The keys and values of a document, None where it is none."""
+    """The keys and values of a document, None if it is not a mapping or sequence."""
     from ldlm_lint.configs.document import DocumentError
     from ldlm_lint.configs.read import read
 
@@ -175,7 +175,7 @@ def _values(source: Source) -> list[tuple[object, ...]] | None:
 
 
 def _tree(source: Source) -> str:
-    """The syntax of a Python file, empty where it has none."""
+    """The syntax of a Python file, empty if it has none."""
     if source.kind is not Kind.PYTHON:
         return ""
     try:

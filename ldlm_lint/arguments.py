@@ -1,6 +1,6 @@
-"""What the words behind the command's name stand for: numbers and names, paths, configuration, gate.
+"""Converts the command-line arguments: numbers and names, paths, configuration, gate.
 
-`ldlm_lint.options` declares what can be written there.
+`ldlm_lint.options` declares the options.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_JOBS = 256
 
 
 class UsageError(Exception):
-    """Arguments that make no sense; the text says what to write instead."""
+    """Invalid arguments; the text says what to write instead."""
 
 
 def names(text: str) -> list[str]:
@@ -78,7 +78,8 @@ def patterns(text: str) -> list[str]:
 def configuration(
     arguments: argparse.Namespace, base: Path, session: Session | None = None
 ) -> tuple[list[Path], Configurations]:
-    """The paths to lint, absolute, and the configurations of their files; raises what that of the run raises."""
+    """The paths to lint, absolute, and the configurations of their files; raises what loading the configuration of the
+    run raises."""
     from ldlm_lint.config import common_directory
     from ldlm_lint.configurations import Configurations
 
@@ -91,13 +92,14 @@ def configuration(
     known: dict[str, Any] = {} if session is None else {"torch_of": session.torch_range, "note": session.note}
     overrides = _overrides(arguments, base, start)
     configured = Configurations(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
-    # What is wrong with that of the run is told before anything else is done.
+    # An error in the configuration of the run is reported before anything else is done.
     assert configured.run is not None
     return paths, configured
 
 
 def _overrides(arguments: argparse.Namespace, base: Path, start: Path) -> Overrides:
-    """What the command line sets; its patterns are relative to where the command runs, elsewhere to the project."""
+    """The settings of the command line; its patterns are relative to the current directory, those of a file to the
+    project."""
     from ldlm_lint.config import LEVELS as SEVERITIES
     from ldlm_lint.config import NO_PATTERNS, Overrides, Patterns, project_root
     from ldlm_lint.select import Layer
@@ -130,7 +132,7 @@ def baseline_file(arguments: argparse.Namespace, config: Config, base: Path) -> 
 
 
 def evidence(arguments: argparse.Namespace, base: Path) -> Dossier | None:
-    """What probes saw, None where no evidence was named; raises UsageError for what cannot be used."""
+    """The evidence of probes, None if no evidence file was named; raises UsageError for an unusable one."""
     if not arguments.evidence:
         if arguments.target:
             raise UsageError("--target is the device of the evidence: add --evidence DIR")
@@ -145,7 +147,7 @@ def evidence(arguments: argparse.Namespace, base: Path) -> Dossier | None:
 
 
 def baselines(arguments: argparse.Namespace, config: Config, base: Path) -> Iterator[Path]:
-    """The files that may be the baseline of a check: the one that is named, else those that are looked for."""
+    """The files that may be the baseline of a check: the named one, else the default locations."""
     from ldlm_lint import baseline
 
     if arguments.baseline or config.baseline:
@@ -155,7 +157,7 @@ def baselines(arguments: argparse.Namespace, config: Config, base: Path) -> Iter
 
 
 def _known(arguments: argparse.Namespace, config: Config, base: Path) -> Known:
-    """The defects that a baseline knows."""
+    """The defects in a baseline."""
     from ldlm_lint import baseline
 
     if arguments.baseline or config.baseline:
@@ -164,7 +166,8 @@ def _known(arguments: argparse.Namespace, config: Config, base: Path) -> Known:
 
 
 def gate(arguments: argparse.Namespace, paths: list[Path], config: Config, base: Path) -> Gate:
-    """What a check holds back; raises ConfigError for a baseline that cannot be used, GitError for a revision."""
+    """The findings that a check holds back; raises ConfigError for a baseline that cannot be used, GitError for a
+    revision."""
     from ldlm_lint.config import common_directory
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Confidence

@@ -1,8 +1,8 @@
-"""The baseline: a file of known defects, so that a gate fails for new ones only.
+"""The baseline: a file of known defects, so that CI fails only on new ones.
 
-It is made for git: sorted, one defect to a line, paths relative to the project, nothing of the machine that wrote it.
-A defect is known by its rule, its file, the function or class around it and its code without layout (see
-`ldlm_lint.identity`), with a count, so that lines may move and a second equal defect is new all the same.
+The format suits git: sorted, one defect per line, paths relative to the project, nothing specific to the machine that
+wrote it. A defect is identified by its rule, its file, the function or class around it and its code without layout (see
+`ldlm_lint.identity`), with a count. Lines may therefore move, and a second equal defect still counts as new.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def candidates(root: Path) -> Iterator[Path]:
 
 
 def nearest(root: Path) -> Known:
-    """What the nearest default file knows of the files below ``root``; nothing without one. Raises ConfigError.
+    """The defects of the nearest default baseline that are below ``root``; nothing without one. Raises ConfigError.
 
-    A run over one project of a repository must know what a run over all of it has accepted.
+    A run over one project of a repository must use the same baseline as a run over the whole repository.
     """
     place = next((one for one in candidates(root) if os.path.lexists(one)), None)
     if place is None:
@@ -50,7 +50,7 @@ def nearest(root: Path) -> Known:
 
 
 def updated(known: Known, report: Report) -> dict[Identity, int]:
-    """What is known once the findings of a report are accepted that was made with ``known`` as its gate."""
+    """The known defects after accepting the findings of a report that was made with ``known`` as its gate."""
     from ldlm_lint.identity import Identifier
 
     identifier = Identifier(report.sources, report.root)
@@ -61,7 +61,7 @@ def updated(known: Known, report: Report) -> dict[Identity, int]:
 
 
 def summary(path: str, before: Known, after: Known, written: bool) -> str:
-    """One line that says what became of a baseline file."""
+    """One line that says how a baseline file changed."""
     if not written:
         return f"{path} is up to date: {_count(sum(after.values()))}."
     new, gone = Counter(after) - Counter(before), Counter(before) - Counter(after)
@@ -85,9 +85,9 @@ def render(known: Known) -> str:
 
 
 def write(path: Path, known: Known, root: Path | None) -> bool:
-    """Write a baseline file unless it says the same already, and tell whether it was written.
+    """Write a baseline file unless it says the same already, and return whether it was written.
 
-    The file may not lie outside of ``root`` (where given). Raises WriteError.
+    The file may not be outside of ``root`` (where given). Raises WriteError.
     """
     from ldlm_lint.autofix.write import create_atomically, write_atomically
 
@@ -102,7 +102,7 @@ def write(path: Path, known: Known, root: Path | None) -> bool:
 
 
 def read(path: Path) -> dict[Identity, int]:
-    """The known defects of a file; raises ConfigError, with the line, for one that is no baseline."""
+    """The known defects of a file; raises ConfigError, with the line, for one that is not a baseline."""
     shown = path.as_posix()
     if not path.is_file():
         fault = "is not a file" if path.exists() else "does not exist; ldlm-lint baseline writes it"
@@ -132,13 +132,13 @@ def _checked(document: object, path: str, text: str) -> dict[Identity, int]:
             raise ConfigError(path, _line_of_entry(text, index), "findings", fault)
         identity = Identity(*(entry[name] for name in Identity._fields))
         identity = Identity(identity.path, renamed.get(identity.rule, identity.rule), identity.symbol, identity.code)
-        # Equal entries are what git leaves of two branches that both added one.
+        # git leaves equal entries when it merges two branches that both added one.
         known[identity] = max(known.get(identity, 0), entry["count"])
     return known
 
 
 def _fault(entry: object) -> str:
-    """What is wrong with an entry; empty where nothing is."""
+    """The error in an entry; empty if nothing is."""
     if not isinstance(entry, dict) or entry.keys() != {*Identity._fields, "count"}:
         return f"an entry must be an object with {', '.join(Identity._fields)} and count"
     wrong = next((name for name in Identity._fields if not isinstance(entry[name], str)), "")
@@ -153,12 +153,12 @@ def _line_of(text: str, key: str) -> int:
 
 
 def _line_of_entry(text: str, index: int) -> int:
-    """The line where an entry of the list begins, in a text that is known to be JSON."""
+    """The line where an entry of the list begins, in a text that is valid JSON."""
     decoder = json.JSONDecoder()
     position = text.find("[", max(text.find('"findings"'), 0)) + 1
     start = position
     for _ in range(index + 1):
-        # It matches where nothing stands in between, too.
+        # It also matches the empty text in between.
         start = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
         _, position = decoder.raw_decode(text, start)
     return text.count("\n", 0, start) + 1

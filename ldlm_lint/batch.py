@@ -1,4 +1,4 @@
-"""Many files linted: what is remembered is taken over, the rest is done here or by processes, the answers in order."""
+"""Lints many files: takes cached results over, computes the rest here or in worker processes, and keeps the order."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def lint_files(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[FileResult]:
-    """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay.
+    """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as are worth
+    starting.
 
-    ``configured`` tells the configuration of each file.
-    ``projects`` tell which rules have a chance at which files, and take over where values go in them: the results say
-    nothing of it.
+    ``configured`` gives the configuration of each file. ``projects`` say which rules can report in which files, and
+    take the data flow of the files out of the results.
     """
     known = {path: result for path, result in _remembered(files, configured, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
@@ -59,18 +59,18 @@ def lint_files(
 
 
 def may_be_kept(result: FileResult) -> bool:
-    """Whether a result says something about the file alone, and nothing about the run."""
+    """Whether a result depends on the file alone and not on the run, so that it can be cached."""
     return all(finding.rule not in _PASSING for finding in result.findings)
 
 
 def _holds(result: FileResult, projects: Projects) -> bool:
-    """Whether what the project ruled out for a result is ruled out today."""
+    """Whether the rules that the project ruled out for a cached result are still ruled out."""
     return not any(projects.may_hold(symbol, result.path, functions) for symbol, functions in result.ruled_out)
 
 
 @functools.lru_cache
 def config_key(config: Config) -> str:
-    """What of the configuration the result of a file rests on."""
+    """The part of the configuration that the result of a file depends on."""
     return repr((config.root, sorted(config.facts.items()), sorted(idle_rules(config))))
 
 

@@ -1,7 +1,7 @@
-"""How much processor time one piece of work may take: no file of a hostile repository holds up the others.
+"""Limits the processor time of one piece of work, so that a hostile file cannot block the others.
 
-The time is counted by a timer of the process, whose signal Python delivers to the main thread alone. Elsewhere (Windows,
-other threads, a process that uses ``SIGPROF`` itself) nothing is counted, and only the limits of size and depth hold.
+The time is counted by a timer of the process, whose signal Python delivers to the main thread only. Elsewhere (Windows,
+other threads, a process that uses ``SIGPROF`` itself) nothing is counted, and only the limits of size and depth apply.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OverBudgetError(Exception):
 
 
 class _Expired(BaseException):
-    """Raised by the timer in the midst of the work; no ``except Exception`` on the way may take it for its own."""
+    """Raised by the timer during the work; no ``except Exception`` in between may catch it."""
 
 
 _armed = False
@@ -41,7 +41,7 @@ def available() -> bool:
 
 
 def _handler() -> object:
-    """What the signal of the timer runs; None where this thread has no timer."""
+    """What the signal of the timer runs; None if this thread has no timer."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         return None
     return signal.getsignal(signal.SIGPROF)
@@ -49,7 +49,8 @@ def _handler() -> object:
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise OverBudgetError if the work inside takes more processor seconds; inside of limited work the outer limit holds."""
+    """Raise OverBudgetError if the work inside takes more processor seconds; inside limited work the outer limit
+    applies."""
     global _armed
     if _armed or (handler := _handler()) not in (signal.SIG_DFL, _expire):
         yield
@@ -73,7 +74,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def apart() -> Iterator[None]:
-    """Work that limited work asks for, and that has a budget of its own: the time of the one stands still meanwhile."""
+    """Run work for limited work with a budget of its own; meanwhile the outer budget is paused."""
     global _armed
     if not _armed:
         yield
@@ -89,7 +90,9 @@ def apart() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deep() -> Iterator[None]:
-    """Give questions to a linked program the frames that they may take; whoever asks more than a few does it inside."""
+    """Allow questions to a linked program the stack depth that they need; callers that ask more than a few do it
+    inside.
+    """
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, FRAMES))
     try:
@@ -100,7 +103,9 @@ def deep() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Clock:
-    """The time for each question that is asked of a project; each one that is given up halves it for those that follow."""
+    """The time limit for each question to a project; each question that exceeds the limit halves it for the following
+    ones.
+    """
 
     share: float = 1.0
 

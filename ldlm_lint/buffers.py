@@ -1,4 +1,4 @@
-"""One text that is not on disk, as the file at a path: an editor's buffer, or what is piped in."""
+"""One text that is not on disk, as the file at a path: an editor's buffer, or standard input."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def lint_buffer(
     others: Overlay | None = None,
     session: Cache | None = None,
 ) -> Report:
-    """What there is to say about ``data`` as the contents of ``path`` (absolute, forward slashes), which need not exist.
+    """The findings for ``data`` as the contents of ``path`` (absolute, forward slashes), which need not exist.
 
-    ``others`` are further contents that take the place of those on disk, ``session`` is what earlier runs remember.
+    ``others`` are further contents that replace those on disk, ``session`` is the cache of earlier runs.
     """
     overlay = {**(others or {}), path: data}
     return engine.run([Path(path)], configured, base=base, overlay=overlay, gate=gate, session=session)
@@ -49,7 +49,7 @@ def fix_buffer(
     others: Overlay | None = None,
     session: Cache | None = None,
 ) -> tuple[bytes, Outcome]:
-    """The text with its fixes of at least ``limit``, and what remains to be said about it; nothing is written.
+    """The text with its fixes of at least ``limit``, and the remaining findings; nothing is written.
 
     A fix that would change another file too is left out, and a note of the outcome says so.
     """
@@ -75,13 +75,13 @@ def fix_buffer(
 
 
 def _text(path: str, data: bytes) -> bytes:
-    """What fixes edit: the bytes as they are, of a notebook the text that its cells make."""
+    """The text that fixes edit: the bytes of the file; of a notebook the text made of its cells."""
     if not is_notebook(path):
         return data
     try:
         return python_text(data)
     except NotebookError:
-        # The lint says what is wrong with it, and has nothing to fix.
+        # Linting reports the error, and there is nothing to fix.
         return data
 
 

@@ -14,14 +14,14 @@ class FileChanges(NamedTuple):
     """The changes of one file.
 
     ``added`` are the first and last lines (1-based) of what was added or changed, ``removed`` the lines behind which
-    something was taken away. Lines end with ``\\n`` alone, as they do for git.
+    something was removed. Lines end with ``\\n`` alone, as they do for git.
     """
 
     added: tuple[tuple[int, int], ...] = ()
     removed: tuple[int, ...] = ()
 
     def touch(self, first: int, last: int) -> bool:
-        """Whether one of the lines changed, or something was taken away between two of them."""
+        """Whether one of the lines changed, or something was removed between two of them."""
         return any(start <= last and first <= end for start, end in self.added) or any(
             first <= line < last for line in self.removed
         )
@@ -35,7 +35,7 @@ UNCHANGED = FileChanges()
 class Changes:
     """The changes of a working tree; paths are real ones, absolute with forward slashes.
 
-    A file that git does not know, neither itself nor as a part of a submodule, is new as a whole.
+    A file that is neither tracked by git nor part of a submodule counts as entirely new.
     """
 
     files: Mapping[str, FileChanges] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Changes:
         return UNCHANGED if known else WHOLE
 
     def after(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Changes:
-        """The changes once files have new contents, what was written in between included."""
+        """The changes once files have new contents, including edits made in between."""
         moved = {
             PurePath(os.path.realpath(path)).as_posix(): _moved(self.of(path), before[path], data)
             for path, data in after.items()

@@ -1,8 +1,8 @@
-"""The command: its parser, and how a run ends whatever happens; a subcommand's own room is in `ldlm_lint.commands`.
+"""The command: its parser, and how a run ends in every case. `ldlm_lint.commands` has a module per subcommand.
 
-Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage,
-configuration or baseline; 3 nothing to check, unreadable input, a file that could not be fixed or an internal error
-(findings are printed all the same). docs/exit-codes.md has those of every command.
+Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage, configuration
+or baseline; 3 nothing to check, unreadable input, a file that could not be fixed or an internal error (findings are
+still printed). docs/exit-codes.md has the codes of every command.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ldlm_lint.refusals import refuses, unwritten
 class Command(NamedTuple):
     """A subcommand: its name, one line of help and how it is used.
 
-    The module of its name in `ldlm_lint.commands` is imported when it is the one to run: ``configure`` adds its
-    arguments to a parser, ``run`` takes what was parsed and returns the exit code.
+    Its module in `ldlm_lint.commands` is imported only when it runs: ``configure`` adds its arguments to a parser,
+    ``run`` takes the parsed arguments and returns the exit code.
     """
 
     name: str
@@ -87,7 +87,7 @@ def _dispatch(arguments: list[str]) -> int:
     words = tuple(arguments)
     names = [command.name for command in COMMANDS]
     if not arguments or arguments[0] not in (*names, "-h", "--help", "-V", "--version"):
-        # Without a subcommand it is a check; a directory that is called like one is written ./name.
+        # Without a subcommand `check` runs; a directory with the name of a subcommand is written ./name.
         _reject_misspelt(arguments[:1], names)
         arguments = ["check", *arguments]
     if arguments[0] == "probe":
@@ -117,7 +117,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _reject_misspelt(first: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UsageError for a word that is no path and nearly a command."""
+    """Raise UsageError for a word that is not a path but almost a command."""
     for word in first:
         meant = did_you_mean(word, names, closeness=0.75) if word.isalpha() and not os.path.lexists(word) else ""
         if meant:
@@ -125,7 +125,7 @@ def _reject_misspelt(first: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _is_usage(error: Exception) -> bool:
-    """Whether the fault lies in what the user wrote: a configuration or baseline, the name of a rule or a revision."""
+    """Whether an error is the user's: a configuration or baseline, the name of a rule or a revision."""
     from ldlm_lint.gitdiff import GitError
     from ldlm_lint.select import SelectorError
     from ldlm_lint.tomlfile import ConfigError
@@ -134,7 +134,9 @@ def _is_usage(error: Exception) -> bool:
 
 
 def parser_of(named: Collection[str]) -> argparse.ArgumentParser:
-    """The parser of the command line, with the commands that are named and their arguments; none named: all, by name alone."""
+    """The parser of the command line with the named commands and their arguments; without names all commands, by name
+    only.
+    """
     parser = _Root(prog=PROGRAM)
     parser.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser, prog=PROGRAM)

@@ -1,4 +1,4 @@
-"""The pace of Python's collector while files are linted."""
+"""The pace of Python's garbage collector while files are linted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import contextlib
 import gc
 from collections.abc import Iterator, Mapping
 
-# Syntax trees are many small objects that point at each other, taken apart when they are done with: the collector finds
-# next to nothing, and at its own pace costs a third of a run.
+# Syntax trees are many small objects that point at each other, released when they are no longer needed: the collector
+# finds almost nothing, and at its default pace takes a third of a run.
 PACE = (500_000, 20, 50)
 _FULL = 2
 # Each full collection of Python 3.12 sets some 400 objects aside that never go; a program that does so for itself has many more.
@@ -16,7 +16,7 @@ _OF_PYTHON = 1_000
 
 @contextlib.contextmanager
 def at_our_pace() -> Iterator[None]:
-    """Let the collector go slowly for a while, in a process whose pace is for others to say."""
+    """Slow the garbage collector down for a while, in a process whose settings belong to others."""
     usual = gc.get_threshold()
     gc.set_threshold(*PACE)
     try:
@@ -26,18 +26,20 @@ def at_our_pace() -> Iterator[None]:
 
 
 class Settled:
-    """What has outlived a full collection of a run is set aside until its end, and not gone over by the next ones.
+    """Objects that survived a full collection of a run are frozen until its end, so that later collections skip them.
 
-    pylint keeps its trees and what it has inferred from them, millions of objects, until its last file: going over all of
-    them again and again is a fifth of its time. What comes and goes is collected as usual, and in the end everything is.
-    A run that was cut short is ended by the next one of the process.
+    pylint keeps its trees and its inferred values, millions of objects, until its last file: scanning all of them
+    repeatedly takes a fifth of its time. Short-lived objects are collected as usual, and all others at the end. If a
+    run was aborted, the next one of the process ends it.
     """
 
     def __init__(self) -> None:
         self._begun = False
 
     def begin(self) -> None:
-        """Set aside what there is, and from now on what full collections leave; nothing where others have done so."""
+        """Freeze the existing objects, and from now on those that survive full collections; no effect if other code has
+        done so.
+        """
         if not self._begun and _set_aside in gc.callbacks:
             _hand_back()
         if not self._begun and gc.get_freeze_count() < _OF_PYTHON:

@@ -1,6 +1,6 @@
-"""The configuration of a file: everything a user may set, checked; and where the project around it begins.
+"""The configuration of a file: all settings, validated; and the root of the project around it.
 
-`ldlm_lint.configurations` finds it, `ldlm_lint.config_reader` makes it of a table.
+`ldlm_lint.configurations` finds it, `ldlm_lint.config_reader` builds it from a table.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ NO_PATTERNS = Patterns()
 
 
 class Overrides(NamedTuple):
-    """What the command line sets; None and the empty layer leave the file's values alone.
+    """The settings of the command line; None and the empty layer keep the file's values.
 
-    The patterns of ``exclude`` are excluded besides those of the file, or instead of them where they ``replace`` them.
+    The patterns of ``exclude`` are added to those of the file, or instead of them where they ``replace`` them.
     """
 
     layer: Layer = NOTHING
@@ -53,7 +53,8 @@ class Overrides(NamedTuple):
 
 
 class Configured(Protocol):
-    """What tells the configuration of each file of a run: `ldlm_lint.configurations.Configurations`, or one `Config` for all."""
+    """The source of the configuration of each file of a run: `ldlm_lint.configurations.Configurations`, or one `Config`
+    for all."""
 
     @property
     def run(self) -> Config:
@@ -61,34 +62,37 @@ class Configured(Protocol):
 
     @property
     def key(self) -> str:
-        """What tells which files are found, and from where settings come, for entries of the cache."""
+        """A cache key for which files are found and where settings come from."""
 
     def of(self, path: str) -> Config:
-        """The configuration of a file (absolute, forward slashes); raises ConfigError where that cannot be used."""
+        """The configuration of a file (absolute, forward slashes); raises ConfigError if that cannot be used."""
 
     def of_folder(self, folder: str) -> Config:
         """The configuration of the files in a directory; raises as `of`."""
 
     def excludes(self, path: str, is_directory: bool) -> bool:
-        """Whether a path is excluded, by itself or since a project around it is."""
+        """Whether a path is excluded, by itself or because a project around it is."""
 
     def looks(self, folder: str) -> Iterator[tuple[str, str]]:
-        """The looks at the file system that tell the configuration of a directory; see `ldlm_lint.cache.index.LOOKS`."""
+        """The file system look-ups that determine the configuration of a directory; see
+        `ldlm_lint.cache.index.LOOKS`.
+        """
 
     def warnings(self, folder: str) -> tuple[Problem, ...]:
-        """What the files above a directory probably mean to set and do not."""
+        """Probable mistakes in the files above a directory: settings that they seem to intend and do not set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything a user may set, checked; picklable, and equal for equal settings.
+    """All settings, validated; picklable, and equal for equal settings.
 
-    ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
-    the file that was read (empty: none). ``also_exclude`` are the patterns of the command line. ``target_torch`` holds
-    the oldest and the newest torch the project runs on: what ``target-torch`` says for both (``names_torch``), else what
-    the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies
-    opt-in rules as if they were on by default; ``output_format`` is empty where nothing is said. ``options`` holds every rule
-    option by its name, set or default; lists are tuples. It is `Configured` too, with the same settings for every file.
+    ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path`` the
+    file that was read (empty: none). ``also_exclude`` are the patterns of the command line. ``target_torch`` holds the
+    oldest and the newest torch the project runs on: ``target-torch`` for both (``names_torch``), else what the
+    project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic``
+    applies opt-in rules as if they were on by default; ``output_format`` is empty if it is not set. ``options`` holds
+    every rule option by its name, set or default; lists are tuples. It also implements `Configured`, with the same
+    settings for every file.
     """
 
     root: str = ""
@@ -121,7 +125,8 @@ class Config:
         rules: Sequence[Rule] | None = None,
         torch_of: Callable[[Path], TorchRange] = torch_range,
     ) -> Config:
-        """The configuration of what lies at ``start``; arguments and errors are those of `ldlm_lint.configurations.Configurations`."""
+        """The configuration that applies at ``start``; arguments and errors are those of
+        `ldlm_lint.configurations.Configurations`."""
         from ldlm_lint.configurations import Configurations
 
         found = Configurations(
@@ -136,7 +141,7 @@ class Config:
 
     @property
     def key(self) -> str:
-        """What tells which files are found."""
+        """A cache key for which files are found."""
         return repr((self.root, self.exclude, self.also_exclude))
 
     def of(self, path: str) -> Config:
@@ -154,16 +159,17 @@ class Config:
         )
 
     def looks(self, folder: str) -> Iterator[tuple[str, str]]:
-        """None: nothing is looked for."""
+        """Empty: nothing is looked up."""
         return iter(())
 
     def warnings(self, folder: str) -> tuple[Problem, ...]:
-        """None: nothing was read."""
+        """Empty: nothing was read."""
         return ()
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What the rules of a file are told: every rule option by its name, ``target-torch`` (the oldest) and ``newest-torch``."""
+        """The facts that the rules of a file receive: every rule option by its name, ``target-torch`` (the oldest) and
+        ``newest-torch``."""
         return {**self.options, OLDEST_TORCH: self.target_torch.oldest, NEWEST_TORCH: self.target_torch.newest}
 
     @property
@@ -192,7 +198,7 @@ class Config:
 
 
 def relative_to(path: str, root: str) -> str | None:
-    """``path`` relative to ``root``, both absolute with forward slashes; None where it lies outside."""
+    """``path`` relative to ``root``, both absolute with forward slashes; None if it is outside."""
     prefix = root.rstrip("/") + "/"
     return path[len(prefix) :] if path.startswith(prefix) else None
 
@@ -200,13 +206,13 @@ def relative_to(path: str, root: str) -> str | None:
 def project_root(path: Path, note: Callable[[str, str], object] = lambda kind, path: None) -> Path:
     """The nearest directory upwards with ``pyproject.toml`` or ``.git``; the path's own directory where none has.
 
-    ``note`` is told of the looks at the file system, see `ldlm_lint.ignores.Note`.
+    ``note`` is called for each file system look-up, see `ldlm_lint.ignores.Note`.
     """
     return marked_root(path, note) or (path if path.is_dir() else path.parent)
 
 
 def marked_root(path: Path, note: Callable[[str, str], object] = lambda kind, path: None) -> Path | None:
-    """As `project_root`, but None where no directory upwards is marked as that of a project."""
+    """As `project_root`, but None if no directory upwards is marked as that of a project."""
     start = path if path.is_dir() else path.parent
     for directory in (start, *start.parents):
         note("file", (directory / FILE_NAME).as_posix())
@@ -219,21 +225,23 @@ def marked_root(path: Path, note: Callable[[str, str], object] = lambda kind, pa
 def root_among(
     path: Path, bases: Iterable[Path], note: Callable[[str, str], object] = lambda kind, path: None
 ) -> Path:
-    """The root of the project of a file; where no directory is marked as one, the outermost of ``bases`` that holds the file.
+    """The root of the project of a file; where no directory is marked as one, the outermost of ``bases`` that holds the
+    file.
 
-    What was unpacked or copied without its ``.git`` is one program all the same.
+    A project that was unpacked or copied without its ``.git`` is still one program.
     """
     around = (base for base in bases if base in path.parents)
     return marked_root(path, note) or min(around, key=lambda base: len(base.parts), default=path.parent)
 
 
 def may_be_project(folder: Path) -> bool:
-    """Whether a directory may be taken for a project's although nothing marks it: not all that a user or a machine has."""
+    """Whether an unmarked directory may count as a project; a home directory or a file system root may not."""
     return folder not in (Path(folder.anchor), Path(os.path.expanduser("~")))
 
 
 def looked_at(start: Path, explicit: Path | None = None) -> Iterator[tuple[str, str]]:
-    """The looks at the file system that finding the run's configuration takes, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
+    """The file system look-ups that finding the run's configuration takes, as kinds of `ldlm_lint.cache.index.LOOKS`
+    and paths."""
     directory = start if start.is_dir() else start.parent
     roots = {project_root(start)}
     for folder in (directory, *directory.parents):
@@ -259,7 +267,7 @@ def common_directory(paths: Sequence[Path]) -> Path:
 
 
 def _matches(root: str, patterns: tuple[str, ...], path: str, is_directory: bool) -> bool:
-    """Whether patterns take out a path: as in git, what lies in a directory that they take out cannot come back."""
+    """Whether patterns exclude a path; as in git, a path in an excluded directory cannot be included again."""
     relative = relative_to(path, root)
     if relative is None:
         return False
@@ -272,12 +280,12 @@ def _matches(root: str, patterns: tuple[str, ...], path: str, is_directory: bool
 
 @functools.lru_cache
 def spec_of(*patterns: str) -> GitIgnoreSpec:
-    """The matcher of gitignore patterns; raises ValueError for what is none."""
+    """The matcher of gitignore patterns; raises ValueError for an invalid pattern."""
     # Imported here, so that a run without patterns, such as --version, does not wait for it.
     from pathspec import GitIgnoreSpec
 
     try:
         return GitIgnoreSpec.from_lines(patterns)
     except re.error as error:
-        # pathspec makes a regular expression of a pattern without looking at its ranges, such as [z-a].
+        # pathspec makes a regular expression of a pattern without validating its ranges, such as [z-a].
         raise ValueError(str(error)) from error

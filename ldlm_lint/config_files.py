@@ -1,4 +1,4 @@
-"""The files that may hold settings: their names, which of them a folder has, and the table that each holds."""
+"""The files that may hold settings: their names, which of them a folder has, and the table in each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST = 10
 
 
 class Settings(NamedTuple):
-    """What a file holds: our table, None where it has none, and what looks like one and is not read."""
+    """The settings in a file: our table, None if it has none, and tables with a similar name, which are not read."""
 
     table: Table | None
     warnings: tuple[Problem, ...] = ()
@@ -39,7 +39,7 @@ def candidates(folder: str) -> Iterator[str]:
 
 
 def read_settings(path: Path, *, named: bool = False) -> Settings:
-    """The settings of a file, for one that the user ``named`` in whichever of the two forms it has.
+    """The settings of a file, in either of the two forms if the user ``named`` the file.
 
     Raises ConfigError for a file that cannot be used, and for a named one without settings.
     """
@@ -61,7 +61,9 @@ def read_settings(path: Path, *, named: bool = False) -> Settings:
 
 
 def refuse_stray_link(path: Path) -> None:
-    """A linted repository must not have us read, and quote in an error, what lies outside of it; raises ConfigError."""
+    """Raise ConfigError for a link that leads outside of the linted repository: we must not read or quote such a
+    file.
+    """
     if not path.is_symlink():
         return
     around = (path.parent, *path.parent.parents)
@@ -71,7 +73,7 @@ def refuse_stray_link(path: Path) -> None:
 
 
 def _top_level(path: str, text: str, values: Mapping[str, object]) -> Table:
-    """The settings of a file that has nothing else in it."""
+    """The settings of a file that contains nothing else."""
     headed = {name: inner for name, inner in values.items() if name == SECTION[0] or _is_near(name)}
     if not headed:
         return Table(path, text, (), values)
@@ -94,7 +96,7 @@ def _near_misses(path: str, text: str, values: Mapping[str, object]) -> Iterator
 
 
 def _tables(values: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
-    """The keys whose name is nearly that of our table: at the top, inside of ``tool`` or of what is nearly called so."""
+    """The keys whose name is nearly that of our table: at the top, inside ``tool`` or a table with almost that name."""
     for outer, inner in values.items():
         if _is_near(outer):
             yield (outer,)
@@ -103,7 +105,7 @@ def _tables(values: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
 
 
 def _is_near(name: str) -> bool:
-    """Whether a name has nearly our letters: an underscore, a capital or a missing letter is what people get wrong."""
+    """Whether a name is almost ours: people use an underscore or a capital, or miss a letter."""
     plain = re.sub(r"[\W_]", "", name).lower()
     if plain == _PLAIN:
         return True

@@ -1,7 +1,8 @@
-"""A table of settings as a configuration, checked key by key.
+"""Validates a table of settings key by key and builds a configuration from it.
 
-A configuration that does not say what its author meant is worse than none: an unknown key, a wrong type, a value out of
-its range and an unknown rule are errors. All of a table are told at once, each with the line, the key and what is allowed.
+An unknown key, a wrong type, a value out of range and an unknown rule are errors: a configuration that does not do what
+its author meant is worse than no configuration. All errors of a table are reported together, each with the line, the
+key and the allowed values.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ MOST_ERRORS = 50
 
 
 def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Overrides | None = None) -> Config:
-    """The configuration that a table of settings stands for; raises ConfigError."""
+    """The configuration that a table of settings describes; raises ConfigError."""
     overrides = overrides or Overrides()
-    # First, since a file for a newer version may well hold keys that this one does not know.
+    # First, since a file for a newer version may have keys that are unknown to this one.
     _check_version(table)
     reader = _Reader(table, rules)
     options = {option.name: option for rule in rules for option in rule.options}
@@ -134,7 +135,7 @@ class _Reader:
         return () if replaced else patterns
 
     def word(self, key: str, default: str, words: Sequence[str]) -> str:
-        """A string that is one of some words."""
+        """A string from a list of allowed words."""
         word: str = self.typed(key, str, default)
         if word in words or not isinstance(self._table.values.get(key), str):
             return word
@@ -165,7 +166,7 @@ class _Reader:
         if "baseline" not in self._table.values:
             return ""
         path = PurePath(value)
-        # The file is written too, and a project that was cloned has no say about files outside of it.
+        # The file is also written, and a cloned project must not choose files outside of it.
         if not path.parts or path.anchor or ".." in path.parts:
             self._fault("baseline", f"must be a path inside the project, not {_spelled(value)}")
             return ""

@@ -1,7 +1,7 @@
-"""Which configuration holds for each file: that of the nearest folder upwards which has one.
+"""Finds the configuration of each file: that of the nearest folder upwards which has one.
 
-Going upwards, the first folder with ``.ldlm-lint.toml``, ``ldlm-lint.toml`` or a ``pyproject.toml`` with our table decides
-alone: nothing is inherited. A file that the user names stands for all of them, and the command line above whatever was found.
+The first folder upwards with ``.ldlm-lint.toml``, ``ldlm-lint.toml`` or a ``pyproject.toml`` with our table decides
+alone: nothing is inherited. A file named by the user replaces all of them, and the command line overrides every file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Note = Callable[[str, str], object]
 
 
 class _Found(NamedTuple):
-    """What holds in a folder: a configuration, or the error that keeps it from being one; neither where no file was found.
+    """The result for a folder: a configuration, or the error in it; neither if no file was found.
 
-    ``folder`` is that of the file, ``warnings`` are those of the files on the way to it.
+    ``folder`` is that of the file, ``warnings`` come from the files on the way to it.
     """
 
     config: Config | None = None
@@ -38,16 +38,17 @@ class _Found(NamedTuple):
 
 
 def _note_nothing(kind: str, path: str) -> None:
-    """For who does not want to know."""
+    """A callback that ignores the look-ups."""
 
 
 class Configurations:
-    """The configurations of a run, each read when somebody first asks about a file that it holds for.
+    """The configurations of a run, each read on first use.
 
-    ``start`` (absolute) is what the run is about: a file, or the directory that holds all that was named. ``explicit`` is
-    read instead of what is found; its patterns are relative to the project that it lies in, or to that of ``start`` where it
-    lies elsewhere. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given; ``torch_of`` tells which
-    torch the project at a root runs on. ``note`` is told of the looks at the file system, see `ldlm_lint.ignores.Note`.
+    ``start`` (absolute) is the scope of the run: a file, or the directory that contains all named paths. ``explicit``
+    is read instead of the files that would be found; its patterns are relative to the project that it is in, or to that
+    of ``start`` where it is elsewhere. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given;
+    ``torch_of`` says which torch the project at a root runs on. ``note`` is called for each file system look-up, see
+    `ldlm_lint.ignores.Note`.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Configurations:
         self._equal: dict[tuple[int, TorchRange], Config] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process asks for itself, and learns nothing of the session."""
+        """Another process looks up files itself and does not get the session."""
         return {**self.__dict__, "_torch_of": torch_range, "_note": _note_nothing, "_equal": {}}
 
     @cached_property
@@ -91,7 +92,7 @@ class Configurations:
 
     @property
     def key(self) -> str:
-        """What tells which files are found, and from where settings come, for entries of the cache."""
+        """A cache key for which files are found and where settings come from."""
         if self._explicit is not None or self._isolated:
             return repr((self.run.key, self._overrides))
         return repr(("nearest", self._overrides))
@@ -113,7 +114,8 @@ class Configurations:
         return self._configs[folder]
 
     def excludes(self, path: str, is_directory: bool) -> bool:
-        """Whether a path is excluded: by its configuration, or since the folder of that is by the one above it."""
+        """Whether a path is excluded: by its configuration, or because the configuration above excludes the folder of
+        its configuration."""
         folder = path.rstrip("/") if is_directory else path.rpartition("/")[0]
         found = self._find(folder)
         while True:
@@ -127,11 +129,12 @@ class Configurations:
             found = self._find(folder)
 
     def warnings(self, folder: str) -> tuple[Problem, ...]:
-        """What the files above a directory probably mean to set and do not, those in it among them."""
+        """Probable mistakes in the files in and above a directory: settings that they seem to intend and do not set."""
         return self._find(folder.rstrip("/")).warnings
 
     def looks(self, folder: str) -> Iterator[tuple[str, str]]:
-        """The looks at the file system that tell the configuration of a directory, as kinds of `ldlm_lint.cache.index.LOOKS`."""
+        """The file system look-ups that determine the configuration of a directory, as kinds of
+        `ldlm_lint.cache.index.LOOKS`."""
         if self._explicit is not None or self._isolated:
             return
         folder = folder.rstrip("/")
@@ -151,7 +154,7 @@ class Configurations:
 
     @cached_property
     def _only(self) -> _Found | None:
-        """What holds for every file, where the user has said so."""
+        """The configuration of every file, if the user named one."""
         if self._isolated:
             root = project_root(self._start).as_posix()
             return _Found(config_of(Table(), self._rules, root=root, overrides=self._overrides))
@@ -166,7 +169,7 @@ class Configurations:
         return _Found(config, warnings=settings.warnings)
 
     def _find(self, folder: str) -> _Found:
-        """What holds in a directory (without a slash at its end); every directory on the way is looked into once."""
+        """The configuration of a directory (no trailing slash); every directory on the way is read once."""
         if self._only is not None:
             return self._only
         unknown = []
@@ -181,7 +184,7 @@ class Configurations:
         return above
 
     def _in(self, folder: str, above: _Found) -> _Found:
-        """What the files of a directory say, or what holds above it."""
+        """The configuration in a directory, or that of the directory above."""
         warnings: tuple[Problem, ...] = ()
         for path in map(Path, candidates(folder)):
             try:
@@ -204,7 +207,7 @@ class Configurations:
         return self._unfiled[root]
 
     def _unmarked(self, folder: str) -> str:
-        """What stands for the project of a directory where none is marked: all that the run is about."""
+        """The project root of a directory if no directory is marked as one: the scope of the run."""
         start = self._folder(self._start)
         return start if f"{folder}/".startswith(f"{start}/") else folder
 

@@ -1,4 +1,4 @@
-"""What one file cannot tell: findings whose claims the project confirms."""
+"""Asks the project to confirm findings that depend on other files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def decide_all(results: Sequence[FileResult], configured: Configured, projects: Projects) -> Iterator[Finding]:
-    """The findings that stand on their own, and those whose claims the project confirms; a fix that needs a new torch is asked about too."""
+    """The findings without claims, and those whose claims the project confirms; also checks fixes that need a new
+    torch."""
     for path, finding in ((result.path, finding) for result in results for finding in result.findings):
         if finding.rule not in selected_rules(configured.of(path)) and not (finding.fix and finding.fix.group):
-            # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
+            # It is not shown, and no other finding's fix depends on it: the project need not be asked.
             continue
         if not finding.claims and not (finding.fix and finding.fix.needs):
             yield finding
@@ -35,7 +36,7 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
 
 
 def decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
-    """A finding as the project decides it, or what became of the asking."""
+    """A finding as the project decides it, or the failure of the question."""
     from ldlm_lint.project import decide
     from ldlm_lint.project.texts import ChangedError
 
@@ -49,9 +50,10 @@ def decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
 
 
 def once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect.
+    """The findings, with one per rule for each place of a script or configuration: two readers of a value are one
+    defect.
 
-    So is a place of Python that only gives information: a value that several loaders take.
+    The same holds for informational findings in Python, such as a value that several loaders take.
     """
     seen: set[tuple[str, Span]] = set()
     for finding in findings:

@@ -1,4 +1,4 @@
-"""What a run has found before anything is selected, silenced or held back; the part that is worth remembering."""
+"""The result of a run before anything is selected, silenced or held back; this part is cached."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _GAVE_UP = "gave up"
 
 
 class Decision(NamedTuple):
-    """The files that were linted, what kept others from it, and the findings that the project confirms.
+    """The files that were linted, the errors that prevented linting others, and the findings that the project confirms.
 
-    ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are the only scripts that launch a file with a
-    finding, by the file, ``scopes`` the functions and classes of such files where they are known.
+    ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are the only scripts that launch a
+    file with a finding, by the file, ``scopes`` the functions and classes of such files if they are known.
     """
 
     files: tuple[tuple[Path, Kind], ...]
@@ -72,7 +72,7 @@ def decision_of(
 
 
 def _lasts(finding: Finding) -> bool:
-    """Whether another run over the same contents would say the same: not where time or memory ran out."""
+    """Whether another run over the same contents would give the same result; not if time or memory ran out."""
     if finding.rule == linter.UNREADABLE_FILE.symbol:
         return not str(dict(finding.args).get("error", "")).startswith(_GAVE_UP)
     return finding.rule != linter.INTERNAL_ERROR.symbol
@@ -111,19 +111,19 @@ def _decided(
 def discovered(
     paths: Sequence[Path], configured: Configured, root: Path, overlay: Overlay, session: Cache | None
 ) -> Discovery:
-    """The files below paths, as `ldlm_lint.discover.discover` finds them, or as a session remembers them."""
+    """The files below paths, as `ldlm_lint.discover.discover` finds them, or from the cache of a session."""
     if session is None or any(path.as_posix() in overlay for path in paths):
         return discover(paths, configured, root, overlay)
     return session.discover(paths, configured, root)
 
 
 def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[tuple[str, str]]:
-    """The only script that launches a file, by the file, where the projects' launches are known anyway."""
+    """The only script that launches a file, by the file, if the launches are already known."""
     scripts: dict[str, set[str]] = defaultdict(set)
     for context in contexts:
         for script, files in context.known_launches(paths):
             for path in files:
                 scripts[path].add(script)
     only = ((path, next(iter(found))) for path, found in scripts.items() if len(found) == 1)
-    # What a batch system starts cannot be run as it stands.
+    # A script for a batch system cannot be run directly.
     return ((path, script) for path, script in only if script.endswith((".sh", ".bash")))

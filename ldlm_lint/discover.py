@@ -1,9 +1,10 @@
-"""Which files of the given paths are linted: ``.gitignore`` and ``exclude`` honoured, no link followed out of the root.
+"""Finds the files to lint below the given paths; respects ``.gitignore`` and ``exclude``, follows no link out of the
+root.
 
-As with git, ignore files do not apply to what is tracked.
+As in git, ignore files do not apply to tracked files.
 
-A path that the user names is taken at its word: ignore files do not apply to it, and of its own components none is
-matched against anything (a checkout below ``build/`` is a checkout like any other). Only ``exclude`` holds for it.
+A path named by the user is always walked: ignore files do not apply to the path itself, and no component of it is
+matched against a pattern (a checkout below ``build/`` is a checkout like any other). Only ``exclude`` applies to it.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 class Discovery(NamedTuple):
     """The files to lint, sorted by path, each once.
 
-    ``problems`` are the named paths that could not be walked or held nothing to lint, and the errors of configurations,
-    whose files are left out; ``excluded`` counts the named paths that ``exclude`` takes out, and those that configure
-    another tool or hold data. ``warnings`` are those of the configurations.
+    ``problems`` are the named paths that could not be walked or contained nothing to lint, and the errors of
+    configurations, whose files are left out; ``excluded`` counts the named paths that ``exclude`` takes out, and those
+    that configure another tool or contain data. ``warnings`` are those of the configurations.
     """
 
     files: tuple[tuple[Path, Kind], ...] = ()
@@ -67,7 +68,7 @@ class _Spread(Enum):
 
 @dataclass(slots=True)
 class _Walk:
-    """What one call of `discover` has gathered so far; links wait until every real file is known."""
+    """The state of one call of `discover`; links are handled after every real file is known."""
 
     configured: Configured
     note: Note
@@ -85,7 +86,7 @@ class _Walk:
         self.tracked = Tracked(self.note)
 
     def add(self, path: Path, kind: Kind, real: str = "") -> None:
-        """Take a file, unless the same file is known under another path; ``real`` is where it lies, if that is known."""
+        """Take a file, unless the same file is known under another path; ``real`` is its real path, if known."""
         self.files.setdefault(real or os.path.realpath(path), (path, kind))
 
     def excludes(self, path: str, is_directory: bool) -> bool:
@@ -105,7 +106,7 @@ class _Walk:
             return Config()
 
     def problem(self, path: Path, message: str) -> None:
-        """Note what kept a path from being looked at."""
+        """Record why a path could not be read."""
         self.problems.append(Problem(path.as_posix(), 1, message))
 
 
@@ -118,15 +119,15 @@ def discover(
 ) -> Discovery:
     """The files below ``paths`` (absolute) that can be linted, each under its own configuration.
 
-    A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project.
-    A named path with contents in ``overlay`` (by path with forward slashes) need not exist. ``note`` is told of every
-    look at the file system: as long as each would show the same, so would the whole.
+    A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project. A
+    named path with contents in ``overlay`` (by path with forward slashes) need not exist. ``note`` is called for every
+    file system look-up: while all of them give the same answers, the result stays valid.
     """
     return _usable(_walked(paths, configured, root, overlay, note), configured)
 
 
 def _usable(found: Discovery, configured: Configured) -> Discovery:
-    """What was found without the files whose configuration cannot be used; its errors are told once."""
+    """The found files except those whose configuration is unusable; its errors are reported once."""
     folders = [path.as_posix().rpartition("/")[0] for path, _ in found.files]
     errors: dict[str, ConfigError] = {}
     for folder in dict.fromkeys(folders):
@@ -195,10 +196,11 @@ def _walked(
 
 
 def project_files(root: Path, configured: Configured, note: Note = note_nothing) -> Discovery:
-    """The files of the project at a root (absolute), on which answers about one of them rest; ``note`` as for `discover`.
+    """The files of the project at a root (absolute), which answers about one of them depend on; ``note`` as for
+    `discover`.
 
-    A directory that nothing marks as a project is one with all below it, but for the checkouts among that. Of all that a
-    user or a machine has, only what lies in the same directory belongs to a file.
+    An unmarked directory is a project with everything below it, except other checkouts. Directly in a home directory or
+    a file system root, only the siblings of a file belong to its project.
     """
     spread = _Spread.ALL
     if marked_root(root, note) is None:
@@ -207,10 +209,10 @@ def project_files(root: Path, configured: Configured, note: Note = note_nothing)
 
 
 def set_aside(path: Path, held: bytes | None) -> str:
-    """Why nothing is said of a named file, empty where that is not so: it is another tool's, or holds data.
+    """Why a named file is skipped (it belongs to another tool or contains data); empty if it is linted.
 
-    pre-commit names every file with a suffix that it knows. Nor is anything said of the journal, whose old bytes are of no
-    use to anybody but undo. ``held`` are contents that take the place of those on disk.
+    pre-commit names every file with a suffix that it knows. The journal is skipped too: its old bytes are for undo
+    only. ``held`` are contents that replace those on disk.
     """
     if JOURNAL in path.parts:
         return "it belongs to the journal of `ldlm-lint undo`"
@@ -228,9 +230,9 @@ def _is_data(path: Path, kind: Kind | None) -> bool:
 
 
 def kind_of(path: Path, note: Note = note_nothing) -> Kind | None:
-    """The front end for a file, by its suffix or, where it has none, by its first line; raises OSError.
+    """The front end for a file, by its suffix or, without a suffix, by its first line; raises OSError.
 
-    A file with any other suffix is not opened: a data directory may hold millions of them.
+    A file with any other suffix is not opened: a data directory may contain millions of them.
     """
     kind = kind_of_name(path)
     if kind is not None or path.suffix:
@@ -248,7 +250,7 @@ def kind_of_head(path: Path, head: bytes) -> Kind | None:
 
 
 def kind_of_name(path: Path | str) -> Kind | None:
-    """The front end for a file as far as its name tells."""
+    """The front end for a file judged by its name alone."""
     path = path if isinstance(path, Path) else Path(path)
     if path.suffix.lower() in PYTHON_SUFFIXES:
         return Kind.PYTHON
@@ -311,7 +313,7 @@ def _take_overlaid(walk: _Walk, path: Path, data: bytes) -> None:
 
 
 def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary: Path) -> None:
-    # Without links on the way the real place of what lies below is told by that of the top.
+    # Without links in between, the real path follows from that of the top.
     named = top.as_posix()
     stack = [(named, os.path.realpath(top), levels)]
     while stack:
@@ -358,7 +360,7 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
 
 
 def _take_tracked(walk: _Walk, name: str, real: str) -> None:
-    """Take what git tracks at or below an ignored path; what else lies there, be it millions of files, is not looked at."""
+    """Take the tracked files at or below an ignored path; the other files, which can be millions, are not read."""
     if walk.spread is _Spread.FLAT:
         return
     for path in walk.tracked.at(name):
@@ -373,7 +375,7 @@ def _take_tracked(walk: _Walk, name: str, real: str) -> None:
 
 
 def _is_cache(walk: _Walk, directory: str) -> bool:
-    """Whether a program keeps in a directory what it can make anew (https://bford.info/cachedir/), as this one may."""
+    """Whether a directory is marked as a cache (https://bford.info/cachedir/), as ours may be."""
     tag = f"{directory}/{CACHE_TAG}"
     walk.note("exists", tag)
     return os.path.exists(tag)
@@ -384,7 +386,7 @@ def _take_found_file(walk: _Walk, path: Path, real: str = "") -> None:
         kind = kind_of(path, walk.note)
         is_data = _is_data(path, kind)
     except OSError:
-        # By its name it is neither Python nor shell, and what it holds nobody can tell: not an input.
+        # Its name is neither Python nor shell and its contents cannot be read, so it is not an input.
         return
     if is_data:
         walk.note("size", path.as_posix())
@@ -417,7 +419,7 @@ def _skipped(config: Config, path: str, is_directory: bool, levels: Sequence[Lev
 
 
 def _is_of_no_project(config: Config, path: str, is_directory: bool) -> bool:
-    """Whether a path is a tool's, or one that the configuration takes out."""
+    """Whether a path belongs to a tool or is excluded by the configuration."""
     return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or config.excludes(path, is_directory)
 
 

@@ -1,6 +1,6 @@
-"""What a run of the command rests on here: programs, packages, configuration, cache; and what is wrong with it.
+"""Shows what the command uses on this machine (programs, packages, configuration, cache) and what is wrong with it.
 
-Nothing is imported to learn its version, and nothing of the project is run: a package is asked through its metadata.
+No package is imported to read its version (its metadata has it), and nothing of the project is run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PARSERS = ("astroid", "pylint", "tree-sitter", "tree-sitter-bash", "bashlex", "P
 
 
 class Fact(NamedTuple):
-    """One thing that a run uses: its name and what it is, in words."""
+    """One component that a run uses: its name and a description."""
 
     name: str
     value: str
 
 
 class Health(NamedTuple):
-    """All facts, the warnings, each of which says what is wrong and what to do, and notes about what is optional."""
+    """All facts, the warnings (each with the problem and what to do) and notes about optional parts."""
 
     facts: tuple[Fact, ...]
     warnings: tuple[str, ...]
@@ -99,7 +99,7 @@ def _project(path: Path, config: Config | None) -> Iterator[Fact]:
 
 
 def _torch(config: Config) -> str:
-    """The range of torch versions that rules reckon with, and where it comes from."""
+    """The range of torch versions that rules assume, and its source."""
     import argparse
 
     from ldlm_lint.origins import settings_of
@@ -138,7 +138,7 @@ def _cache() -> str:
 
 
 def _is_writable(folder: str) -> bool:
-    """Whether the cache can be kept in a folder, or the folder be made; nothing is written to find out."""
+    """Whether the cache can be kept in a folder, or the folder be created; the check writes nothing."""
     from ldlm_lint.cache import place
 
     if os.path.isdir(folder):

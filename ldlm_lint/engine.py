@@ -1,7 +1,7 @@
-"""Files in, report out: discover, lint each file by itself, then decide what rests on other files.
+"""Files in, report out: discover, lint each file by itself, then decide what depends on other files.
 
-No globals, no working directory, no printing. A file's result depends on its bytes, the version and the
-configuration alone; everything that needs a second file is a claim, answered by the project pass.
+No globals, no working directory, no printing. A file's result depends on its bytes, the version and the configuration
+alone; everything that needs a second file is a claim, which the project pass answers.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ def run(
 ) -> Report:
     """Lint the files below ``paths`` (absolute) and return what was found, decided, selected and sorted.
 
-    ``configured`` tells the configuration of each file, one `Config` holds for all. Raises ConfigError for that of the run.
-    ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
-    contents (by absolute path with forward slashes) that take the place of what is on disk. What ``gate`` holds back
-    is counted, and for fixes it is as good as suppressed. ``evidence`` is what probes saw of the findings.
-    ``session`` is what earlier runs remember, ``jobs`` how many processes lint (0: as many as pay), ``progress`` is
-    told of every file that is done.
+    ``configured`` gives the configuration of each file; one `Config` applies to all. Raises ConfigError for that of the
+    run. ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
+    contents (by absolute path with forward slashes) that replace the file on disk. Findings that ``gate`` holds back
+    are counted, and not fixed. ``evidence`` is the evidence of probes. ``session`` is the cache of earlier runs,
+    ``jobs`` how many processes lint (0: as many as are worth starting), ``progress`` is called for every finished file.
     """
     overlay = overlay or {}
     root = configured.run.root
@@ -104,7 +103,7 @@ def run(
 
 
 def _seen(finding: Finding) -> Finding:
-    """The finding; one that a probe saw happen is in code that a program reaches, whatever the project's text says."""
+    """The finding; if a probe observed it, its code counts as reached, whatever the project's text suggests."""
     unreached = finding.standing is not None and finding.standing.reach is Reach.UNREACHED
     if unreached and finding.evidence is not None and finding.evidence.was_seen:
         return finding._replace(standing=None)
@@ -112,7 +111,7 @@ def _seen(finding: Finding) -> Finding:
 
 
 def _unused(decided: list[Finding], decision: Decision, configured: Configured, sources: Sources) -> Iterator[Finding]:
-    """The comments that silence none of the findings, in the files for which somebody asks for them."""
+    """The comments that silence none of the findings, in the files where that rule is on."""
     paths = [name for path, _ in decision.files if _asks_for_unused(configured.of(name := path.as_posix()))]
     if paths:
         from ldlm_lint.unused import in_files
@@ -125,7 +124,7 @@ def _asks_for_unused(config: Config) -> bool:
 
 
 def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:
-    """What makes a run end with exit code 3: files that could not be read, and our own failures."""
+    """The reasons for exit code 3: files that could not be read, and our own failures."""
     grave = {linter.UNREADABLE_FILE.symbol, linter.INTERNAL_ERROR.symbol}
     for finding in findings:
         if finding.rule in grave:
@@ -170,9 +169,9 @@ def applied_rules(config: Config, path: str) -> frozenset[str]:
 
 
 def _applies(configured: Configured, symbol: str, path: str) -> bool:
-    """Whether a rule speaks in this run about a path; one that no longer exists has spoken for the last time."""
+    """Whether a rule can report in this run about a path; none can about a path that no longer exists."""
     try:
         return symbol not in by_symbol or symbol in applied_rules(configured.of(path), path)
     except ConfigError:
-        # The project is not checked, and a finding that another one has there is none of this run.
+        # The project is not checked, and another project's finding does not belong to this run.
         return False

@@ -1,4 +1,4 @@
-"""Where the command begins: what is remembered is shown at once, and only for the rest the program is loaded."""
+"""The entry point of the command: prints a cached result immediately, and loads the program only for the rest."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ldlm_lint.cache.replay import replayed_early
 
 
 def main() -> int:
-    """Run the command as the whole of this process, which ends here with its exit code where nothing is against it."""
+    """Run the command in this process and exit with its code, without an interpreter shutdown if that is possible."""
     code = run()
     if _may_leave():
-        # Taking apart modules and trees, object by object, costs a tenth of a run and is of no use to anybody.
+        # Freeing modules and trees object by object would take a tenth of a run for nothing.
         atexit._run_exitfuncs()
         if _flushed():
             os._exit(code)
@@ -39,21 +39,21 @@ def run() -> int:
 
 
 def _open_closed() -> None:
-    """Give a process that was started without stdout or stderr (``>&-``) one that takes everything and keeps nothing."""
+    """Give a process that was started without stdout or stderr (``>&-``) a null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it is open as long as the process
 
 
 def _may_leave() -> bool:
-    """Whether nobody waits for the interpreter to go on: no other thread, no debugger or profiler, no prompt."""
+    """Whether the process may exit directly: no other thread, debugger, profiler or prompt needs the interpreter."""
     threading = sys.modules.get("threading")
     alone = threading is None or threading.active_count() == 1
     return alone and sys.gettrace() is None and sys.getprofile() is None and not sys.flags.interactive
 
 
 def _flushed() -> bool:
-    """Whether everything that was printed is out; what could not be written is for Python to complain of."""
+    """Whether all output was flushed; Python reports what could not be written."""
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

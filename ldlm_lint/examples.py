@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Small(NamedTuple):
     """A file of a rule's small example before and after, and the 1-based lines where the rule reports.
 
-    ``applied``: a fix of the command makes the one of the other; else it was written by hand.
+    ``applied``: the command's fix produced the second from the first; else it was written by hand.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Small(NamedTuple):
 PACKAGED = "_examples"
 SUFFIX = ".txt"
 _FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
-# What the tests expect of a line; they read it with the same pattern.
+# The marker of an expected finding; the tests use the same pattern.
 EXPECTATION = r"[ \t]*# expect: (?P<symbols>[a-z0-9-]+(?:, ?[a-z0-9-]+)*)[ \t]*"
 _FOR_TESTS = lazily(EXPECTATION + "$", re.M)
 _SETTINGS = "options.toml"
@@ -69,7 +69,7 @@ def small(symbol: str) -> tuple[Small, ...]:
     applied = bool(fixed)
     better = fixed or _files(symbol, "good_short")
     if len(bad) == len(better) == 1:
-        # A file that is a case by itself is called after the case.
+        # A case that is a single file has the name of the case.
         better = dict(zip(bad, better.values(), strict=True))
     files = [
         Small(name, shown(data), shown(better.get(name, b"")), _reported(data, symbol), applied) for name, data in bad.items()
@@ -85,14 +85,14 @@ def _reported(data: bytes, symbol: str) -> frozenset[int]:
 
 
 def shown(data: bytes) -> str:
-    """The text of an example: without comments for the tests, bytes that are no text as escapes."""
+    """The text of an example: without comments for the tests, bytes that are not text as escapes."""
     text = data.decode(errors="backslashreplace").replace("\r\n", "\n").replace("\0", "\\x00")
     text = _FOR_TESTS.sub("", text)
     return text if not text or text.endswith("\n") else text + "\n"
 
 
 def _root() -> Traversable:
-    """The examples of the installed package, or those of the checkout that this module stands in."""
+    """The examples of the installed package, or those of the checkout that this module is in."""
     packaged = resources.files(__package__) / PACKAGED
     return packaged if packaged.is_dir() else _FIXTURES
 

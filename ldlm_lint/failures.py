@@ -1,4 +1,4 @@
-"""What a defect of ours leaves behind: one finding with the place and who failed; everything else goes on."""
+"""Turns a defect of ours into one finding with the place and the failing part; everything else continues."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ldlm_lint.rules.linter import INTERNAL_ERROR
 
 
 def failed(span: Span, reason: str) -> Finding:
-    """A place where we could not do what is ours to do."""
+    """A place where our own code failed."""
     return Finding(INTERNAL_ERROR.symbol, INTERNAL_ERROR.code, span, (("error", reason),))
 
 
 def internal_error(span: Span, error: Exception, who: str = "") -> Finding:
-    """The failure of ``who`` (the symbol of a rule, a room of rules) at a place."""
+    """The failure of ``who`` (the symbol of a rule, a checker) at a place."""
     import traceback
 
     where = traceback.extract_tb(error.__traceback__)[-1].name
@@ -22,7 +22,7 @@ def internal_error(span: Span, error: Exception, who: str = "") -> Finding:
 
 
 def guarded(findings: Iterable[Finding], span: Span, who: str) -> Iterator[Finding]:
-    """The findings of one room of rules, up to its failure, which is one of them."""
+    """The findings of one checker up to its failure, which is added as a finding."""
     try:
         yield from findings
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The families of rules, by the names that pylint takes for each in ``--enable``, ``--disable`` and comments."""
+"""The families of rules, by the names that pylint accepts for them in ``--enable``, ``--disable`` and comments."""
 
 from __future__ import annotations
 

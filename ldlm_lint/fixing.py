@@ -1,4 +1,6 @@
-"""Lint and rewrite: fixes in memory to a fixed point, then written or shown as a patch; ignore comments, written."""
+"""Lint and rewrite: applies fixes in memory until nothing changes, then writes them or shows a patch; writes ignore
+comments.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ Lint = Callable[..., Report]
 class Outcome:
     """What fixing did, or would do.
 
-    ``report`` is what remains afterwards, ``applied`` the number of fixed findings, ``files`` the changed files
+    ``report`` has the remaining findings, ``applied`` the number of fixed findings, ``files`` the changed files
     (absolute, forward slashes), ``diff`` the change as one patch that ``git apply`` takes from the base directory.
-    ``notes`` are fixes that were left out, with the reason; what could not be written is in the report's problems.
-    ``by_rule`` is ``applied`` by rule symbol, for all that was to be written, ``places`` are the fixed findings;
-    ``rounds`` is how many rounds it took. ``found`` is how many findings there were before, None where nobody counted.
+    ``notes`` are fixes that were left out, with the reason; write errors are in the report's problems. ``by_rule`` is
+    ``applied`` by rule symbol, for all planned changes, ``places`` are the fixed findings; ``rounds`` is how many
+    rounds it took. ``found`` is how many findings there were before, None if they were not counted.
     """
 
     report: Report
@@ -67,10 +69,10 @@ def apply_fixes(
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
-    With ``choose``, which is asked in each round, those of the findings that it returns, whatever their level.
-    What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
-    written keeps its fixes, those included that change other files too. What ``evidence`` says of the files as they are
-    now holds for all fixes; of those that were changed it is stale in the report of what remains. ``lint`` is called as
+    With ``choose``, which is called in each round, apply the fixes of the findings that it returns, at any level.
+    Findings that ``gate`` holds back are neither fixed nor reported. Files are written all or none, and a file that
+    cannot be written keeps its fixes, those included that change other files too. ``evidence`` about the current files
+    is used for all fixes; for changed files it is stale in the final report. ``lint`` is called as
     `ldlm_lint.engine.run` is, in each round. Code that was copied in or that no program reaches stays as it is, unless
     ``unreached``.
     """
@@ -121,7 +123,7 @@ def apply_fixes(
 
 
 def _stored(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
-    """What a patch speaks about: files as they lie on the disk; where that is not what was linted, what was linted."""
+    """The old contents for a patch: the files on disk, or the linted contents if they differ."""
     try:
         return as_stored(before, after)
     except NotebookError:
@@ -130,14 +132,15 @@ def _stored(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Ma
 
 @dataclass(slots=True)
 class _Known:
-    """The evidence of a run of fixes, its places as far as the edits have moved them, and what was answered at first."""
+    """The evidence of a run of fixes, its places as far as the edits have moved them, and the judgements of the first
+    round."""
 
     evidence: Dossier
     answered: frozenset[int] = frozenset()
     begun: bool = False
 
     def reported(self, report: Report) -> Report:
-        """The report of a round; that of the first one says which judgements have findings."""
+        """The report of a round; the first one says which judgements have findings."""
         if not self.begun and report.evidence is not None:
             self.answered, self.begun = report.evidence.answered, True
         return report
@@ -174,7 +177,7 @@ def ignore_all(paths: Sequence[Path], configured: Configured, base: Path, gate: 
 
 
 def _contents(paths: Sequence[Path], configured: Configured, base: Path) -> dict[str, bytes]:
-    """The bytes of all files that a fix may change: those that are linted, since a later round may reach any of them."""
+    """The bytes of all files that a fix may change: all linted files, since a later round may change any of them."""
     contents = {}
     for path, kind in discover(paths, configured, Path(configured.run.root or base)).files:
         try:
@@ -186,7 +189,7 @@ def _contents(paths: Sequence[Path], configured: Configured, base: Path) -> dict
 
 
 def _shown(report: Report, unreached: bool) -> tuple[Finding, ...]:
-    """The findings that a report for people shows one by one: what it does not show is not changed either."""
+    """The findings that a report for people shows one by one: findings that it does not show are not fixed either."""
     return report.findings if unreached else tuple(one for one in report.findings if one.standing is None)
 
 
@@ -195,7 +198,7 @@ def _with_problems(report: Report, problems: Sequence[Problem]) -> Report:
 
 
 def _nothing(report: Report, reason: str) -> Outcome:
-    """What a run did that could not begin."""
+    """The outcome of a run that could not begin."""
     return Outcome(_with_problems(report, [Problem("", 1, reason)]), 0, (), b"", ())
 
 
@@ -206,7 +209,7 @@ def _left_out(result: FixResult, faults: Mapping[str, str]) -> list[Problem]:
 
 
 def notes_of(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
-    """What was left out of what was asked for: fixes that were rejected, files that are not written."""
+    """Notes on what was left out: rejected fixes, unwritten files."""
     left_out = [
         Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out: {one.reason}")
         for one in result.rejected

@@ -1,4 +1,4 @@
-"""What the linked program shows beyond what single files tell: the findings of the rules that ask it."""
+"""The findings that only the linked program shows, not the files one by one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found_by_program(
         wanted = [query for query in wanted if _may_hold(query, context, own)]
         context.view.options_of = lambda path: projects.facts(script_of(path) or path)
         for finding in _new(_asked(context, wanted, own, projects), known):
-            # What does not parse cannot be shown to parse after an edit.
+            # A file that does not parse cannot be checked after an edit.
             yield finding._replace(fix=None) if finding.span.path in unparsed else finding
 
 
@@ -65,13 +65,13 @@ def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], pr
 
 
 def _says_that_a_file_failed(finding: Finding) -> bool:
-    """Whether a file could not be looked at as a whole: that is one finding, whatever the program shows; a rule that failed has a place."""
+    """Whether a finding says that a whole file could not be checked: it is reported once; a failed rule has a place."""
     failed_as_a_whole = finding.rule == INTERNAL_ERROR.symbol and finding.span.end == 0
     return finding.rule == UNREADABLE_FILE.symbol or failed_as_a_whole
 
 
 def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
-    """Whether one of the linted files holds a word that a finding would need."""
+    """Whether one of the linted files contains a word that a finding would need."""
     return any(any(word in context.project.data(path) for word in query.words) for path in paths)
 
 
@@ -95,12 +95,12 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
             if found is not None:
-                # No single file tells it: pylint has not shown it with its file.
+                # No single file shows it, so pylint has not reported it with its file.
                 yield from _of_file(found._replace(confirmed=True), context)
 
 
 def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
-    """A finding about a program inside of a script as one about the script; any other as it is."""
+    """A finding about a program inside a script, converted to one about the script; others unchanged."""
     script = script_of(finding.span.path)
     if script is None:
         yield finding
@@ -111,10 +111,10 @@ def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:
 
 
 def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings at places that no known one of the same rule is about, or relates to; one for each place."""
+    """The findings whose place no known finding of the same rule has or relates to; one per place."""
     places: dict[tuple[str, str], list[Span]] = defaultdict(list)
     for finding in known:
-        # What a configuration gives is another value than the code's own, though it is read there.
+        # A value from a configuration differs from one in the code, even if the same line reads it.
         related = finding.related if finding.span.path.endswith((".py", ".ipynb")) else ()
         for span in (finding.span, *(one.span for one in related)):
             places[finding.rule, span.path].append(span)

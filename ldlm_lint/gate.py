@@ -1,4 +1,4 @@
-"""The gate: which findings are held back: those that the baseline knows, on unchanged lines, or too unsure."""
+"""The gate: holds back findings that the baseline knows, that are on unchanged lines, or that are too unsure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ NEVER_HELD = frozenset({INTERNAL_ERROR.symbol, UNREADABLE_FILE.symbol})
 
 
 class Sifted(NamedTuple):
-    """What a gate held back: the findings, those that the baseline knows first, and how many of them it knows.
+    """The findings that a gate held back: the findings, those that the baseline knows first, and how many of them it
+    knows.
 
-    ``unsure`` is how many were held back for their confidence alone. ``gone`` are the known defects that nobody found,
-    with how many of each.
+    ``unsure`` is how many were held back for their confidence alone. ``gone`` are the known defects that were not
+    found, with how many of each.
     """
 
     held: list[Finding]
@@ -42,7 +43,7 @@ class Gate:
     """What a run compares its findings with; by default nothing, and every finding passes.
 
     ``known`` says how many findings of each identity the baseline holds, ``changes`` which lines changed. ``edited``
-    are files (absolute) that fixes have rewritten since: there a known defect stays known although its code differs.
+    are files (absolute) that fixes have rewritten since: there a known defect stays known even if its code differs.
     Findings below ``confidence`` are held back too.
     """
 
@@ -52,15 +53,15 @@ class Gate:
     confidence: Confidence = Confidence.LOW
 
     def after(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Gate:
-        """The gate for contents that fixes made of those before."""
+        """The gate for the contents after fixes."""
         changes = self.changes.after(before, after) if self.changes is not None else None
         return replace(self, changes=changes, edited=frozenset(after))
 
     def sift(self, findings: Iterable[Finding], sources: Mapping[str, Source], root: str) -> Sifted:
-        """Tell which findings to hold back; identities are relative to ``root``.
+        """Decide which findings to hold back; identities are relative to ``root``.
 
-        Of equal defects those on unchanged lines are the known ones, then the ones that stand first. A file that
-        could not be read and an error of ours always pass, since without them the answer would look complete.
+        Of equal defects those on unchanged lines are the known ones, then the ones that are first. A file that could
+        not be read and an error of ours always pass, since without them an incomplete result would look complete.
         """
         judged = [(self._changed(one, sources), one) for one in findings if one.rule not in NEVER_HELD]
         gone = Counter(self.known)
@@ -79,7 +80,7 @@ class Gate:
             return True
         span, changes = finding.span, self.changes.of(finding.span.path)
         if finding.rule == UNPARSABLE_FILE.symbol:
-            # Where a parser gives up is seldom where the mistake is.
+            # Where a parser gives up is rarely where the mistake is.
             return changes != UNCHANGED
         data = sources[span.path].data
         first = data.count(b"\n", 0, span.start) + 1
@@ -88,7 +89,9 @@ class Gate:
     def _subtract(
         self, judged: list[_Judged], identifier: Identifier, gone: Counter[Identity]
     ) -> tuple[list[Finding], list[_Judged]]:
-        """What the baseline knows, and the rest; ``gone`` is left with what was not found."""
+        """Split the findings into those in the baseline and the rest; ``gone`` keeps the entries that were not
+        found.
+        """
         known: list[Finding] = []
         others: list[tuple[_Judged, Identity]] = []
         for one in judged:
@@ -109,7 +112,7 @@ class Gate:
         return known, unknown
 
     def _before_fixes(self, path: str, identity: Identity, gone: Counter[Identity]) -> Identity | None:
-        """The known defect that the fix of another one has given new code."""
+        """The known defect whose code was changed by the fix of another one."""
         if path not in self.edited:
             return None
         return next((one for one in gone if gone[one] > 0 and one._replace(code=identity.code) == identity), None)
@@ -125,10 +128,10 @@ def stale(
     checked: Collection[str],
     applies: Callable[[str, str], bool],
 ) -> tuple[tuple[Identity, int], ...]:
-    """The known defects that are gone for good, with their counts, in order.
+    """The known defects that are permanently gone, with their counts, in order.
 
     Those of files that were not ``checked`` (absolute) and still exist, or of rules that do not apply in this run
-    (asked by symbol and path), may well be there. A file below a ``requested`` path that is no more has no defects.
+    (asked by symbol and path), may still exist. A deleted file below a ``requested`` path has no defects.
     """
     found = []
     for identity, count in sorted(gone.items()):

@@ -1,6 +1,6 @@
-"""Asks git which lines changed since a revision; only the command does, the engine gets the answer as values.
+"""Asks git which lines changed since a revision; only the command does; the engine gets the result as values.
 
-The repository is not trusted: nothing that its configuration or attributes name is run (external diffs, text
+The repository is not trusted: no program that its configuration or attributes name is run (external diffs, text
 conversions, clean filters, file system monitors, hooks, transports), and nothing is written to it.
 """
 
@@ -46,7 +46,7 @@ _ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f
 
 
 class GitError(Exception):
-    """Changes that cannot be told; the text says why in one line."""
+    """Changes that cannot be determined; the text says why in one line."""
 
 
 def changes_since(directory: Path, revision: str) -> Changes:
@@ -74,7 +74,7 @@ def changes_since(directory: Path, revision: str) -> Changes:
 def _notebooks(here: Path, environment: dict[str, str], tree: str, paths: Iterable[str]) -> dict[str, FileChanges]:
     """The changes of those files that are notebooks, in the lines of their code: what git compares is its JSON.
 
-    A notebook that had another name, or cannot be read as it was, is new as a whole.
+    A notebook that was renamed, or whose old version cannot be read, counts as entirely new.
     """
     found = {}
     for path in filter(is_notebook, paths):
@@ -92,7 +92,7 @@ def _notebooks(here: Path, environment: dict[str, str], tree: str, paths: Iterab
 
 
 def _tree(here: Path, environment: dict[str, str], revision: str) -> str:
-    """The name of a revision's tree, which git cannot take for an option whatever the user wrote."""
+    """The name of a revision's tree, which git cannot mistake for an option whatever the user wrote."""
     if not revision or revision.startswith("-") or not revision.isprintable():
         raise GitError(f'--since: "{revision}" is not a git revision')
     answer = _git(here, environment, "rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}")
@@ -190,11 +190,11 @@ def parse(diff: bytes) -> dict[str, FileChanges]:
 
 
 def _name(written: bytes) -> str:
-    """The name behind ``+++``; git ends one that holds a blank with a tab, and quotes odd ones as C does."""
+    """The name after ``+++``; git ends a name with a blank with a tab, and quotes odd ones as C does."""
     written = written.removesuffix(b"\t")
     if written.startswith(b'"'):
         written = _QUOTED.sub(_unescaped, written[1:-1])
-    # A file that is gone has no new name and no lines.
+    # A deleted file has no new name and no lines.
     return "" if written == b"/dev/null" else os.fsdecode(written.removeprefix(b"b/"))
 
 

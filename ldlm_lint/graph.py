@@ -17,7 +17,7 @@ from ldlm_lint.rules.batch_size import is_accumulation, is_batch_size
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.source import Kind
 
-# The last part of each key that a rule speaks of, in snake case.
+# The last part of each key that a rule mentions, in snake case.
 _SPOKEN_OF = lazily(
     r"(?:\w+_)?(?:num_|n_)?workers(?:_per_\w+)?|(?:dataloader_)?(?:persistent_workers|prefetch_factor|pin_memory)"
     r"|(?:\w+_)?timeout(?:_s(?:ec(?:onds)?)?|_min(?:utes)?)?"
@@ -36,7 +36,7 @@ class Where(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A place that gives a value; ``texts`` is None where a value is unknown."""
+    """A place that sets a value; ``texts`` is None if a value is unknown."""
 
     texts: tuple[str, ...] | None
     source: str
@@ -44,7 +44,7 @@ class Shown(NamedTuple):
 
 
 class Valued(NamedTuple):
-    """A key, the place that decides it, and the places that it takes the place of, strongest first."""
+    """A key, the place that decides it, and the places that it overrides, strongest first."""
 
     key: str
     winner: Shown
@@ -80,13 +80,13 @@ class Graph(NamedTuple):
 
 
 def is_spoken_of(name: str) -> bool:
-    """Whether a rule speaks of the values of a key, by its last part."""
+    """Whether a rule mentions the values of a key, by its last part."""
     plain = name.replace("-", "_").lower()
     return _SPOKEN_OF.fullmatch(plain) is not None or is_batch_size(plain) or is_accumulation(plain)
 
 
 def build(paths: Sequence[Path], configured: Configured, base: Path) -> Graph:
-    """The launches that stand below ``paths`` (absolute); their projects are read whole, as a check reads them."""
+    """The launches that are below ``paths`` (absolute); their projects are read whole, as a check reads them."""
     found = discover(paths, configured, Path(configured.run.root or base))
     wanted = {path.as_posix(): kind for path, kind in found.files}
     roots = sorted({project_root(path).as_posix() for path in paths if path.exists()})
@@ -138,7 +138,7 @@ def _valued(project: Project, launched: Launches, program: Program, keys: tuple[
 
 
 def _environment(project: Project, program: Program) -> Iterator[Valued]:
-    """The variables that rules speak of; an earlier assignment is shadowed by a later one."""
+    """The variables that rules mention; an earlier assignment is shadowed by a later one."""
     names = sorted({one.keys[0] for one in program.environment if is_relevant(one.keys[0])})
     for name in names:
         places = []

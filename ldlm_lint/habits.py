@@ -1,4 +1,4 @@
-"""Options that users of other linters write by habit, and what to write here; loaded where an option is unknown."""
+"""Options of other linters that users write by habit, and what to write here; loaded for an unknown option."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _TOLD = {
 
 
 def instead(option: str, known: Collection[str]) -> str:
-    """What to write in place of an option that is unknown, as the end of an error message; empty where nobody knows.
+    """What to write instead of an unknown option, as the end of an error message; empty if unknown.
 
-    ``known`` are the options of the command, of which alone a new name is told.
+    ``known`` are the options of the command, only those are suggested.
 
     >>> instead("--disable", ["--ignore"])
     ', did you mean "--ignore"?'

@@ -1,4 +1,4 @@
-"""What a finding is known by although the lines around it move: the baseline's entries and the JSON fingerprints."""
+"""Identifies a finding even if the lines around it move: for the baseline's entries and the JSON fingerprints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHELL = lazily(
 
 
 class Identifier:
-    """Tells the identities of findings; each file's scopes are read once, when its first finding asks."""
+    """Computes the identities of findings; each file's scopes are read once, for its first finding."""
 
     def __init__(self, sources: Mapping[str, object], root: str) -> None:
         self._sources = sources
@@ -38,7 +38,7 @@ class Identifier:
     def of(self, finding: Finding) -> Identity:
         """The identity of a finding; two equal defects in one function have the same."""
         path = finding.span.path
-        # On Windows a path may lie on another drive than the project, and its own name is what is left to tell.
+        # On Windows a path may be on another drive than the project, so only its name remains.
         relative = relative_to(path, self._root) or PurePath(path).name
         source = self._sources.get(path)
         if not isinstance(source, Source):
@@ -63,7 +63,8 @@ class Fingerprints:
         self._seen: Counter[str] = Counter()
 
     def unique(self, finding: Finding) -> str:
-        """The fingerprint of a finding; asked for in the order of the report, the first of equal ones has its own."""
+        """The fingerprint of a finding; calls are in the order of the report; equal findings after the first get a
+        number."""
         found = fingerprint(self._identifier.of(finding))
         self._seen[found] += 1
         number = self._seen[found]

@@ -1,4 +1,4 @@
-"""What git and ``exclude`` leave out of a walk: the patterns of ignore files, level by level."""
+"""The files that git and ``exclude`` leave out: the patterns of ignore files, level by level."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Note = Callable[[str, str], object]
 
 
 def note_nothing(kind: str, path: str) -> None:
-    """For who does not want to know."""
+    """A callback that ignores the look-ups."""
 
 
 class Level(NamedTuple):
-    """The ignore patterns of one directory; ``any`` matches what one of them may match."""
+    """The ignore patterns of one directory; ``any`` matches every path that one of them may match."""
 
     directory: str
     spec: GitIgnoreSpec
     any: re.Pattern[str]
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
-        """Whether a path (absolute) is ignored, None where no pattern speaks of it."""
+        """Whether a path (absolute) is ignored, None if no pattern mentions it."""
         relative = relative_to(path, self.directory)
         if relative is None:
             return None
@@ -47,7 +47,7 @@ class Level(NamedTuple):
 
 
 def ignored(path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
-    """Whether git ignores a path, the deepest ignore file that says something about it deciding."""
+    """Whether git ignores a path, decided by the deepest ignore file with a matching pattern."""
     for level in reversed(levels):
         verdict = level.verdict(path, is_directory)
         if verdict is not None:
@@ -74,7 +74,7 @@ def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator
         try:
             patterns += GitIgnoreSpec.from_lines([line]).patterns
         except (ValueError, re.error):
-            # git itself passes over a line that is not a pattern, and matches nothing with a range such as [z-a].
+            # git itself ignores a line that is not a pattern, and matches nothing with a range such as [z-a].
             continue
     relative = relative_to(below, directory) if below else None
     if relative is not None:
@@ -88,7 +88,7 @@ def _any_of(expressions: Iterator[re.Pattern[str]]) -> re.Pattern[str]:
 
 
 def levels_above(path: Path, note: Note = note_nothing) -> tuple[Level, ...]:
-    """The ignore files that git reads for what lies in a directory, from the top of its repository downwards."""
+    """The ignore files that git reads for the files in a directory, from the top of its repository downwards."""
     chain = (path, *path.parents)
     for one in chain:
         note("exists", (one / ".git").as_posix())

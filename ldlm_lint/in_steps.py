@@ -1,6 +1,7 @@
-"""The waits of one training step together: in the order in which they run, with how often each runs and what it adds to the wait before.
+"""The waits of one training step together: in execution order, with how often each runs and what it adds to the
+previous wait.
 
-That rests on all findings of a step, so it is told after the project has decided on each of them.
+That depends on all findings of a step, so it is computed after the project has decided each of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
     from ldlm_lint.project.questions import Context
 
-# So many waits before one are asked whether they leave it nothing to wait for.
+# So many earlier waits are checked for one that leaves this one nothing to wait for.
 _MOST_BEFORE = 50
 _Placed = tuple[Finding, "Row | None"]
 
@@ -49,14 +50,14 @@ def arranged(findings: Sequence[Finding], projects: Projects) -> list[Finding]:
 
 
 def _told_step(finding: Finding) -> Span | None:
-    """The line that begins the step, as the finding's own note tells."""
+    """The line that begins the step, from the finding's own note."""
     if finding.rule != HOST_SYNC_IN_TRAINING_LOOP.symbol:
         return None
     return next((one.span for one in finding.related if one.message == RUNS_IN_EVERY_STEP), None)
 
 
 def _placed(context: Context, waits: Mapping[int, tuple[Finding, Span]], projects: Projects) -> Iterator[tuple[int, Finding]]:
-    """The waits of a project with their places; where the program gives out, in the order of their files."""
+    """The waits of a project with their places; where the program is unknown, in file order."""
     path = next(iter(waits.values()))[0].span.path
     try:
         with projects.clock(path).running(len(context.project.files)):
@@ -67,7 +68,7 @@ def _placed(context: Context, waits: Mapping[int, tuple[Finding, Span]], project
 
 
 def _steps(context: Context, waits: Mapping[int, tuple[Finding, Span]]) -> Iterator[tuple[Span, dict[int, _Placed]]]:
-    """The waits by their steps: by the program's, where it knows one, so that one step has one name."""
+    """The waits by their steps; uses the program's step if it is known, so that each step has one name."""
     order = context.wait_order
     steps: dict[Span, dict[int, _Placed]] = defaultdict(dict)
     for number, (finding, told) in waits.items():
@@ -92,14 +93,14 @@ def _ordered(context: Context, step: Span, waits: Mapping[int, _Placed]) -> Iter
 
 
 def _lowered(context: Context, finding: Finding, earlier: Finding) -> Finding:
-    """A wait that adds nothing to an earlier one."""
+    """The finding for a wait that adds nothing to an earlier one, at a lower level."""
     line = context.project.data(earlier.span.path)[: earlier.span.start].count(b"\n") + 1
     args = dict(finding.args) | {"wait": after_a_wait(line)}
     return finding._replace(level=Severity.INFO, args=tuple(sorted(args.items())))
 
 
 def _key(order: WaitOrder, finding: Finding, row: Row | None) -> tuple[object, ...]:
-    """What runs first comes first; a place that the program does not know comes last."""
+    """The sort key: execution order; unknown places come last."""
     return (row is None, order.path(row) if row is not None else (), finding.order)
 
 

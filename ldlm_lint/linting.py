@@ -1,4 +1,4 @@
-"""One file by itself: its result depends on its bytes, the version and the configuration alone."""
+"""Lints one file in isolation: the result depends on its bytes, the version and the configuration alone."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def lint_file(
 ) -> FileResult:
     """The result of one file; the source of a file with findings is put into ``sources``.
 
-    ``holds`` tells whether the project leaves a rule a chance; without it everything is looked at. ``wants_table`` tells of which
-    Python files the result shall hold the table.
+    ``holds`` says whether a rule can report in this project; without it all rules run. ``wants_table`` says for which
+    Python files the result includes the table.
     """
     tables = kind is Kind.PYTHON and wants_table is not None and wants_table(path.as_posix())
     try:
@@ -75,7 +75,7 @@ def _linted(
 
 
 def _table(source: Source) -> Tabled | None:
-    """What a file says, from the tree that its lint looks at."""
+    """The table of a file's facts, from the same tree that is linted."""
     from ldlm_lint.project.tables import tabled
 
     tree = syntax_of(source)
@@ -83,7 +83,7 @@ def _table(source: Source) -> Tabled | None:
 
 
 def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:
-    """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
+    """The result of a file, which is analysed only if its shape and the project leave a rule at risk."""
     ruled_out: list[RuledOut] = []
     if source.kind is Kind.PYTHON:
         at_risk = (at_risk & symbols_of_files()) - silent_in(source.path, source.data)
@@ -105,7 +105,7 @@ def selected_rules(config: Config) -> frozenset[str]:
 
 @functools.lru_cache
 def idle_rules(config: Config) -> frozenset[str]:
-    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
+    """The opt-in rules that were not selected; rules of the default set may take part in the fix of others."""
     return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
 
 
@@ -131,14 +131,14 @@ def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult
 
 
 def _with_unparsed(result: FileResult, source: Source) -> FileResult:
-    """The result of a notebook together with the cells that are no Python."""
+    """The result of a notebook together with the cells that are not Python."""
     from ldlm_lint.notebooks.fixes import unparsed
 
     return result._replace(findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
 
 
 def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
-    """Of the rules whose words a Python file holds those that it may break by its shape, as far as that costs little."""
+    """The rules that a Python file may break by its shape, of those whose words it contains; only cheap tests."""
     syntax = syntax_of(source) if at_risk else None
     if syntax is None:
         return at_risk
@@ -146,7 +146,9 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
 
 
 def _at_stake(at_risk: frozenset[str], source: Source, holds: Holds | None, ruled_out: list[RuledOut]) -> frozenset[str]:
-    """Of the rules at risk those that a Python file may break by its shape, and that the project leaves for its functions."""
+    """The rules that a Python file may break by its shape and that the project leaves open for its functions, of those
+    at risk.
+    """
     return _left(_possible(at_risk, source), PROSPECTS, source, holds, ruled_out)
 
 
@@ -173,7 +175,7 @@ def _held(
 
 
 def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:
-    """Whether a file is at least Python; a script is read in full only where a trigger stands."""
+    """Whether a file is at least Python; a script is read in full only around a trigger."""
     if source.kind is not Kind.PYTHON:
         return True
     if any(part.error for part in source.parts):
@@ -184,7 +186,7 @@ def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:
 def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:
     """A finding at the offending line of a file whose text cannot be shown."""
     name = path.as_posix()
-    # The report asks every source for lines and columns; this one answers for a file that has none to show.
+    # The report asks every source for lines and columns; this one serves a file without text to show.
     blank = Source(name, b"\n" * (error.line - 1), kind)
     sources[name] = blank
     rule = linter.UNREADABLE_FILE

@@ -1,7 +1,7 @@
-"""The values every part of ldlm-lint speaks in: rules, spans, findings, fixes and reports.
+"""The value types of all parts of ldlm-lint: rules, spans, findings, fixes and reports.
 
-All of them are frozen, picklable and free of syntax-tree nodes, so that a worker process, a cache
-file and pylint's map/reduce can carry them unchanged.
+All of them are frozen, picklable and free of syntax-tree nodes, so that a worker process, a cache file and pylint's
+map/reduce can carry them unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FIGURE = lazily(r"\d|[Mm]easured")
 DEPRECATED = "deprecated"
 STATUSES = ("preview", "stable", DEPRECATED)
-# The name of the argument that a finding has which no line of code showed: what the probe saw.
+# The name of the argument of a finding that only a probe reported: the text of the observation.
 SEEN = "seen-at-run-time"
 
 
@@ -50,7 +50,7 @@ class Severity(enum.IntEnum):
 
 
 class Consequence(enum.Enum):
-    """What a defect leads to, as the word that is shown first; members stand in the order of reports, the worst first.
+    """What a defect leads to, as the word that is shown first; members are in the order of reports, the worst first.
 
     A ``deprecated`` interface still works, ``config`` is a setting without effect or a text that cannot be checked.
     """
@@ -76,7 +76,7 @@ _RANKS = {consequence: rank for rank, consequence in enumerate(Consequence)}
 
 
 class Frequency(enum.IntEnum):
-    """How often in a training a defect has its consequence, ordered: reports show first what happens more often."""
+    """How often in a training a defect has its consequence, ordered: reports show the more frequent first."""
 
     RUN = 0
     EPOCH = 1
@@ -89,7 +89,7 @@ class Frequency(enum.IntEnum):
 
 
 class Confidence(enum.IntEnum):
-    """How sure the analysis is: HIGH where names and literals decide, MEDIUM where a value was inferred."""
+    """How sure the analysis is: HIGH if names and literals decide, MEDIUM if a value was inferred."""
 
     LOW = 0
     MEDIUM = 1
@@ -117,7 +117,7 @@ class Applicability(enum.IntEnum):
 class Span(NamedTuple):
     """A half-open range of bytes ``[start, end)`` of one file.
 
-    ``path`` is absolute with forward slashes; ``cell`` is the notebook cell it lies in, None elsewhere.
+    ``path`` is absolute with forward slashes; ``cell`` is the notebook cell it is in, None elsewhere.
     """
 
     path: str
@@ -134,7 +134,7 @@ class Edit(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """Something of torch that a fix writes, by the name that a reader knows, and the first version that has it."""
+    """A torch interface that a fix uses, by the name that a reader knows, and the first version that has it."""
 
     name: str
     since: tuple[int, int]
@@ -143,16 +143,15 @@ class Interface(NamedTuple):
 class Fix(NamedTuple):
     """Edits that are applied all or none.
 
-    ``reason`` says why the fix is not safe (empty for SAFE). Fixes of one ``group`` are merged into one fix
-    that every finding of the group carries; a group that is ``whole`` is withdrawn from all its findings as
-    soon as one of them is suppressed or not selected, since a part of it would be dangerous (facts E7, E8).
-    Of the fixes with the same non-empty ``isolation`` at most one is applied in a round: fixes that indent the
-    same function anew, or whose texts rest on each other's lines, name it (a path and the function's place, say),
-    and the next round makes the other one again from what the first one left.
-    ``trade`` is the `Rule.trade` of a rule that the user has not selected by its own name (`ldlm_lint.trades`): such a
-    fix is applied only where somebody agrees to it.
-    ``needs`` is what the new code uses of torch: where a torch that the project allows lacks it, the fix is only shown.
-    ``untold`` is a reason that asks for a torch as ``needs`` does: it counts only where no torch is known to lack them.
+    ``reason`` says why the fix is not safe (empty for SAFE). Fixes of one ``group`` are merged into one fix that every
+    finding of the group carries; a group that is ``whole`` is withdrawn from all its findings as soon as one of them is
+    suppressed or not selected, since a part of it would be dangerous (facts E7, E8). Of the fixes with the same
+    non-empty ``isolation`` at most one is applied in a round: fixes that indent the same function again, or whose texts
+    depend on each other's lines, name it (a path and the function's place, say), and the next round computes the other
+    fix again from the new text. ``trade`` is the `Rule.trade` of a rule that the user has not selected by its own name
+    (`ldlm_lint.trades`): such a fix is applied only if the user agrees to it. ``needs`` are the torch interfaces that
+    the new code uses: if a torch version that the project allows lacks one, the fix is only shown. ``untold`` is
+    another reason about the torch version: it applies only if no allowed version is known to lack them.
     """
 
     title: str
@@ -167,21 +166,22 @@ class Fix(NamedTuple):
     untold: str = ""
 
     def reaches(self, limit: Applicability) -> bool:
-        """Whether a run that applies all fixes of at least ``limit`` applies this one: a trade needs somebody's agreement."""
+        """Whether a run that applies all fixes of at least ``limit`` applies this one: a trade needs the user's
+        agreement."""
         return self.applicability >= limit and not self.trade
 
 
 class Related(NamedTuple):
-    """Another place that a finding rests on, with a note that says what stands there."""
+    """Another place that a finding depends on, with a note that says what is there."""
 
     span: Span
     message: str
 
 
 class Claim(NamedTuple):
-    """What must hold in the rest of the project for a finding to stand.
+    """What must hold in the rest of the project for a finding to be reported.
 
-    ``kind`` names the question (a key of `ldlm_lint.project.QUESTIONS`), ``subject`` what it is asked of.
+    ``kind`` names the question (a key of `ldlm_lint.project.QUESTIONS`), ``subject`` what it is about.
     """
 
     kind: str
@@ -189,11 +189,11 @@ class Claim(NamedTuple):
 
 
 class InStep(NamedTuple):
-    """Where a finding stands in a training step.
+    """Where a finding is in a training step.
 
-    ``step`` is the line that begins the step, ``order`` the place among the findings of the step in the order in which they
-    run, from 1. ``per`` is what it runs once for: `PER`; ``loop`` the line of the loop that repeats it within the step. ``after``
-    is the place of an earlier finding that leaves it nothing to wait for.
+    ``step`` is the line that begins the step, ``order`` the place among the findings of the step in the order in which
+    they run, from 1. ``per`` is what it runs once for: `PER`; ``loop`` the line of the loop that repeats it within the
+    step. ``after`` is the place of an earlier finding that leaves it nothing to wait for.
     """
 
     step: Span
@@ -209,11 +209,11 @@ PER = ("step", "layer", "parameter", "sample", "pass")
 class Finding(NamedTuple):
     """One defect at one place.
 
-    ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
-    waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them, ``evidence``
-    is what a probe saw of it. ``level`` takes the place of the rule's severity where less is at stake than the rule is about;
-    None: the rule's. ``standing`` tells that its code was copied in, or that no program reaches it, ``in_step`` where it stands in
-    a training step. Findings are ordered by (path, start, code).
+    ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it waits for
+    (empty: it depends on its own file only), ``confirmed`` says that the project has confirmed them, ``evidence`` is a
+    probe's judgement. ``level`` replaces the rule's severity if this case matters less; None: the rule's. ``standing``
+    says that its code was copied in, or that no program reaches it, ``in_step`` where it is in a training step.
+    Findings are ordered by (path, start, code).
     """
 
     rule: str
@@ -239,7 +239,7 @@ class Finding(NamedTuple):
 
     @property
     def weight(self) -> Severity:
-        """What it counts for the exit code: its severity, unless evidence settled the matter."""
+        """The severity for the exit code: its severity, unless evidence confirmed or refuted it."""
         return self.severity if self.evidence is None else self.evidence.weight(self.severity)
 
     @property
@@ -249,9 +249,9 @@ class Finding(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A threshold or value that a user may set under its name in ``[tool.ldlm-lint]``.
+    """A threshold or value that a user can set by its name in ``[tool.ldlm-lint]``.
 
-    ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings). A number lies between
+    ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings). A number is between
     ``minimum`` and ``maximum``, which are allowed themselves; None: no bound. ``at_most`` and ``below`` name the option
     that the value must not exceed, or stay below: a fix would write what its rule reports.
     """
@@ -267,7 +267,7 @@ class Option(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """The range of a number in words; empty where it has no bounds."""
+        """The range of a number as text; empty if it has no bounds."""
         if self.minimum is not None and self.maximum is not None:
             return f"from {self.minimum} to {self.maximum}"
         return f"{self.minimum} or more" if self.minimum is not None else f"{self.maximum} or less" if self.maximum is not None else ""
@@ -283,11 +283,11 @@ class Reference(NamedTuple):
 class Probe(NamedTuple):
     """The observation of the runtime probe that confirms or refutes a rule's findings.
 
-    ``confirms`` continues "it confirms a finding where ...". ``device_bound``: a run on another device than the one
-    that trains settles nothing. ``experiment`` names the micro-experiment of `ldlm-lint probe --only` that measures the
-    claim on a machine, for whose device alone it speaks if ``bound_experiment``; ``watched`` says that watching the
-    program itself can settle it. ``whole_run``: what is observed is true of a run as a whole (a switch, a wrapped
-    model), so that it may be told at another place than the finding's.
+    ``confirms`` continues "it confirms a finding where ...". ``device_bound``: a run on a device other than the
+    training device confirms nothing. ``experiment`` names the micro-experiment of `ldlm-lint probe --only` that
+    measures the claim on a machine; with ``bound_experiment`` the result is valid for that device only; ``watched``
+    says that watching the program itself can confirm or refute it. ``whole_run``: the observation is about a run as a
+    whole (a switch, a wrapped model), so it may be reported at another place than the finding's.
     """
 
     metric: str
@@ -299,7 +299,7 @@ class Probe(NamedTuple):
     whole_run: bool = False
 
     def command(self, launch: str = "<your launch command>") -> str:
-        """What to run to settle a finding; ``launch`` is the command that trains."""
+        """The command that confirms or refutes a finding; ``launch`` is the command that trains."""
         return f"ldlm-lint probe run -- {launch}" if self.watched else f"ldlm-lint probe --only {self.experiment}"
 
 
@@ -308,13 +308,13 @@ class Rule(NamedTuple):
 
     ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
     ``consequence`` is the worst thing that the defect usually leads to, ``frequency`` how often it then happens;
-    ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
-    level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
-    one to hold the defect (an empty one: no look at the file by itself finds it), one of each group in
-    ``requires``, and none of ``silencers``; a script or configuration file must contain one of ``setting_triggers``
-    instead, where there are any; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
-    ``trade`` is what its fix gives up for what it saves, as ``speed for memory`` (empty: nothing): a trade is no part of a
-    run over all rules. ``status`` is one of `STATUSES` (docs/versions.md); ``successor`` says what took a deprecated rule's place.
+    ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best level its
+    fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least one to have the
+    defect (an empty one: the file alone cannot show it), one of each group in ``requires``, and none of ``silencers``;
+    a script or configuration file must contain one of ``setting_triggers`` instead, if there are any; ``reads`` are the
+    artefacts it looks at: ``py``, ``sh``, ``cfg``. ``trade`` is what its fix gives up for what it saves, as ``speed for
+    memory`` (empty: nothing): a trade is not part of a run over all rules. ``status`` is one of `STATUSES`
+    (docs/versions.md); ``successor`` names the rule that replaced a deprecated one.
     """
 
     code: str
@@ -348,7 +348,7 @@ class Rule(NamedTuple):
 
     @property
     def cost_text(self) -> str:
-        """What the defect costs; where the text gives no figure it says that none was measured."""
+        """What the defect costs; if the text has no figure, it says that none was measured."""
         return self.cost if _FIGURE.search(self.cost) else f"{self.cost} Not measured."
 
     @property
@@ -362,11 +362,11 @@ class Rule(NamedTuple):
         return Severity.of_code(self.code)
 
     def is_called(self, name: str) -> bool:
-        """Whether a name stands for this rule alone: its own, an old one, its code in any case, or the code's number."""
+        """Whether a name means this rule alone: its own, an old one, its code in any case, or the code's number."""
         return name in (self.symbol, *self.old_names) or name.upper() in (self.code, self.code[1:])
 
     def text(self, args: tuple[tuple[str, object], ...]) -> str:
-        """The message with its named fields filled; that of a finding which only a probe saw is what it saw."""
+        """The message with its named fields filled; for a finding that only a probe reported, the observation."""
         fields = dict(args)
         if SEEN in fields:
             return f"seen at run time: {fields[SEEN]}"
@@ -376,7 +376,7 @@ class Rule(NamedTuple):
 class Problem(NamedTuple):
     """Something that kept a file or a path from being checked; it makes the run end with exit code 3.
 
-    One that a configuration is at fault for is marked ``usage``: the run ends with exit code 2, and the line is shown.
+    A configuration error is marked ``usage``: the run ends with exit code 2, and the line is shown.
     """
 
     path: str
@@ -390,13 +390,13 @@ RuledOut = tuple[str, tuple[str, ...]]
 
 
 class FileResult(NamedTuple):
-    """What one file yields; a pure function of its bytes, the version and the configuration.
+    """The result of one file; a pure function of its bytes, the version and the configuration.
 
-    ``unseen`` are the lines where a script has something that the parsers could not read; ``flow`` is where values go inside a
-    Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
-    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``ruled_out`` are
-    rules that the file was not looked at for, because of what the rest of the project says of some functions of it. ``table`` is
-    what the file says, for the linked program, where somebody has asked for it.
+    ``unseen`` are the lines of a script that the parsers could not read; ``flow`` is the data flow of a Python file for
+    the project pass, if the file was parsed anyway and may matter; ``scopes`` are those of a Python file with findings
+    as `ldlm_lint.scopes.scopes` tells them, None if they were not computed. ``ruled_out`` are rules that were not
+    checked because the rest of the project rules them out. ``table`` has the file's facts for the linked program, if
+    requested.
     """
 
     path: str
@@ -409,7 +409,7 @@ class FileResult(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What a finding is known by when the lines around it move.
+    """Identifies a finding even if the lines around it move.
 
     ``path`` is relative to the project, ``symbol`` the dotted name of the function or class around it, in a
     configuration its dotted key (empty: top level), ``code`` the code of its span without comments and layout.
@@ -426,10 +426,11 @@ class Report:
     """What every formatter receives: decided, selected and sorted findings, and the counts of the summary.
 
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
-    knows, ``unchanged`` those on lines that did not change, ``unsure`` those below the wanted confidence; ``unseen`` are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with
-    how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
-    ``launches`` are the scripts that are known to launch a file, by its path. ``warnings`` are what configurations
-    of the checked files probably mean and do not say.
+    knows, ``unchanged`` those on lines that did not change, ``unsure`` those below the wanted confidence; ``unseen``
+    are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with how many
+    of each. ``evidence`` says how the judgements of probes were used, None if none were given. ``launches`` are the
+    scripts that are known to launch a file, by its path. ``warnings`` are probable mistakes in the configurations of
+    the checked files.
     """
 
     findings: tuple[Finding, ...]

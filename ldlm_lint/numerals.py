@@ -1,4 +1,4 @@
-"""Numbers as untrusted files write them, however long they are: Python refuses to convert some, and to print others."""
+"""Numbers of any length from untrusted files: Python refuses to convert some, and to print others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _BEYOND = 10**MOST_DIGITS
 
 
 def whole(digits: str | bytes) -> int:
-    """The number that decimal digits write; one that is longer than any that means something counts as 10**300."""
+    """The number that decimal digits write; an absurdly long one counts as 10**300."""
     return int(digits) if len(digits) <= MOST_DIGITS else _beyond(digits)
 
 
 def is_printable(value: object) -> bool:
-    """Whether a value is no number of more digits than is of use."""
+    """Whether a value is not a number of more digits than is of use."""
     return not isinstance(value, int) or -_BEYOND < value < _BEYOND
 
 

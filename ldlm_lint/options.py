@@ -1,4 +1,4 @@
-"""What can be written behind the command's name, as data: the options of `check` and of the commands that share them."""
+"""The options of `check`, and those shared by other commands, as data."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def configure_what(parser: argparse.ArgumentParser) -> None:
 
 
 def configure_page(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add ``--html``, which writes what a command found as a page too."""
+    """Add ``--html``, which also writes the result of a command as a page."""
     parser.add_argument(
         "--html", metavar="FILE", help=f"also write {what} as an HTML page; - is stdout, without the table"
     )

@@ -1,4 +1,6 @@
-"""Where the value of each setting comes from: the command line, a line of a file, the requirements, or nowhere."""
+"""Reports where the value of each setting comes from: the command line, a line of a file, the requirements, or the
+default.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def _of_file(key: str, default: object, table: Table, config: Config) -> Origin:
 
 
 def _torch(config: Config) -> tuple[str | None, str]:
-    """The range of versions that the requirements allow, in words."""
+    """The range of versions that the requirements allow, as text."""
     ends = [one and ".".join(map(str, one)) for one in (config.target_torch.oldest, config.target_torch.newest)]
     if not any(ends):
         return None, DEFAULT

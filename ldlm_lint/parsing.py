@@ -23,7 +23,7 @@ _CHOICE = lazily(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)
 
 
 class Help(argparse.HelpFormatter):
-    """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
+    """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line is not reflowed."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns(), WIDEST) - 2)
@@ -38,7 +38,7 @@ class Help(argparse.HelpFormatter):
 
 
 def columns() -> int:
-    """The width of the terminal, as `shutil.get_terminal_size` tells it; that module loads what unpacks archives."""
+    """The width of the terminal, like `shutil.get_terminal_size`, whose module would load the archive formats."""
     with contextlib.suppress(ValueError):
         if (told := int(os.environ.get("COLUMNS", ""))) > 0:
             return told
@@ -61,7 +61,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parsed(parser: argparse.ArgumentParser, words: Sequence[str], prog: str) -> argparse.Namespace:
-    """What the words of a command line mean; raises UsageError, for an unknown option with the nearest known one."""
+    """The parsed command line; raises UsageError, for an unknown option with the nearest known one."""
     found, unknown = parser.parse_known_args(words)
     if unknown:
         known = {option for one in parsers_of(parser, words) for option in one._option_string_actions}
@@ -71,7 +71,7 @@ def parsed(parser: argparse.ArgumentParser, words: Sequence[str], prog: str) -> 
 
 
 def _meant(option: str, known: Collection[str]) -> str:
-    """What an unknown option stands for: in other linters, else the closest of the known ones."""
+    """The meaning of an unknown option: its meaning in other linters, else the closest known option."""
     from ldlm_lint.habits import instead
 
     return instead(option, known) or did_you_mean(option, known)
@@ -88,7 +88,7 @@ def parsers_of(parser: argparse.ArgumentParser, words: Iterable[str]) -> Iterato
 
 
 def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) -> str:
-    """``, did you mean "X"?`` with the closest of the words, or nothing where none is close.
+    """``, did you mean "X"?`` with the closest of the words, or nothing if none is close.
 
     >>> did_you_mean("--colour", ["--color", "--config"])
     ', did you mean "--color"?'
@@ -100,7 +100,7 @@ def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) 
 
 
 def with_examples(examples: Sequence[Example], epilog: str | None, prog: str) -> str:
-    """The end of a help text: examples as a paragraph of their own, then what there is to say."""
+    """The end of a help text: a paragraph of examples, then the notes."""
     width = max((len(words) for words, _ in examples), default=0)
     lines = [f"  {prog} {words:<{width}}  # {text}" if text else f"  {prog} {words}" for words, text in examples]
     heading = "example:" if len(lines) == 1 else "examples:"

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first asked: a run declares hundreds, and asks few of them."""
+"""Regular expressions that are compiled on first use: a run declares hundreds and uses few of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, AnyStr, cast
 
 
 class _Lazy:
-    """Stands in for a compiled pattern; what was asked once is an attribute, as quick as the pattern's own."""
+    """A proxy for a compiled pattern; methods become attributes on first use, as fast as the pattern's own."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
-        # As they were given: to know them nothing is compiled.
+        # The arguments as given: reading them compiles nothing.
         self.flags = flags
 
     def __getattr__(self, name: str) -> Any:
@@ -26,8 +26,8 @@ class _Lazy:
 
 
 def lazily(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """``re.compile`` put off until the first use; for what is only asked through its methods.
+    """``re.compile`` put off until the first use; for patterns that are used through their methods only.
 
-    A pattern that is none raises ``re.error`` at its first use, so a test compiles them all.
+    An invalid pattern raises ``re.error`` at its first use, so a test compiles them all.
     """
     return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))

@@ -1,4 +1,4 @@
-"""In which code the findings of a run stand: the project's own, some that was copied in, some that no program reaches."""
+"""Decides in which code findings are: the project's own, copied from another project, or reached by no program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def placed(findings: Iterable[Finding], projects: Projects) -> list[Finding]:
-    """The findings, those in code that counts little with their `Standing`; a file that cannot be read is said as loud as ever."""
+    """The findings; those in copied or unreached code get a `Standing`. An unreadable file keeps its level."""
     from ldlm_lint.project.unreached import merged
 
     found = [(finding, _standing(finding, projects)) for finding in findings]
@@ -38,7 +38,7 @@ def _standing(finding: Finding, projects: Projects) -> Standing | None:
         with projects.clock(path).running(len(context.project.files)):
             return context.copied.standing(path) or _unreached(finding, context)
     except (ChangedError, OverBudgetError):
-        # A finding of which this cannot be told counts in full.
+        # A finding for which this is unknown keeps its level.
         return None
 
 

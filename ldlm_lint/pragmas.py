@@ -1,9 +1,9 @@
-"""Comments that speak to the linter, and the lines they speak about.
+"""Comments for the linter, and the lines they apply to.
 
-Python comments come from the tokenizer, so that a pragma inside a string is none; a file that does not tokenize is
-scanned line by line from where the tokenizer gave up. Shell comments come from a scan that knows quotes,
-continuation lines and here-documents (comments inside those count: they are the comments of an embedded script).
-In YAML, TOML, ``.env`` files and Dockerfiles everything that looks like one is a comment; JSON has none.
+Python comments come from the tokenizer, so that a pragma inside a string is not a pragma; a file that does not tokenize
+is scanned line by line from where the tokenizer gave up. Shell comments come from a scan that handles quotes,
+continuation lines and here-documents (comments inside those count: they are the comments of an embedded script). In
+YAML, TOML, ``.env`` files and Dockerfiles everything that looks like a comment is one; JSON has no comments.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _COMMENT = lazily(r"(?:^|(?<=\s))#.*")
 class Comment(NamedTuple):
     """A comment at a 1-based line.
 
-    ``alone`` says that nothing else stands on the line. ``first`` and ``last`` are the lines it speaks about: those of
-    the statement that it ends, of the next statement if it stands alone between two, the next line if it stands
-    alone inside one, and its own line everywhere else.
+    ``alone`` says that nothing else is on the line. ``first`` and ``last`` are the lines it applies to: those of the
+    statement that it ends, of the next statement if it is alone between two, the next line if it is alone inside one,
+    and its own line everywhere else.
     """
 
     line: int
@@ -51,7 +51,8 @@ def comments(source: Source) -> tuple[Comment, ...]:
 
 
 def _lines(source: Source) -> _Statements:
-    """The lines of a configuration file that say something; a Dockerfile may continue them, a text in a document too."""
+    """The lines of a configuration file with content; a Dockerfile may continue them, so does a multi-line text in a
+    document."""
     if source.kind in (Kind.YAML, Kind.TOML):
         return _lines_of_document(source)
     found: _Statements = []
@@ -68,7 +69,7 @@ def _lines(source: Source) -> _Statements:
 
 
 def _lines_of_document(source: Source) -> _Statements:
-    """Each line by itself, but a text over several lines together with its key."""
+    """Each line separately; a multi-line text together with its key."""
     from ldlm_lint.configs.document import DocumentError, Shape
     from ldlm_lint.configs.read import read
 
@@ -98,10 +99,10 @@ def _all_placed(found: Iterable[tuple[int, str, bool]], statements: _Statements)
 
 
 def _placed(line: int, text: str, alone: bool, statement: tuple[int, int]) -> Comment:
-    """A comment with the lines that it speaks about; ``statement`` are those of the first that does not end before it."""
+    """A comment with the lines that it applies to; ``statement`` are those of the first that does not end before it."""
     first, last = statement
     if alone:
-        # Between the lines of a statement a comment has only the next line to speak about.
+        # Between the lines of a statement a comment applies to the next line.
         first, last = (first, last) if first > line else (line, line + 1)
     elif last != line:
         first = last = line
@@ -109,7 +110,7 @@ def _placed(line: int, text: str, alone: bool, statement: tuple[int, int]) -> Co
 
 
 def _within_cell(comment: Comment, source: Source) -> Comment:
-    """A comment at the end of a notebook's cell says nothing about the next cell."""
+    """A comment at the end of a notebook's cell does not apply to the next cell."""
     _, bottom = source.cell_lines(source.line_starts[comment.line - 1])
     return comment._replace(first=comment.line, last=comment.line) if comment.first > bottom else comment
 
@@ -147,7 +148,7 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
     statements: _Statements = []
     heredocs: list[tuple[str, bool]] = []
     quote, first, fed = "", 0, 0
-    # The last line that reads as each text, as it stands and without the tabs before it.
+    # The last line with each text, as written and without leading tabs.
     ends = tuple({_bare(line, tabs): number for number, line in enumerate(lines, start=1)} for tabs in (False, True))
     for number, line in enumerate(lines, start=1):
         if heredocs and not quote:
@@ -156,7 +157,7 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
             if _bare(line, tabs) == delimiter:
                 heredocs.pop(0)
                 if not heredocs and fed:
-                    # What a command is fed belongs to it.
+                    # The input of a command belongs to it.
                     statements.append((fed, number))
                     fed = 0
             continue
@@ -166,14 +167,14 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
             found.append((number, comment, not code.strip()))
         heredocs += (one for one in _opened(code) if ends[one[1]].get(one[0], 0) > number)
         if not quote and not _continues(code):
-            # A command may be continued into a line that holds a comment alone, or nothing.
+            # A command may be continued by a line with only a comment, or an empty line.
             if heredocs:
                 fed = first
             elif code.strip() or first < number or _DIRECTIVE.match(comment):
                 statements.append((first, number))
             first = 0
     if quote:
-        # A quote that nothing closes is more likely this scan's mistake than the script's.
+        # A quote that nothing closes is more likely an error of this scan than of the script.
         found = [one for one in found if one[0] < first]
         found += _scanned(lines, first - 1)
     return found, statements
@@ -182,7 +183,7 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
 def _scan_line(line: str, quote: str) -> tuple[str, str, str]:
     """The code of a shell line, its comment, and the quote left open (``$`` stands for ``$'``).
 
-    In the code a ``<`` inside quotes is blank, so that what is left of them can only be a redirection.
+    In the code a ``<`` inside quotes is blank, so that a remaining ``<`` can only be a redirection.
     """
     code = ""
     index = 0

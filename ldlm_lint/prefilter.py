@@ -1,8 +1,8 @@
-"""Which rules a file could break at all, by the bytes it holds: most files of a repository need no tree.
+"""Decides from the bytes of a file which rules it could break at all: most files of a repository need no syntax tree.
 
-A rule's triggers, requirements and silencers are necessary conditions, so that leaving a checker out can lose no
-finding; they are read off the rules and written nowhere else. What the shape of a Python file says beyond its words
-is asked in `ldlm_lint.shapes`.
+A rule's triggers, requirements and silencers are necessary conditions, so that skipping a checker can lose no finding;
+they are read from the rules and declared nowhere else. `ldlm_lint.shapes` tests the shape of a Python file beyond its
+words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _BLANKED = bytes(one if _RUN.fullmatch(bytes((one,))) else 0x20 for one in range
 
 
 class _Condition(NamedTuple):
-    """Of each group of words a file must hold one, and none of the silencers; ``cores`` are the groups as bits of `_Cores`."""
+    """A file must contain one word of each group, and none of the silencers; ``cores`` are the groups as bits of
+    `_Cores`."""
 
     symbol: str
     groups: tuple[tuple[bytes, ...], ...]
@@ -31,10 +32,9 @@ class _Condition(NamedTuple):
 
 
 class _Cores:
-    """The longest runs of letters in words, each with a bit: whoever holds a word holds its core.
+    """The longest runs of letters in words, each with a bit: a text with a word also has its core.
 
-    A core is looked for only where those are that it begins, ends or is filled with: without ``NCCL_`` there is none of the
-    names that have it in them.
+    A core is searched only if the cores inside it were found: without ``NCCL_`` no name that contains it can occur.
     """
 
     def __init__(self, words: Iterable[bytes]) -> None:
@@ -46,7 +46,7 @@ class _Cores:
             self._tree[within] += [core] if within != core else []
 
     def mask(self, words: Iterable[bytes]) -> int:
-        """The bits of the cores of some words; that of no letters at all is in every text."""
+        """The bits of the cores of some words; a core without letters is in every text."""
         return functools.reduce(int.__or__, (self._bits.get(_core(word)[1], 1) for word in words), 0)
 
     def of(self, runs: bytes) -> int:
@@ -62,10 +62,10 @@ class _Cores:
 
 
 class _Words:
-    """Which of many words a text holds, each looked for once.
+    """Which of many words a text contains; each is searched once.
 
-    A text repeats its words some five times, so what is made of letters alone is looked for in the set of them, and the
-    letters of any other word first.
+    A text repeats each word about five times, so words of letters alone are looked up in the set of its words; for
+    other words, their letters are looked up first.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -111,7 +111,7 @@ def _may_break(words: _Words, groups: tuple[tuple[bytes, ...], ...], silencers: 
 
 @functools.cache
 def _conditions(kind: Kind) -> tuple[_Cores, tuple[_Condition, ...]]:
-    """What the rules about files of a kind need, and the cores of the words that they need."""
+    """The conditions of the rules about files of a kind, and the cores of the words that they need."""
     needs = []
     for rule in ALL:
         if kind.artefact in rule.reads:

@@ -1,4 +1,4 @@
-"""How many processes pay for themselves; asked of every larger run, most of which have enough of one."""
+"""How many worker processes are worth starting; computed for every larger run, most of which need only one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ WORTH_A_PROCESS = 16_000_000
 
 
 def count_for(asked: int, files: Sequence[File]) -> int:
-    """How many processes lint: ``asked``, or for 0 as many as pay for themselves; 1 is this process alone."""
+    """How many processes lint: ``asked``, or for 0 as many as are worth starting; 1 is this process alone."""
     if asked:
         return min(asked, max(len(files), 1))
     if threading.active_count() > 1 or not forks():
-        # Each process would import the checkers anew, or start with locks that nobody holds.
+        # Each process would import the checkers again, or start with locks that no thread releases.
         return 1
     worth = sum(map(size_of, files)) // WORTH_A_PROCESS
     return max(min(_processors(), worth), 1)
 
 
 def size_of(file: File) -> int:
-    """The bytes of a file, 0 for one that is not there."""
+    """The bytes of a file, 0 if it does not exist."""
     try:
         return os.stat(file[0]).st_size
     except OSError:
@@ -35,7 +35,7 @@ def size_of(file: File) -> int:
 
 
 def forks() -> bool:
-    """Whether a process can go on with what this one has loaded; on macOS its libraries do not survive that."""
+    """Whether a forked process can use what this one has loaded; on macOS system libraries do not survive a fork."""
     return sys.platform == "linux"
 
 

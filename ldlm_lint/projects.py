@@ -1,4 +1,4 @@
-"""The projects of a run, each made when somebody first asks about one of its files."""
+"""The projects of a run, each created at the first question about one of its files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 
 class Projects:
-    """What a run knows of the projects that its files belong to.
+    """The projects that its files belong to.
 
-    ``linted`` are the paths of the files of the run (absolute, forward slashes), ``overlay`` contents that are not on disk
-    yet, ``configured`` tells which files belong to a project, ``session`` what earlier runs remember, ``named`` the files and directories that the run was asked for.
+    ``linted`` are the paths of the files of the run (absolute, forward slashes), ``overlay`` contents that are not on
+    disk yet, ``configured`` says which files belong to a project, ``session`` is the cache of earlier runs, ``named``
+    are the files and directories named for the run.
     """
 
     def __init__(
@@ -52,16 +53,16 @@ class Projects:
         self._contexts: dict[str, Context] = {}
 
     def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Configured, Mapping[str, bytes], None, Sequence[Path]]]:
-        """Another process makes its own, and learns nothing of the session."""
+        """Another process creates its own projects and does not get the session."""
         return Projects, (self._linted, self._configured, self._overlay, None, self._named)
 
     @property
     def known(self) -> Iterable[Context]:
-        """The projects that had to be asked."""
+        """The projects that were used."""
         return self._contexts.values()
 
     def forget(self) -> None:
-        """Let go of everything that the projects were asked: their analyses know each other, and would wait for the collector."""
+        """Release all analyses: they reference each other and would wait for the garbage collector."""
         for context in self._contexts.values():
             for analysis in (context.project, *vars(context).values()):
                 getattr(analysis, "__dict__", {}).clear()
@@ -112,9 +113,9 @@ class Projects:
         return self._contexts[root]
 
     def warm(self) -> None:
-        """Find out now what most questions rest on, so that processes which are forked from this one need not each do so.
+        """Compute now what most questions depend on, so that forked processes need not each do it.
 
-        Of many projects nobody knows which will be asked.
+        With many projects it is unknown which will be needed.
         """
         from ldlm_lint.project.outlook import warm
 
@@ -126,7 +127,7 @@ class Projects:
         return self._clocks[self._root_of(path)]
 
     def may_hold(self, symbol: str, path: str, functions: Sequence[str]) -> bool:
-        """Whether a rule has a chance at one of some functions of a file; so it has where that cannot be told."""
+        """Whether a rule can report in one of these functions of a file; True if that is unknown."""
         from ldlm_lint.project.outlook import may_hold
 
         with apart():
@@ -135,12 +136,14 @@ class Projects:
                 with self.clock(path).running(len(context.project.files)):
                     return may_hold(context, symbol, path, functions)
             except Exception:
-                # What fails here fails again, and is reported, where the project is asked about a finding.
+                # What fails here fails again, and is reported, when the project decides a finding.
                 return True
 
     @cached_property
     def _bases(self) -> list[Path]:
-        """What stands for a project where none is marked: the directories that were named, else what holds all that was."""
+        """The project roots if none is marked: the named directories, else the directory that contains all named
+        paths.
+        """
         folders = [path for path in self._named if path.is_dir()]
         return folders or [base for base in (Path(self._configured.run.root),) if may_be_project(base)]
 
@@ -181,11 +184,12 @@ class Projects:
         return kind_of_head(Path(path), self._overlay[path]) if kind is None and path in self._overlay else kind
 
     def facts(self, path: str) -> Mapping[str, object]:
-        """What the rules of a file are told, see `Config.facts`."""
+        """The facts for the rules of a file, see `Config.facts`."""
         return self._config(path).facts
 
     def _config(self, path: str) -> Config:
-        """The configuration of a file; what is wrong with one is said where its own files are linted, and ends no question to others."""
+        """The configuration of a file; errors in it are reported when its own files are linted, and do not stop
+        questions about other files."""
         try:
             return self._configured.of(path)
         except ConfigError:

@@ -1,8 +1,8 @@
-"""``# pylint:`` comments, with the scopes that pylint 4 gives them, so that both hosts silence the same lines.
+"""``# pylint:`` comments with the scopes of pylint 4, so that the command and the pylint plugin silence the same lines.
 
-pylint has no public way to ask for them without a linter, so its rule is written down here: the innermost node
-around the comment's line takes it, and what it covers depends on that node. A test compares the lines with
-pylint's own answer.
+pylint has no public interface for them without a linter, so its rule is implemented here: the comment belongs to the
+innermost node around its line, and what it covers depends on that node. A test compares the lines with pylint's own
+answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EVERY_RULE = "all"
 
 @dataclass(frozen=True)
 class PylintPragmas:
-    """What the comments of one file switch; ``skip`` silences the whole file.
+    """The switches in the comments of one file; ``skip`` silences the whole file.
 
     A switch is a line, whether it switches on, whether it holds for the block around it, and the names.
     """
@@ -45,7 +45,7 @@ class PylintPragmas:
         return any(on for _, on, _, _ in self._about(rule)) and self._state(rule).get(line, False)
 
     def _about(self, rule: Rule) -> Iterator[tuple[int, bool, bool, frozenset[str]]]:
-        """The switches that name a rule in one way or another."""
+        """The switches that name a rule by any of its names."""
         names = {rule.symbol, rule.code, rule.code[0], *rule.old_names, UMBRELLAS.get(rule.family, ""), ALL_FAMILIES}
         for switch in self.switches:
             _, on, _, listed = switch
@@ -66,10 +66,10 @@ class PylintPragmas:
 
 
 def pylint_pragmas(source: Source, comments: Iterable[Comment]) -> PylintPragmas | None:
-    """The ``pylint`` pragmas among a file's comments; None where there are none.
+    """The ``pylint`` pragmas among a file's comments; None if there are none.
 
-    In a file with a syntax error the scopes are those of the part that stands before it, and behind it a pragma
-    holds for its own line.
+    In a file with a syntax error the scopes are those of the part that is before it, and after it a pragma applies to
+    its own line.
     """
     switches: list[tuple[int, bool, bool, frozenset[str]]] = []
     for comment in comments:
@@ -99,7 +99,7 @@ def _backslashes(source: Source, comment: Comment) -> int:
 
 
 def _spread(node: nodes.NodeNG, line: int, on: bool, state: dict[int, bool]) -> bool:
-    """Write a switch at ``line`` into the lines of the innermost node around it; False where no node is."""
+    """Write a switch at ``line`` into the lines of the innermost node around it; False if no node is."""
     if node.lineno != node.end_lineno and any(_spread(child, line, on, state) for child in node.get_children()):
         return True
     if not node.fromlineno <= line <= node.tolineno:
@@ -109,7 +109,7 @@ def _spread(node: nodes.NodeNG, line: int, on: bool, state: dict[int, bool]) -> 
     start, end = _block(node, line)
     if start == node.fromlineno and start >= first_child and start in state:
         start = line
-    # Behind its first statement a switch leaves what stands before it in the block as it was.
+    # After its first statement a switch does not affect the lines before it in the block.
     current = True if line > first_child else on
     first_kept = node.fromlineno if isinstance(node, nodes.Module) else node.fromlineno + 1
     for each in range(start, end + 1):
@@ -124,5 +124,5 @@ def _block(node: nodes.NodeNG, line: int) -> tuple[int, int]:
     try:
         return node.block_range(line)
     except AttributeError:
-        # astroid 4.0 asks the first statement of an ``else`` for its own ``else``, which a ``with`` has not.
+        # astroid 4.0 asks the first statement of an ``else`` for its own ``else``, which a ``with`` does not have.
         return line, node.tolineno

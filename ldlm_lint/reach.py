@@ -1,6 +1,6 @@
-"""Code that counts little: copied in from another project, or reached by no program.
+"""Code of minor importance: copied from another project, or reached by no program.
 
-Its findings keep their place in every format for programs, at level info; a report for people counts them by folder.
+Its findings stay in every machine-readable format, at level info; a report for people counts them by folder.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Reach(enum.Enum):
-    """Why the code of a finding counts little, as the word of JSON and SARIF."""
+    """Why the code of a finding is of minor importance, as the word used in JSON and SARIF."""
 
     COPIED = "copied"
     UNREACHED = "unreached"
 
 
 class Standing(NamedTuple):
-    """What is known of the code of a finding.
+    """The status of the code of a finding.
 
-    ``area`` is the folder or file (absolute) that a report names for it, ``origin`` the project that it was copied from, or
-    the holder of its copyright; empty for code that no program reaches.
+    ``area`` is the folder or file (absolute) that a report names for it, ``origin`` the project that it was copied
+    from, or the holder of its copyright; empty for code that no program reaches.
     """
 
     reach: Reach
@@ -39,6 +39,6 @@ class Standing(NamedTuple):
 
 
 def counted(findings: Iterable[Finding]) -> list[tuple[Standing, int]]:
-    """How many findings stand in which code, the copied code first, then the most."""
+    """How many findings are in which code, the copied code first, then the most."""
     counts = Counter(finding.standing for finding in findings if finding.standing is not None)
     return sorted(counts.items(), key=lambda one: (one[0].reach.value, -one[1], one[0].area))

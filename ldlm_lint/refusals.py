@@ -1,4 +1,4 @@
-"""What a system says when it takes no more of what is written; light, since the entry of the command asks."""
+"""Recognizes errors that mean output can no longer be written; imports little, since the entry point uses it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _FAILURE, _PIPE_CLOSED = 3, 141
 
 
 def refuses(error: OSError) -> bool:
-    """Whether an error is of whom stdout leads to: a reader that has left, or a disk, quota or limit that is full."""
+    """Whether an error comes from the output's destination: a reader that closed the pipe, or a full disk, quota or
+    limit.
+    """
     return isinstance(error, BrokenPipeError) or error.errno in _NO_ROOM
 
 
 def unwritten(error: OSError) -> int:
-    """The exit code of a command whose output nobody takes, which stderr says unless a reader has left."""
+    """The exit code of a command whose output cannot be written; stderr says so unless the reader closed the pipe."""
     # Python would complain again when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):

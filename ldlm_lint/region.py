@@ -1,4 +1,4 @@
-"""Stretches of files as those count who show a file and know nothing of what is in it."""
+"""Ranges in files as viewers count them that show a file without parsing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Region(NamedTuple):
-    """A stretch of a file: 1-based lines and columns (characters), the end behind it; and the same in bytes."""
+    """A stretch of a file: 1-based lines and columns (characters), the end after it; and the same in bytes."""
 
     line: int
     column: int

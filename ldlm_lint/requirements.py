@@ -1,9 +1,9 @@
-"""Which torch a project runs on, by what its own requirements and lock files say.
+"""Determines the torch versions of a project from its own requirements and lock files.
 
-Every file that bounds torch is read as a choice of versions, and the project runs on what any of them allows:
-requirements for two machines may differ. A file that names torch without bounds says nothing. A lock file says what most
-runs have, so it decides alone what findings rest on; whoever installs by another file does not use it, so a fix asks them all.
-Nothing of the project is run: ``setup.py`` is searched as text.
+Every file that bounds torch is a choice of versions, and the project can run on any of them: requirements for two
+machines may differ. A file that names torch without bounds restricts nothing. A lock file states what most runs have,
+so findings depend on it alone; users who install from another file do not use it, so a fix considers all files. Nothing
+of the project is run: ``setup.py`` is searched as text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
 # A requirement is quoted in the reason of a fix.
 _SHOWN = 60
-# No version has such a part, and Python refuses to convert it.
+# No real version has such a part, and Python refuses to convert it.
 _LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
@@ -44,7 +44,7 @@ _IN_FOLDER = ("requirements/*.txt", "requirements/*.in")
 _LINE = lazily(r"^[ \t]*(torch(?![\w.-])[^#\n]*)", re.M | re.I)
 # ``torch-2.1.0%2Bcu118-cp310-cp310-linux_x86_64.whl``
 _WHEEL = lazily(r"/torch-(\d{1,9}(?:\.\d{1,9}){1,3})(?![\d.])[^/]*$")
-# One that names torch alone allows whatever there is.
+# A requirement without bounds allows every version.
 _BOUNDED = lazily(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
 _CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?((?:pytorch|torch)[ \t]*([=<>!~][=~]?[ \t]*[^#\s\"']*))", re.M)
 _LOWER_BOUNDS = frozenset({">=", ">", "==", "~="})
@@ -54,7 +54,7 @@ _QUOTED = lazily(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
 
 
 class TorchRange(NamedTuple):
-    """The oldest and the newest torch that a project runs on; None where it does not bound them."""
+    """The oldest and the newest torch that a project runs on; None if it does not bound them."""
 
     oldest: TorchVersion | None = None
     newest: TorchVersion | None = None
@@ -64,7 +64,7 @@ ANY_TORCH = TorchRange()
 
 
 class Floor(NamedTuple):
-    """A torch that a file (absolute path) allows, and the requirement that says so, as it is written there.
+    """A torch version that a file (absolute path) allows, and the requirement that says so, as written there.
 
     It is the oldest one that the file allows, or, where the file has no lower bound (``open``), the newest.
     """
@@ -100,8 +100,8 @@ def torch_range(root: Path) -> TorchRange:
 def floors(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[Floor]:
     """A `Floor` for each requirement of torch in the files of a folder; ``root`` is that of the project.
 
-    ``environments`` are the absolute paths of conda environment files in it, beside those with a usual name.
-    Versions before those that the rules know count too: a torch 1 that a file allows lacks what they know to be newer.
+    ``environments`` are the absolute paths of conda environment files in it, next to those with a usual name. Versions
+    before those that the rules know count too: a torch 1 that a file allows lacks every newer interface.
     """
     for (major, minor), path in _all_locked(folder, root):
         yield Floor((major, minor), path.as_posix(), f"torch {major}.{minor}")
@@ -121,7 +121,7 @@ def bounding_files(folder: Path, names: Collection[str]) -> list[str]:
 
 
 def looked_at(root: Path) -> Iterator[tuple[str, str]]:
-    """The looks at the file system that `torch_range` takes, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
+    """The file system look-ups of `torch_range`, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
     for folder in (root, root / "requirements"):
         yield "listing", folder.as_posix()
     for path in (*(root / name for name in _NAMED), *_listed(root)):
@@ -135,7 +135,7 @@ def _listed(root: Path) -> list[Path]:
 
 
 def _range(bounds: SpecifierSet) -> TorchRange | None:
-    """The known versions that a specifier allows; None where it allows none of them."""
+    """The known versions that a specifier allows; None if it allows none of them."""
     allowed = [one for one in TORCH_VERSIONS if _allows(bounds, one)]
     if not allowed:
         return None
@@ -145,7 +145,7 @@ def _range(bounds: SpecifierSet) -> TorchRange | None:
 
 
 def _oldest(bounds: SpecifierSet) -> TorchVersion | None:
-    """The oldest version that a specifier allows by its lower bounds; None where it has none."""
+    """The oldest version that a specifier allows by its lower bounds; None if it has none."""
     from packaging.version import Version
 
     lower = [Version(one.version.removesuffix(".*")).release for one in bounds if one.operator in _LOWER_BOUNDS]
@@ -153,7 +153,7 @@ def _oldest(bounds: SpecifierSet) -> TorchVersion | None:
 
 
 def _newest(bounds: SpecifierSet) -> TorchVersion | None:
-    """The newest version that a specifier allows; None where nothing bounds it from above."""
+    """The newest version that a specifier allows; None if nothing bounds it from above."""
     allowed = [one for one in (*_FIRST_VERSIONS, *TORCH_VERSIONS) if _allows(bounds, one)]
     return allowed[-1] if allowed and allowed[-1] != TORCH_VERSIONS[-1] else None
 
@@ -163,7 +163,7 @@ def _allows(bounds: SpecifierSet, version: TorchVersion) -> bool:
 
 
 def _bounds(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[_Requirement]:
-    """What each requirement of torch in the files of a folder allows; those that exclude each other are kept apart."""
+    """What each requirement of torch in the files of a folder allows; mutually exclusive ones are separate."""
     for path, requirement in _requirements(folder, root):
         if _BOUNDED.match(requirement):
             yield from (_Requirement(path, requirement, bounds) for bounds in _specifier(requirement))
@@ -320,7 +320,7 @@ def _version(value: object) -> Iterator[TorchVersion]:
 
 
 def _toml(text: str) -> Mapping[str, object]:
-    """A TOML document; empty where it is none, which the configuration reports if it is ours to read."""
+    """A TOML document; empty if it is invalid, which the configuration reports if the file is ours."""
     try:
         return loads(text) if text else {}
     except ValueError:
@@ -328,7 +328,7 @@ def _toml(text: str) -> Mapping[str, object]:
 
 
 def _text(path: Path, root: Path) -> str:
-    """The text of a file below the root; empty where there is none, or one that a link takes from elsewhere."""
+    """The text of a file below the root; empty if there is none, or a link leads elsewhere."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST or not path.resolve().is_relative_to(root.resolve()):
             return ""

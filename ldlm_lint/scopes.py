@@ -1,6 +1,6 @@
-"""The function or class around a place of a file, in a configuration the key.
+"""The function or class around a position in a file; in a configuration the key.
 
-Python's are told from its syntax tree, those of a file with a syntax error from tokens, which takes ten times as long.
+For Python they come from the syntax tree; for a file with a syntax error from tokens, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from astroid import nodes
 
-# What of a statement or module holds statements, or what holds them in turn.
+# The fields of a statement or module that contain statements, directly or indirectly.
 _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 _DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef"})
 _LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING, tokenize.ENDMARKER)
@@ -77,7 +77,7 @@ def python_scopes(source: Source) -> Iterator[Scope]:
 
 def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:
     end_of = _ends(source, tree)
-    # Of either tree: what a definition is called and where it begins has one name in both.
+    # For either tree: the name and the beginning of a definition have the same attributes in both.
     waiting: list[tuple[Any, str]] = [(tree, "")]
     while waiting:
         node, around = waiting.pop()
@@ -93,7 +93,7 @@ def _first_line(definition: Any) -> int:
 
 
 def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[Any], int]:
-    """What tells where the bytes of a definition end; the last one is open to the end of the file."""
+    """The ends of definitions in bytes; the last one is open to the end of the file."""
     starts = (*source.line_starts, len(source.data))
     last = tree.body[-1].end_lineno if tree.body else 0
 
@@ -160,7 +160,7 @@ def _logical_lines(text: str) -> Iterator[_Line]:
                 if len(words) < 3:
                     words.append(token.string)
     except (tokenize.TokenError, SyntaxError):
-        # What stands behind the error belongs to the scopes that are open there.
+        # Code after the error belongs to the scopes that are open there.
         return
 
 

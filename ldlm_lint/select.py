@@ -1,9 +1,9 @@
 """Which rules a run applies: names, codes, families, consequences and ``ALL``, resolved as ruff resolves them.
 
-A consequence (``hang``) is as specific as a family (``72``). Within one layer (the configuration file, then the command line) the more specific selector wins, and of two
-equally specific ones the one that ignores: ``select = ["72"]`` with ``ignore = ["W7201"]`` leaves W7201 out,
-``select = ["W7201"]`` with ``ignore = ["72"]`` keeps it. A ``select`` replaces everything that earlier layers
-decided; without one a layer adds to and takes from what they left.
+A consequence (``hang``) is as specific as a family (``72``). Within one layer (the configuration file, then the command
+line) the more specific selector wins; if two are equally specific, the one that ignores wins: ``select = ["72"]`` with
+``ignore = ["W7201"]`` leaves W7201 out, ``select = ["W7201"]`` with ``ignore = ["72"]`` keeps it. A ``select`` replaces
+everything that earlier layers decided; without one a layer adds rules to it and removes rules from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FAMILY = lazily(r"\d{2}")
 
 
 class SelectorError(ValueError):
-    """A selector that names no rule; the text names the nearest one that exists."""
+    """A selector that names no rule; the text names the nearest existing one."""
 
     def __init__(self, selector: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class SelectorError(ValueError):
 
 
 class Layer(NamedTuple):
-    """The selectors of one place; ``select`` is None where that place does not replace the set."""
+    """The selectors of one source; ``select`` is None if that source does not replace the set."""
 
     select: tuple[str, ...] | None = None
     extend: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ NOTHING = Layer()
 
 
 class _Match(NamedTuple):
-    """What a selector names: the rules, and how specific it is (0 for ``ALL``, `_EXACT` for one rule)."""
+    """The meaning of a selector: the rules, and how specific it is (0 for ``ALL``, `_EXACT` for one rule)."""
 
     rules: tuple[Rule, ...]
     specificity: int
@@ -62,12 +62,12 @@ def selected(
 ) -> frozenset[str]:
     """The symbols of the rules that one layer of selectors leaves switched on.
 
-    ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by
-    its own name or code, and by any selector in ``extend``, but not by a family, a prefix or a consequence in ``select``. A
-    deprecated rule is switched on by its own name or code alone. The
-    rules about the linter itself (a file that does not parse) stay on under a ``select``, since the answer for
-    such a file would otherwise look complete; ``ignore`` takes them away. With ``opt_in`` there are no opt-in rules:
-    every one of them counts as a default. Raises SelectorError.
+    ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by its own
+    name or code, and by any selector in ``extend``, but not by a family, a prefix or a consequence in ``select``. A
+    deprecated rule is switched on by its own name or code alone. The rules about the linter itself (a file that does
+    not parse) stay on under a ``select``, since the result for such a file would otherwise look complete; ``ignore``
+    removes them. With ``opt_in`` there are no opt-in rules: every one of them counts as a default. Raises
+    SelectorError.
     """
     switches: dict[str, bool] = {}
     for match, state, with_opt_in in _by_specificity(rules, select or (), extend, ignore):
@@ -94,8 +94,8 @@ def selected_by_layers(rules: Sequence[Rule], layers: Iterable[Layer], *, opt_in
 def at_level(rules: Sequence[Rule], symbols: Iterable[str], level: Severity) -> frozenset[str]:
     """Those of the symbols whose rules are at least as severe as ``level``.
 
-    A rule has one severity, so that a level is one more way of deselecting: what is not shown is not fixed and
-    does not count for the exit code either.
+    A rule has one severity, so a level is another way of deselecting: hidden findings are not fixed and do not affect
+    the exit code.
     """
     wanted = set(symbols)
     return frozenset(rule.symbol for rule in rules if rule.symbol in wanted and rule.severity >= level)
@@ -107,7 +107,7 @@ def named(rules: Sequence[Rule], selector: str) -> frozenset[str]:
 
 
 def by_name(rules: Sequence[Rule], layers: Iterable[Layer]) -> frozenset[str]:
-    """The symbols of the rules that the last ``select`` of the layers, or an ``extend`` since then, names one by one.
+    """The symbols of the rules that the last ``select`` of the layers, or an ``extend`` since then, names individually.
 
     ``ALL``, families and prefixes name none. Raises SelectorError.
     """
@@ -145,7 +145,7 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """``, did you mean "X"?`` with the closest of the words, or the first that holds this one; nothing where none does."""
+    """``, did you mean "X"?`` with the closest of the words, or the first that contains it; nothing if none does."""
     import difflib
 
     words = list(words)

@@ -1,4 +1,4 @@
-"""The keys of ``[tool.ldlm-lint]`` as data: what they are called, hold and mean, for the configuration, its schema and its docs."""
+"""The keys of ``[tool.ldlm-lint]`` as data: name, value and meaning, for the configuration, its schema and its docs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ KINDS = {int: "integer", float: "number", str: "string", bool: "boolean", list: 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A key: its kind, what it is without being set, and what it does.
+    """A key: its type, its default and its effect.
 
-    ``schema`` is what JSON Schema says of its value beyond the type; ``words``, called when they are needed, are the only
-    strings that it may be. ``selectors`` says that its strings name rules. ``example`` is a value for a key that means
-    something else unset than with any value.
+    ``schema`` is the JSON Schema of its value besides the type; ``words``, called when needed, returns the only allowed
+    strings. ``selectors`` says that its strings name rules. ``example`` is a value for a key for which unset differs
+    from every value.
     """
 
     name: str
@@ -87,7 +87,7 @@ KEYS = tuple(one.name for one in SETTINGS)
 
 
 def config_schema(rules: Iterable[Rule]) -> dict[str, Any]:
-    """The JSON Schema (draft 7, as editors and SchemaStore want it) of the table ``[tool.ldlm-lint]``."""
+    """The JSON Schema (draft 7, as editors and SchemaStore require) of the table ``[tool.ldlm-lint]``."""
     rules = list(rules)
     options = {option.name: option for rule in rules for option in rule.options}
     speaking = {
@@ -129,7 +129,7 @@ def _typed(kind: type) -> dict[str, Any]:
 
 
 def _selector(rules: list[Rule]) -> dict[str, Any]:
-    """What names rules: a name (an old one too), a code, the beginning or the number of one, a family, ``ALL``."""
+    """A rule selector: a name (also an old one), a code, its beginning or its number, a family, ``ALL``."""
     names = [name for rule in rules for name in (rule.symbol, *rule.old_names)]
     codes = sorted(rule.code for rule in rules)
     prefixes = sorted({code[:length] for code in codes for length in range(1, 5)} | {code[1:] for code in codes})

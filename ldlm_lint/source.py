@@ -1,8 +1,8 @@
-"""Files as bytes with positions: one place converts lines, columns and characters to byte spans.
+"""Files as bytes with positions: this module alone converts lines, columns and characters to byte spans.
 
-Parsers disagree on how they count: astroid gives 1-based lines and UTF-8 byte columns without the BOM,
-bashlex gives character offsets, tree-sitter byte offsets, JSON output wants 1-based character columns.
-Every front end hands its numbers to `Source` and gets a `Span` of file bytes back.
+Parsers disagree on how they count: astroid gives 1-based lines and UTF-8 byte columns without the BOM, bashlex gives
+character offsets, tree-sitter byte offsets, JSON output wants 1-based character columns. Every front end passes its
+numbers to `Source` and gets a `Span` of file bytes back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Kind(enum.Enum):
 
     @property
     def artefact(self) -> str:
-        """What a rule's ``reads`` calls files of this kind: ``py``, ``sh`` or, for everything else, ``cfg``."""
+        """The name of this kind of file in a rule's ``reads``: ``py``, ``sh`` or, for everything else, ``cfg``."""
         return self.value if self in (Kind.PYTHON, Kind.SHELL) else "cfg"
 
 
@@ -59,14 +59,14 @@ class OtherEncodingError(UnreadableError):
 
 
 def _is_wide(data: bytes) -> bool:
-    """Whether JSON is in UTF-16 or UTF-32, as its first bytes tell."""
+    """Whether JSON is in UTF-16 or UTF-32, by its first bytes."""
     import json
 
     return json.detect_encoding(data) != "utf-8"
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file on disk; raises UnreadableError for one that is too large, and OSError."""
+    """The bytes of a file on disk; raises UnreadableError for a file that is too large, and OSError."""
     size = path.stat().st_size
     limit = notebooks.MAX_BYTES if notebooks.is_notebook(path.name) else MAX_BYTES
     if size > limit:
@@ -89,9 +89,9 @@ class Segment(NamedTuple):
 class Source:
     """A text to be linted, with the map of its positions back to the file's bytes.
 
-    A plain file is one segment that maps onto itself; a notebook cell, a heredoc or an editor's buffer are
-    virtual texts with segments of their own. ``parts`` are the cells of a notebook, whose ``data`` are the text that
-    they make: spans and fixes speak of that text, and what is written goes through `ldlm_lint.notebooks.rewrite`.
+    A plain file is one segment that maps onto itself; a notebook cell, a heredoc or an editor's buffer are virtual
+    texts with segments of their own. ``parts`` are the cells of a notebook, whose ``data`` are the text that they make:
+    spans and fixes refer to that text, and writing goes through `ldlm_lint.notebooks.rewrite`.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Source:
 
     @classmethod
     def from_bytes(cls, path: str, data: bytes, kind: Kind) -> Source:
-        """A source over bytes at hand; raises UnreadableError as `read` does.
+        """A source over bytes in memory; raises UnreadableError as `read` does.
 
         Of a notebook these are the bytes of the file, or the text that its cells make (see `ldlm_lint.notebooks.text`).
         """
@@ -145,7 +145,7 @@ class Source:
                 encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
             except (SyntaxError, LookupError) as error:
                 if "missing" in str(error):
-                    # No cookie, and the first two lines are not UTF-8: this tells in which one.
+                    # No cookie, and the first two lines are not UTF-8: this finds which one.
                     cls(path, data, kind).check_decodes()
                 raise UnreadableError(f"its encoding is not known ({error})") from error
         source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
@@ -207,7 +207,7 @@ class Source:
 
     @property
     def newline(self) -> str:
-        """The line ending that new lines take: the file's first one, ``\\n`` where it has none."""
+        """The line ending for new lines: the file's first one, ``\\n`` where it has none."""
         match = _NEWLINE.search(self.text)
         return match.group() if match else "\n"
 
@@ -261,7 +261,7 @@ class Source:
 
     @functools.cached_property
     def shown_lines(self) -> tuple[str, ...]:
-        """`lines` as a reader knows them: those of a notebook with the commands of IPython that stand in them."""
+        """`lines` as a reader sees them: for a notebook with its IPython commands."""
         if not self.parts:
             return self.lines
         from ldlm_lint.notebooks.magics import restored

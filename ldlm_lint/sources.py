@@ -1,4 +1,4 @@
-"""The texts behind findings, read when somebody asks for them: most runs show a fraction of what they have read."""
+"""The texts of files with findings, read on demand: most runs show a fraction of the files that they read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOTHING_KNOWN: Mapping[str, tuple[Scope, ...]] = MappingProxyType({})
 
 
 class Sources(dict[str, Source]):
-    """Sources by path; a file that cannot be shown has as many blank lines as its fault needs to be placed.
+    """Sources by path; a file that cannot be read has as many blank lines as the position of its error needs.
 
-    ``kinds`` are those of the files that are known, ``overlay`` holds contents that take the place of what is on disk,
-    ``scopes`` what is known of the functions and classes in them.
+    ``kinds`` are those of the files that are known, ``overlay`` holds contents that replace the files on disk,
+    ``scopes`` their known functions and classes.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Sources(dict[str, Source]):
         return source
 
     def scopes(self, path: str) -> tuple[Scope, ...]:
-        """The functions and classes of a file, or the keys of a configuration, as `ldlm_lint.scopes.scopes` tells them."""
+        """The functions and classes of a file, or the keys of a configuration, see `ldlm_lint.scopes.scopes`."""
         known = self._scopes.get(path)
         return scopes(self[path]) if known is None else known
 
     def mentions(self, path: str, words: bytes) -> bool:
-        """Whether a file holds some bytes; it is not kept for the answer."""
+        """Whether a file contains some bytes; the file is not kept in memory."""
         if path in self:
             return words in self[path].data
         try:

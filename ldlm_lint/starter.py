@@ -1,4 +1,6 @@
-"""A configuration to begin with: every key with its default, commented out; made of what the configuration itself is made of."""
+"""Generates a configuration to start with: every key with its default, commented out; uses the same data as the
+configuration.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _INTRODUCTION = f"""\
 
 
 def starter(rules: Iterable[Rule], *, header: bool) -> str:
-    """The text of a configuration; with the ``header`` of our table for a pyproject.toml, without one for a file of ours."""
+    """The text of a configuration; with the ``header`` of our table for a pyproject.toml, without one for our own
+    file.
+    """
     parts = [f"{HEADER}\n{_INTRODUCTION}" if header else f"# Configuration of ldlm-lint.\n{_INTRODUCTION}"]
     parts += [_key(one.name, one.default, one.help, one.example) for one in SETTINGS]
     parts += [_key(option.name, option.default, f"{option.help} ({', '.join(names)})") for option, names in _options(rules)]
@@ -45,5 +49,5 @@ def _key(name: str, default: object, about: str, example: object = None) -> str:
 
 
 def _value(value: object) -> str:
-    """A value as TOML has it, of the kinds that a setting may be: for them JSON is TOML."""
+    """A value as TOML; for the types of settings JSON is valid TOML."""
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

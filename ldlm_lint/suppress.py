@@ -1,21 +1,19 @@
 """Suppression: which findings a comment in the source silences.
 
-``# ldlm-lint: ignore[name, W7201] reason``
-    silences these rules, ``# ldlm-lint: ignore`` all of them. At the end of a line it speaks about that line; behind
-    the last line of a statement about the whole statement (in a shell script a continued command has no other
-    place); alone on its line about the next statement, however many comments and blank lines stand between.
-    A finding is silenced by its names on any of its lines, by the bare form on its first or last line only, so that
-    a bare pragma inside a class does not silence what is said about the class.
-``# ldlm-lint: ignore-file[name]``
-    silences these rules (the bare form: all) in the file, wherever it stands.
-``# noqa: W7604, W7105 reason``
-    silences the rules of ours among the codes, numbers and names, on the lines that ``ldlm-lint: ignore`` would be about.
-    A bare ``# noqa`` is written for other linters, about the length of a line or an import, and silences nothing here.
-``# pylint: disable=name``, ``disable-next=``, ``enable=``, ``skip-file``
-    in Python, as pylint does: behind a statement that line, alone on a line the rest of the block around it, before
-    the first statement of a function or class all of it. They are asked about a finding's first line, as pylint asks.
+``# ldlm-lint: ignore[name, W7201] reason`` silences these rules, ``# ldlm-lint: ignore`` all of them. At the end of a
+line it applies to that line; after the last line of a statement to the whole statement (in a shell script a continued
+command has no other position for it); alone on its line to the next statement, with any number of comments and blank
+lines in between. With names it silences a finding on any of the finding's lines, without names on the first or last
+line only, so that a bare pragma inside a class does not silence findings about the class. ``# ldlm-lint:
+ignore-file[name]`` silences these rules (without names: all) in the file, from any line. ``# noqa: W7604, W7105
+reason`` silences the rules of ours among the codes, numbers and names, on the lines that ``ldlm-lint: ignore`` would
+apply to. A bare ``# noqa`` is meant for other linters and silences nothing here. ``# pylint: disable=name``,
+``disable-next=``, ``enable=``, ``skip-file`` work in Python as in pylint: after a statement for that line, alone on a
+line for the rest of the block, before the first statement of a function or class for all of it. As in pylint, only a
+finding's first line counts.
 
-Names, codes, their numbers and old names are equal; a pragma that names no rule silences nothing, and neither does ``ignore[]``.
+Names, codes, their numbers and old names are equivalent; a pragma that names no rule silences nothing, nor does
+``ignore[]``.
 """
 
 from __future__ import annotations
@@ -39,15 +37,15 @@ _NOQA = r"#[ \t]*noqa[ \t]*:[ \t]*(?P<names>[\w-]+(?:(?:[ \t]*,[ \t]*|[ \t]+)[\w
 NOQA = lazily(_NOQA, re.I)
 _NOQA_IN_BYTES = lazily(_NOQA.encode(), re.I)
 BARE_NOQA = lazily(r"#[ \t]*noqa\b(?![ \t]*:)", re.I)
-# What may be a code, a number or a name of ours; codes of three digits or more than one letter are other linters'.
+# A possible code, number or name of ours; codes with three digits or several letters belong to other linters.
 _OURS = lazily(r"[EWRI]?\d{4}|[a-z]+(?:-[a-z0-9]+)+", re.I)
 _BETWEEN = lazily(r"[,\s]+")
 
 
 class Pragma(NamedTuple):
-    """One comment that silences: the lines it is about (1-based, inclusive) and the names, None for all.
+    """One comment that silences: the lines it applies to (1-based, inclusive) and the names, None for all.
 
-    ``match`` is where it stands in the text of ``comment``, of `NOQA` where ``noqa`` says so.
+    ``match`` is its match in the text of ``comment``; with ``noqa`` a match of `NOQA`.
     """
 
     first: int
@@ -59,7 +57,7 @@ class Pragma(NamedTuple):
 
     @property
     def listed(self) -> list[str]:
-        """The names in the order in which they are written; of a ``noqa`` those that may be ours."""
+        """The names in the order in which they are written; for a ``noqa`` those that may be ours."""
         if self.noqa:
             return _ours(self.match["names"])
         return [name.strip() for name in (self.match["names"] or "").split(",") if name.strip()]
@@ -77,7 +75,7 @@ class Pragma(NamedTuple):
         return source.span(*(start + end for end in ends))
 
     def names_rule(self, rule: Rule) -> bool:
-        """Whether the pragma speaks of a rule by any of its names."""
+        """Whether the pragma mentions a rule by any of its names."""
         return self.names is None or any(rule.is_called(name) for name in self.names)
 
 
@@ -91,7 +89,7 @@ class Suppressions(NamedTuple):
     pylint: PylintPragmas | None = None
 
     def covers(self, finding: Finding, rule: Rule) -> bool:
-        """Whether a finding of this file, made by ``rule``, is silenced."""
+        """Whether a finding of ``rule`` in this file is silenced."""
         if any(self.covering(finding, rule)):
             return True
         return self.pylint is not None and self.pylint.disables(rule, self.source.position(finding.span.start)[0])
@@ -125,7 +123,7 @@ def suppressions(source: Source) -> Suppressions:
 
 
 def has_noqa(source: Source) -> bool:
-    """Whether a ``noqa`` comment of a file names what may be a rule of ours; cheap, since most are for other linters."""
+    """Whether a ``noqa`` comment of a file may name a rule of ours; cheap, since most are for other linters."""
     if not any(mark in source.data for mark in NOQA_MARKS):
         return False
     return any(_ours(match["names"].decode(errors="replace")) for match in _NOQA_IN_BYTES.finditer(source.data))
@@ -142,14 +140,14 @@ def _noqa(comment: Comment) -> Iterator[Pragma]:
 
 
 def _pylint(source: Source, found: Sequence[Comment]) -> PylintPragmas | None:
-    # astroid is imported only for a file that speaks to pylint.
+    # astroid is imported only for a file that addresses pylint.
     from ldlm_lint.pylint_pragmas import pylint_pragmas
 
     return pylint_pragmas(source, found)
 
 
 def _pragmas(comment: Comment) -> list[tuple[bool, Pragma]]:
-    """The pragmas of a comment, each with whether it speaks about the file."""
+    """The pragmas of a comment, each with whether it applies to the whole file."""
     result = []
     for match in PRAGMA.finditer(comment.text):
         listed = match["names"]

@@ -1,4 +1,4 @@
-"""What tells the file of a test suite: its name, its folder, and what stands in it."""
+"""Recognizes files of a test suite by name, folder and contents."""
 
 from __future__ import annotations
 
@@ -23,5 +23,6 @@ def has_test_name(path: str) -> bool:
 
 
 def is_started(data: bytes) -> bool:
-    """Whether somebody starts a file with the name of a test: ``test_net.py`` beside a training script evaluates a model."""
+    """Whether a file with the name of a test is a program that users start: ``test_net.py`` next to a training script
+    evaluates a model."""
     return _STARTS.search(data) is not None and _SUITE.search(data) is None

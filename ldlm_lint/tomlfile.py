@@ -1,4 +1,6 @@
-"""One table of a TOML file, with the lines of its keys: tomllib keeps values only, and an error needs a line."""
+"""One table of a TOML file, with the lines of its keys: tomllib keeps values only, but an error message needs a
+line.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,9 @@ class ConfigError(Exception):
 
     @classmethod
     def of(cls, errors: Iterable[ConfigError], last: Iterable[ConfigError] = ()) -> ConfigError:
-        """One error that stands for several of a file, of which there is at least one, in the order of their lines.
+        """One error that combines several of a file, of which there is at least one, in the order of their lines.
 
-        ``last`` come behind these.
+        ``last`` come after these.
         """
         found = sorted(errors, key=lambda error: error.line)
         first = cls(found[0].path, found[0].line, found[0].key, found[0].message)
@@ -60,10 +62,10 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Table:
-    """The values of a table, and the text they stand in.
+    """The values of a table, and the text they are in.
 
-    ``section`` is the header of the settings, empty where they stand at the top of the file; ``within`` are the keys of
-    the tables inside it that lead to this one.
+    ``section`` is the header of the settings, empty if they are at the top of the file; ``within`` are the keys of the
+    tables inside it that lead to this one.
     """
 
     path: str = ""
@@ -81,7 +83,7 @@ class Table:
         return line_of(self.text, (*self.section, *self.within, key))
 
     def error(self, key: str, message: str, *, value: str = "") -> ConfigError:
-        """The error for a key, at the line where ``value`` stands in it (the key itself where none is given)."""
+        """The error for a key, at the line where ``value`` is in it (the key itself where none is given)."""
         line = self.line(key)
         if value:
             line = _line_of_value(self.text, line, value)
@@ -90,7 +92,7 @@ class Table:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that the user configures us with; raises ConfigError, with the line, for one that is not UTF-8."""
+    """The text of a configuration file; raises ConfigError, with the line, for one that is not UTF-8."""
     shown = path.as_posix()
     try:
         if path.stat().st_size > LARGEST:
@@ -122,8 +124,8 @@ def _not_toml(path: str, text: str, error: Exception) -> ConfigError:
 def line_of(text: str, key: tuple[str, ...]) -> int:
     """The 1-based line that sets a dotted key, or heads its table; the nearest enclosing table's where none does.
 
-    A scan by lines: a key inside an inline table is found at the line of the table, and 1 stands for a key whose
-    table has no line of its own.
+    A scan by lines: a key inside an inline table is found at the line of the table, and the result is 1 for a key whose
+    table has no line.
     """
     lines = _lines(text)
     return next((lines[key[:size]] for size in range(len(key), 0, -1) if key[:size] in lines), 1)
@@ -148,7 +150,7 @@ def _lines(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _parts(text: str) -> tuple[str, ...]:
-    """The parts of a dotted key; nothing where the text is none, as in the middle of a value."""
+    """The parts of a dotted key; empty if the text is not one, as in the middle of a value."""
     parts: list[str] = []
     position = 0
     while match := _PART.match(text, position):

@@ -1,10 +1,10 @@
-"""What git tracks, whatever its ignore files say: the names in the index of a repository.
+"""The tracked files of git, whatever its ignore files say: the names in the index of a repository.
 
-A pattern of an ignore file has no say about a file that was added all the same, or before it
-(https://git-scm.com/docs/gitignore, "files already tracked by Git are not affected"). Programs of a training are often such:
-``configs/`` and ``scripts/`` are ignored for their copies, and their first ones tracked.
+A pattern of an ignore file does not affect a file that was added before the pattern or with force
+(https://git-scm.com/docs/gitignore, "files already tracked by Git are not affected"). Training programs are often such
+files: ``configs/`` and ``scripts/`` are ignored because of generated copies, and the originals are tracked.
 
-git itself is not asked, for the settings of a repository may name programs that it runs (``core.fsmonitor``).
+git itself is not run, because the settings of a repository may name programs that git runs (``core.fsmonitor``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from ldlm_lint.autofix import disk
 _REPOSITORY = ".git"
 _LARGEST = 64_000_000
 _MOST = 500_000
-# https://git-scm.com/docs/index-format: what stands before the flags of an entry, and how many bytes an object name has.
+# https://git-scm.com/docs/index-format: the bytes before the flags of an entry, and the length of an object name.
 _BEFORE_FLAGS = 40
 _NAME_OF_OBJECT = 20
 _EXTENDED = 0x4000
 
 
 class Tracked:
-    """Answers which tracked files lie at or below paths (absolute, forward slashes); each index is read when it is needed."""
+    """Answers which tracked files are at or below paths (absolute, forward slashes); each index is read when it is
+    needed."""
 
     def __init__(self, note: Callable[[str, str], object]) -> None:
-        """``note`` is told of each look at the file system."""
+        """``note`` is called for each file system look-up."""
         self._note = note
         self._roots: dict[str, str] = {}
         self._names: dict[str, list[str]] = {}
@@ -48,7 +49,7 @@ class Tracked:
                 return
 
     def _root_of(self, directory: str) -> str:
-        """The repository that a directory belongs to; empty where it belongs to none."""
+        """The repository that a directory belongs to; empty if it belongs to none."""
         if directory not in self._roots:
             found = os.path.exists(f"{directory}/{_REPOSITORY}")
             self._note("exists", f"{directory}/{_REPOSITORY}")
@@ -68,9 +69,9 @@ class Tracked:
 
 
 def index_of(root: str) -> str:
-    """Where the index of a repository is, which must lie in it; empty where a link or a ``.git`` file leads elsewhere.
+    """The path of a repository's index, which must be inside it; empty if a link or a ``.git`` file leads elsewhere.
 
-    So does a worktree's or a submodule's; which file is read is not for what is scanned to say.
+    That includes worktrees and submodules: the scanned repository must not choose which file we read.
     """
     index = f"{root}/{_REPOSITORY}/index"
     inside = os.path.realpath(index) == os.path.join(os.path.realpath(root), _REPOSITORY, "index")
@@ -78,7 +79,7 @@ def index_of(root: str) -> str:
 
 
 def tracked_names(index: str) -> list[str]:
-    """The names in an index, none where it cannot be read or is of a form that is not known."""
+    """The names in an index, empty if it cannot be read or has an unknown format."""
     try:
         data = disk.read(Path(index), _LARGEST)
         return [name.decode("utf-8", "surrogateescape") for name in _names_of(data)]

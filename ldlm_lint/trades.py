@@ -1,4 +1,5 @@
-"""Fixes that trade one thing for another, such as speed for memory: they wait until somebody agrees to the trade."""
+"""Fixes that trade one thing for another, such as speed for memory: they are applied only if the user agrees to the
+trade."""
 
 from __future__ import annotations
 
@@ -22,5 +23,5 @@ def _traded(finding: Finding, configured: Configured) -> Finding:
 
 
 def agreed(finding: Finding) -> Finding:
-    """The finding with a fix that waits for nobody: somebody has seen it and agreed."""
+    """The finding whose fix needs no further agreement: the user has seen it and agreed."""
     return finding if finding.fix is None else finding._replace(fix=finding.fix._replace(trade=""))

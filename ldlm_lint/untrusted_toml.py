@@ -1,4 +1,4 @@
-"""TOML of an untrusted repository: what the standard library would need gigabytes or the whole stack for is refused."""
+"""TOML of an untrusted repository: rejects texts that would cost the standard library gigabytes or the whole stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG_KEY = lazily(f"(?:{_PART}){{{MAX_PARTS}}}")
 
 
 class TooDeepError(ValueError):
-    """Text that is nested too deeply to be read; ``position`` is the character where that begins."""
+    """Text that is nested too deeply to be read; ``position`` is the character where it is too deep."""
 
     def __init__(self, position: int) -> None:
         super().__init__("values are nested too deeply")
@@ -21,7 +21,7 @@ class TooDeepError(ValueError):
 
 
 def loads(text: str) -> dict[str, object]:
-    """The tables of a text; raises ValueError (``tomllib.TOMLDecodeError`` for what is no TOML) and nothing else."""
+    """The tables of a text; raises ValueError (``tomllib.TOMLDecodeError`` for what is not TOML) and nothing else."""
     long_key = _LONG_KEY.search(text)
     if long_key is not None:
         raise TooDeepError(long_key.start())

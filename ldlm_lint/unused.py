@@ -1,8 +1,8 @@
 """Comments that silence nothing: ``unused-suppression``, decided after everything else.
 
-A name is judged only where its rule was applied to the file, a comment without names only where every rule was: what was
-not looked for may well be there. Of a ``noqa`` the names of ours alone are judged, and it is not changed: it is for other
-linters too. Nothing is said of a file that was not checked in full, nor of ``# pylint:`` comments.
+A name is judged only if its rule was applied to the file, a comment without names only if every rule was: unchecked
+rules might report there. In a ``noqa`` only our names are judged, and the comment is not changed, since it also serves
+other linters. Files that were not checked in full and ``# pylint:`` comments are not judged.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ _READ_AGAIN = 200_000
 def unused_suppressions(source: Source, found: Collection[Finding], applied: Collection[str]) -> Iterator[Finding]:
     """The comments of a file that silence nothing, as findings.
 
-    ``found`` is all that was found in the file before comments were asked, ``applied`` are the symbols of the rules that
-    were looked for.
+    ``found`` are all findings of the file before suppression, ``applied`` are the symbols of the rules that ran.
     """
     if not (MARK in source.data or has_noqa(source)) or any(finding.rule in _NOT_CHECKED for finding in found):
         return
@@ -58,14 +57,16 @@ def _names_ours(pragma: Pragma) -> bool:
 
 
 def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:
-    """Whether a pragma may be idle: one says so by name, itself or another; without names none speaks of its kind."""
+    """Whether a pragma silences ``unused-suppression``: one pragma names it, this or another; a pragma without names
+    does not.
+    """
     return any(one.names is not None and one.names_rule(UNUSED_SUPPRESSION) for one in (pragma, *covering))
 
 
 def _judged(
     source: Source, pragma: Pragma, used: Collection[str], applied: Collection[str], *, mend: bool
 ) -> Finding | None:
-    """The finding about a pragma, if there is one; only with ``mend`` it has a fix."""
+    """The finding about a pragma, if there is one; it has a fix only with ``mend``."""
     if pragma.names is None:
         complete = all(rule.symbol in applied for rule in ALL)
         return _finding(source, pragma, ["no finding is reported here"], mend=mend) if complete and not used else None
@@ -77,7 +78,7 @@ def _judged(
             if pragma.noqa:
                 continue
             reasons.append(str(error))
-            # Whoever misspelt a rule wants its right name there, not none.
+            # A misspelt rule should get its right name, not be removed.
             near += [name] if nearest(name, by_symbol) else []
             continue
         if symbol == _ITSELF or symbol in used or symbol not in applied:
@@ -98,7 +99,7 @@ def _finding(
     *,
     mend: bool,
 ) -> Finding:
-    """The finding about a pragma; ``kept`` are the names that may well silence something, ``near`` the misspelt ones."""
+    """The finding about a pragma; ``kept`` are the names that may silence something, ``near`` the misspelt ones."""
     left = [name for name in pragma.listed if name in kept or name in near]
     edit = _edit(source, pragma, left) if mend else None
     fix = None
@@ -107,12 +108,12 @@ def _finding(
         fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
     rule = UNUSED_SUPPRESSION
     args = (("what", "less than it names" if kept or pragma.noqa else "nothing"), ("why", "; ".join(reasons)))
-    # It is the whole project that was asked, so that nothing remains to be confirmed.
+    # The whole project was checked, so nothing remains to be confirmed.
     return Finding(rule.symbol, rule.code, pragma.span(source), args, fix=fix, confirmed=True)
 
 
 def _edit(source: Source, pragma: Pragma, kept: Sequence[str]) -> Edit | None:
-    """What takes names, or all of it, out of a comment; None where that would change more than comments."""
+    """The edit that removes names, or everything, from a comment; None if it would change more than comments."""
     edit = _shortened(source, pragma, kept) if kept else _removed(source, pragma)
     try:
         after = Source.from_bytes(source.path, apply_edits(source.data, [edit], source.encoding), source.kind)
@@ -127,7 +128,7 @@ def _shortened(source: Source, pragma: Pragma, kept: Sequence[str]) -> Edit:
 
 
 def _removed(source: Source, pragma: Pragma) -> Edit:
-    """A comment without its pragma: other words of it stay, those behind the pragma as a comment of their own."""
+    """A comment without its pragma: its other words stay, those after the pragma as a separate comment."""
     comment = pragma.comment
     before, reason = comment.text[: pragma.match.start()].rstrip(), comment.text[pragma.match.end() :].strip()
     reason = "" if reason == REASON else reason
@@ -148,7 +149,7 @@ def _removed(source: Source, pragma: Pragma) -> Edit:
 def in_files(
     found: Iterable[Finding], paths: Iterable[str], sources: Sources, applied: Callable[[str], frozenset[str]]
 ) -> Iterator[Finding]:
-    """The unused comments of all files; ``applied`` says which rules were looked for in one."""
+    """The unused comments of all files; ``applied`` says which rules ran on a file."""
     by_path: dict[str, list[Finding]] = defaultdict(list)
     for finding in found:
         by_path[finding.span.path].append(finding)

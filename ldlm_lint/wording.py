@@ -1,4 +1,4 @@
-"""How messages show code and places: names in backquotes, on one line, of a length that a reader takes in."""
+"""How messages show code and places: names in backquotes, on one line, of readable length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LOOPS = ("for", "while")
 
 
 def quoted(text: str, longest: int = LONGEST) -> str:
-    """Code in backquotes, on one line; of a long expression the beginning, which names it. A plain number stays as it is.
+    """Code in backquotes, on one line; a long expression is cut after its beginning. A plain number is not quoted.
 
     Code that contains a backquote itself is put between two of them, as in Markdown.
     """

@@ -1,4 +1,4 @@
-"""Files linted by several processes: the same results in the same order, and a process that dies takes one file with it."""
+"""Lints files in several processes: same results in the same order; a process that dies loses one file only."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def linted(
 ) -> Iterator[FileResult]:
     """The results of files, in order, from ``count`` processes.
 
-    Where one dies, what is not done yet is done by a single other process, file by file: the file in which that one
-    dies too gets a finding that says so, and the rest goes to a fresh one. Ctrl-C ends all processes.
+    If one dies, a single new process does the remaining files one by one: if it dies too, that file gets a finding that
+    says so, and the rest goes to another process. Ctrl-C ends all processes.
     """
     if _can_fork():
         projects.warm()
@@ -53,13 +53,13 @@ def linted(
 def _one_by_one(
     chunks: Iterable[tuple[list[File], list[FileResult] | None]], configured: Configured, overlay: Overlay, projects: Projects
 ) -> Iterator[FileResult]:
-    """The results that are there, and those of the other files from one process at a time."""
+    """The existing results, and those of the other files from one process at a time."""
     waiting: deque[tuple[File, FileResult | None]] = deque()
     for chunk, results in chunks:
         if results is None:
             waiting.extend((file, None) for file in chunk)
         else:
-            # None are left of those that were handed on already.
+            # Results that were passed on already are not kept.
             waiting.extend(zip(chunk, results, strict=False))
     while waiting:
         with _pool(configured, overlay, projects, 1) as pool:
@@ -81,7 +81,7 @@ def _until_death(waiting: deque[tuple[File, FileResult | None]], pool: ProcessPo
 
 
 def _can_fork() -> bool:
-    """Whether another process may begin as a copy of this one: none of its threads holds a lock."""
+    """Whether this process may be forked: no other thread may hold a lock."""
     return forks() and threading.active_count() == 1
 
 
@@ -102,7 +102,7 @@ _work: tuple[Configured, Overlay, Projects] | None = None
 
 
 def _begin(configured: Configured, overlay: Overlay, projects: Projects) -> None:
-    """Make a process ready; that the user wants to stop is told by the one that started it."""
+    """Prepare a worker process; its parent handles Ctrl-C."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _work = configured, overlay, projects
@@ -116,7 +116,7 @@ def _lint(chunk: Sequence[File]) -> list[FileResult]:
 
 
 def _small(result: FileResult) -> FileResult:
-    """A result as it goes to another process."""
+    """A result in a smaller form for another process."""
     if result.table is None:
         return result
     from ldlm_lint.project.tables import small

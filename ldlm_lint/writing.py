@@ -1,4 +1,4 @@
-"""What a run writes, through its journal, told as problems and notes for the report."""
+"""Writes the files of a run through its journal, and reports problems and notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ NOT_FIXED = "not fixed"
 
 
 def blocked(paths: Iterable[str], journal: Journal) -> dict[str, str]:
-    """The files that cannot be replaced, and why; so that no fix of several files begins that one of them must end."""
+    """The files that cannot be replaced, with reasons, so that no fix of several files starts if one of them cannot be
+    written."""
     faults = ((path, _fault(Path(path), journal)) for path in paths)
     return {path: fault for path, fault in faults if fault}
 
@@ -32,9 +33,9 @@ def write_changed(
     options: Sequence[str] = (),
     rules: Mapping[str, int] | None = None,
 ) -> tuple[Problem, ...]:
-    """Write new contents of files, all or none; where none, a problem says why, as ``failure`` and the reason.
+    """Write new contents of files, all or none; if none, a problem gives ``failure`` and the reason.
 
-    ``options`` and ``rules``, the number of fixed findings by rule, are what the journal says about it.
+    ``options`` and ``rules``, the number of fixed findings by rule, go into the journal.
     """
     if not after:
         return ()
@@ -53,7 +54,7 @@ def write_changed(
 
 
 def finish_interrupted(journal: Journal) -> tuple[Problem, ...]:
-    """Bring what an earlier run left behind to an end, and say what was done; raises JournalError."""
+    """Finish an interrupted earlier run, and report what was done; raises JournalError."""
     if not unfinished(journal):
         return ()
     with journal.held():
@@ -61,7 +62,7 @@ def finish_interrupted(journal: Journal) -> tuple[Problem, ...]:
 
 
 def recovery_notes(journal: Journal, done: Recovered) -> Iterator[Problem]:
-    """What to tell about an interrupted run that was brought to an end."""
+    """Notes about an interrupted run that was finished."""
     what = f"an interrupted {'undo' if done.run.undoes else 'run'} of {done.run.time}"
     if done.completed:
         yield Problem("", 1, f"{what} had written all its files and counts as done")
@@ -74,7 +75,7 @@ def recovery_notes(journal: Journal, done: Recovered) -> Iterator[Problem]:
 
 
 def interrupted_note(journal: Journal) -> tuple[Problem, ...]:
-    """A warning if an interrupted run waits; a check changes nothing, so it only says so."""
+    """A warning if an interrupted run exists; a check changes nothing and only reports it."""
     waiting: list[str] = []
     try:
         waiting = unfinished(journal)
@@ -82,10 +83,10 @@ def interrupted_note(journal: Journal) -> tuple[Problem, ...]:
             with locked(journal.folder / "lock", patience=0):
                 waiting = unfinished(journal)
     except (LockedError, JournalError):
-        # It is under way, or the journal is of no use; of that a --fix speaks.
+        # It is still running, or the journal is unusable, which --fix reports.
         return ()
     except OSError:
-        # Where nothing can be written no lock can be taken either, and nothing is under way.
+        # Where nothing can be written no lock can be taken either, and nothing is running.
         pass
     told = "an earlier --fix was interrupted and may have fixed only some files; the next --fix or undo restores them"
     return (Problem("", 1, told),) if waiting else ()

@@ -1,4 +1,6 @@
-"""What a repository means: modules, links, calls and values, joined from the tables of its files and asked on demand."""
+"""The meaning of a repository: modules, links, calls and values, joined from the tables of its files and computed on
+demand.
+"""
 
 from ldlm_lint.program.program import Program, linked
 

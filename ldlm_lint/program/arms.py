@@ -1,4 +1,6 @@
-"""Which arms of a function one of its calls takes: ``batches(data, training=False)`` goes past what stands under ``if training:``."""
+"""Which branches of a function one of its calls takes: ``batches(data, training=False)`` skips the branch under ``if
+training:``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _DIGITS = 12
 
 
 class Entry(NamedTuple):
-    """A function (key) as one call (key) enters it; ``how`` arguments meet parameters, see `ldlm_lint.program.calls`."""
+    """A function (key) as one call (key) enters it; ``how`` arguments are bound to parameters, see
+    `ldlm_lint.program.calls`."""
 
     function: int
     call: int
@@ -35,9 +38,9 @@ Entries = tuple[Entry, ...]
 
 
 class Arms:
-    """Answers what conditions may come out as, for the calls that lead to them.
+    """The possible results of conditions, for the calls that lead to them.
 
-    ``by_default``: where nobody gives an option of the command line a value, or sets a variable of the environment.
+    ``by_default``: assume that options of the command line and environment variables are not set.
     """
 
     def __init__(self, ask: Queries, *, by_default: bool = False) -> None:
@@ -47,7 +50,7 @@ class Arms:
         self._left = _MOST
 
     def may_take(self, module: Module, guard: int, entries: Entries) -> bool:
-        """Whether what stands under a guard may run where these calls have led to its function."""
+        """Whether the code under a guard may run when these calls have entered its function."""
         while guard >= 0:
             one = module.table.guards[guard]
             if one.kind in ("if", "rest") and one.test and one.holds is not None and one.holds not in self.outcomes(module, one.test, entries):
@@ -56,7 +59,7 @@ class Arms:
         return True
 
     def outcomes(self, module: Module, test: int, entries: Entries, steps: int = 0) -> frozenset[bool]:
-        """What a condition may come out as; both where anything about it is unknown."""
+        """The possible results of a condition; both if anything about it is unknown."""
         row = module.nodes[test]
         self._left = _MOST if not steps else self._left - 1
         if steps > _STEPS or self._left < 0:
@@ -76,7 +79,9 @@ class Arms:
         return self.outcomes(*written, steps + 1) if written is not None else _EITHER
 
     def _written(self, module: Module, number: int, entries: Entries) -> tuple[Module, int, Entries] | None:
-        """The one expression that a name or parameter holds, with the calls that lead to it; None where that is not one."""
+        """The one expression that a name or parameter holds, with the calls that lead to it; None if that is not
+        one.
+        """
         row = module.nodes[number]
         if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
             function, call, how = entries[-1]
@@ -126,7 +131,7 @@ class Arms:
         return frozenset(any(_is_same(a, b) for b in held) is wanted for a in one)
 
     def _constants(self, module: Module, number: int, entries: Entries, steps: int = 0) -> tuple[object, ...] | None:
-        """The constants that an expression may be; None where it may be anything else."""
+        """The constants that an expression may be; None if it may be anything else."""
         row = module.nodes[number]
         while row[0] == "copy":
             number, row = row[1], module.nodes[row[1]]
@@ -142,7 +147,7 @@ class Arms:
     def _by_environment(
         self, module: Module, row: tuple[object, ...], entries: Entries, steps: int
     ) -> tuple[object, ...] | None:
-        """``int(os.environ.get("RANK", -1))`` where nobody has set the variable; None for other calls."""
+        """``int(os.environ.get("RANK", -1))`` if the variable is not set; None for other calls."""
         name, args = module.last_name(int(str(row[1]))), row[2]
         if not isinstance(args, tuple) or not args:
             return None
@@ -156,7 +161,7 @@ class Arms:
         return (None,) if len(args) == 1 else self._constants(module, args[1], entries, steps)
 
     def _by_options(self, key: int, found: Meaning) -> tuple[object, ...] | None:
-        """The constants and the defaults of options that an expression may be; None where it may be anything else."""
+        """The constants and the defaults of options that an expression may be; None if it may be anything else."""
         flags = found.flags or tuple(self.ask.flags_by_name(key))
         defaults = [self.ask.default_of(self.ask.flag(flag)).only for flag in flags]
         if not defaults or ... in defaults or len(found.constants) + len(found.flags) != len(found.value):
@@ -164,7 +169,7 @@ class Arms:
         return (*found.constants, *defaults)
 
     def _given(self, entries: Entries, name: str) -> tuple[object, ...] | None:
-        """What the innermost of some calls gives for a parameter, or its default."""
+        """The argument of the innermost of these calls for a parameter, or its default."""
         function, call, how = entries[-1]
         home, caller = self.program.module_of(function), self.program.module_of(call)
         if how == UNKNOWN:
@@ -188,6 +193,6 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _are_known(found: Meaning) -> bool:
-    """Whether something is constants and nothing else; a text of which a part is not known is none."""
+    """Whether all values are constants; a text with an unknown part is not one."""
     texts = (one for one in found.constants if isinstance(one, str))
     return len(found.constants) == len(found.value) > 0 and not any("*" in one for one in texts)

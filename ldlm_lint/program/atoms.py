@@ -1,16 +1,17 @@
-"""What a value may be, as a set of small numbers: the homes of tensors, a few constants of Python, and interned objects.
+"""The possible values of an expression, as a set of small numbers: the devices of tensors, a few constants of Python,
+and interned objects.
 
-Numbers below `FIRST` are fixed; those above stand for a tuple in `Atoms.of`, whose first field is the kind:
+Numbers below `FIRST` are fixed; those from it on stand for a tuple in `Atoms.of`, whose first field is the kind:
 
 =====================================  ============================================================================
-``("k", value)``                       a number or string; ``*`` inside a string stands for what is not known
+``("k", value)``                       a number or string; ``*`` inside a string stands for an unknown part
 ``("f", function)``                    a function of the project; ``("b", function, how, class)`` one bound to an object
 ``("c", class)``                       a class of the project; ``("i", class)`` an object of exactly this class
 ``("self", class)``                    an object of it or of a subclass; ``("self", class, "cls")`` the class itself
 ``("super", class)``                   what ``super()`` gives inside of a class
 ``("m", module)``                      a module of the project
 ``("x", name)``                        a function, class or module of another package, by its dotted name
-``("o", name, call)``                  what a call of such a name gave; call 0 where it does not matter which
+``("o", name, call)``                  what a call of such a name gave; call 0 if it does not matter which
 ``("d", place)``                       a container, by the expression that made it
 ``("gen", function)``                  what a call of a generator function gave
 ``("view", how, place)``               what ``zip``, ``enumerate``, ``.items()`` and the like gave
@@ -114,7 +115,7 @@ class Atoms:
         return {of[one][1] for one in value if one >= FIRST and of[one][0] == "k" and of[one][1].__class__ is str}
 
     def numbers(self, value: Value) -> set[float]:
-        """The numbers that a value may be; booleans are none."""
+        """The numbers that a value may be; without booleans."""
         of = self.of
         return {of[one][1] for one in value if one >= FIRST and of[one][0] == "k" and of[one][1].__class__ is not str}
 

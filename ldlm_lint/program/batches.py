@@ -13,26 +13,29 @@ from ldlm_lint.program.modules import Module
 
 
 class Batches(Classes):
-    """What a tensor holds under a name: such a "tensor" is a batch, of which only the home is known."""
+    """The entries of batches: a batch is a "tensor" of which only the device is known."""
 
     @abstractmethod
     def callvalue(
         self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
     ) -> Value:
-        """What a call of a value gives."""
+        """The result of calling a value."""
 
     def entry(self, homes: Value, key: object) -> Value:
-        """What a value of such homes holds under a key: what the program puts there, else a tensor like its others."""
+        """The value under a key of a batch with these devices: the program's own value, else a tensor like its
+        others.
+        """
         if not homes or key.__class__ is not str or not (key in self._puts or "collate_fn" in self.given):
             return homes
         put = self.get(("entries", key))
         if self.tensor_part(put):
-            # A number that it begins with says nothing of what it is later.
+            # The initial number does not determine the later values.
             put -= frozenset(one for one in put if one >= FIRST and self.atoms.of[one][0] == "k")
         return put or homes
 
     def entries(self, key: str) -> Value:
-        """Question ``("entries", key)``: what the program puts into batches under a name, one cell for all of them."""
+        """Question ``("entries", key)``: the values that the program stores in batches under a name, one cell for all
+        batches."""
         value = self._collated(key)
         for batch, given in self._puts.get(key, ()):
             if self.tensor_part(self.get(batch)):
@@ -40,7 +43,7 @@ class Batches(Classes):
         return value
 
     def _collated(self, key: str) -> Value:
-        """What functions that put batches together leave as it is: a list, a text; a tensor goes where its batch goes."""
+        """Values that collate functions keep unchanged (a list, a text); a tensor is on the device of its batch."""
         value = NOTHING
         for _, source in self.given.get("collate_fn", ()):
             for one in self.callvalue(self.get(source), None):
@@ -51,7 +54,7 @@ class Batches(Classes):
 
     @cached_property
     def _puts(self) -> dict[str, list[tuple[int, int]]]:
-        """What is put into something under a name: the receiver and the value, by the name."""
+        """The stores under a name: the receiver and the value, by the name."""
         puts: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for module in self.live:
             for receiver, key, value in _written(module):

@@ -1,7 +1,8 @@
-"""Calls: which functions they go to, what they give there, and who calls a function.
+"""Calls: their targets, their arguments, and the callers of a function.
 
-A caller is confirmed by what its function expression is, never by its arguments; an edge ``call << 2 | how`` says how arguments
-meet parameters: 0 plainly, 1 behind the object of a bound method, 2 from the second argument on, 3 not known.
+A caller is confirmed by what its function expression is, never by its arguments; an edge ``call << 2 | how`` says how
+arguments are bound to parameters: 0 plainly, 1 after the object of a bound method, 2 from the second argument on, 3 not
+known.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ Receiver = tuple[str, int]
 
 
 class Calls(Containers):
-    """The call graph, as far as it was asked for."""
+    """The call graph, as far as it was computed."""
 
     def begin_calls(self) -> None:
-        """Nothing is known of calls."""
+        """Start without any known call."""
         self.targets_of: dict[int, set[int]] = defaultdict(set)
         """The functions that a call goes to."""
         self._known: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -50,7 +51,7 @@ class Calls(Containers):
         """The functions above a loop that trains: their callers are looked for among methods of any object."""
 
     def edge(self, function: int, call: int, how: int) -> None:
-        """Take down that a call goes to a function."""
+        """Record that a call goes to a function."""
         self.targets_of[call].add(function)
         known = self._known[function, how]
         if call not in known:
@@ -84,14 +85,14 @@ class Calls(Containers):
 
     @staticmethod
     def _add_bound(found: dict[tuple[int, int], Receiver | None], function: int, receiver: Receiver) -> None:
-        # Bound to several objects a method is bound to no known one.
+        # A method bound to several objects has no known object.
         known = found.get((function, BOUND), receiver)
         found[function, BOUND] = receiver if known == receiver else None
 
     def callvalue(
         self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
     ) -> Value:
-        """What a call of a value gives; takes down where it goes."""
+        """The result of calling a value; records where the call goes."""
         found, made = self.targets(functions, args)
         value = set(made)
         for one in functions:
@@ -118,7 +119,7 @@ class Calls(Containers):
         return frozenset(value)
 
     def _loader_of_project(self, owner: int, call: int) -> Value:
-        """A data loader by the call that makes it, where a class of the project is one."""
+        """A data loader by the call that makes it, if a class of the project is a data loader."""
         outside = sorted(name for name in self.outside_of(owner) if name in LOADERS)
         if not outside:
             return NOTHING
@@ -149,7 +150,7 @@ class Calls(Containers):
         return frozenset(found)
 
     def tensor_of(self, args: list[Value]) -> Value:
-        """What a function of torch gives that keeps the home of its arguments."""
+        """The result of a torch function that keeps the device of its arguments."""
         homes: set[int] = set()
         for one in args:
             homes |= self.tensor_part(one)
@@ -162,7 +163,7 @@ class Calls(Containers):
         return ON_HOST if HOST_TENSOR in homes else SOME_TENSOR
 
     def instantiate(self, function: int, call: int | None, how: int, receiver: Receiver | None = None) -> Value:
-        """What a function returns, its summary with the arguments of a call and the class of the receiver put in."""
+        """What a function returns, its summary with the arguments of a call and the class of the receiver inserted."""
         summary = self.get(("returns", function))
         atoms = self.atoms
         if atoms.symbolic.isdisjoint(summary) and atoms.selves.isdisjoint(summary):
@@ -215,7 +216,7 @@ class Calls(Containers):
         return value
 
     def argument_at(self, call: int, function: int, how: int, name: str, *, unpack: bool = True) -> tuple[Value, bool]:
-        """What a call gives for a parameter, and whether it does; what ``**`` gives counts if ``unpack``."""
+        """The argument of a call for a parameter, and whether there is one; ``**`` is included if ``unpack``."""
         node = self.argument_node(call, function, how, name)
         module = self.module_of(call)
         if node is not None:
@@ -230,7 +231,7 @@ class Calls(Containers):
         return value, bool(value)
 
     def argument_node(self, call: int, function: int, how: int, name: str) -> int | None:
-        """The expression that a call gives for a parameter (a ``star`` row where one stands before); None for none."""
+        """The expression that a call passes for a parameter (a ``star`` row where one is before); None for none."""
         home = self.module_of(function)
         scope = home.scopes[function & MASK]
         module = self.module_of(call)
@@ -255,10 +256,10 @@ class Calls(Containers):
         return index
 
     def callers(self, function: int) -> Value:
-        """Question ``("callers", function)``: look at the calls that may go to it; they come back as its edges.
+        """Question ``("callers", function)``: examine the calls that may go to it; they are recorded as its edges.
 
-        Looked at are calls through plain names, names of modules, and ``self`` of its own classes; methods of other objects
-        only above a loop that trains. The calls of functions that a step reaches come by themselves.
+        It examines calls through plain names, names of modules, and ``self`` of its own classes; methods of other
+        objects only above a loop that trains. Calls of functions that a step reaches are found anyway.
         """
         names = self._names_of_function(function)
         owner = self.owner.get(function)
@@ -282,7 +283,8 @@ class Calls(Containers):
         return NOTHING
 
     def _is_of_made(self, call: int, owner: int) -> bool:
-        """Whether a method is called on an object that is made in sight by the name of a class: ``trainer = Trainer(…)``, ``trainer.fit(…)``."""
+        """Whether a method is called on an object whose construction from a named class is visible: ``trainer =
+        Trainer(…)``, ``trainer.fit(…)``."""
         module = self.module_of(call)
         function = module.nodes[module.nodes[call & MASK][1]]
         row = module.plain(function[1]) if function[0] == "attr" else ("",)
@@ -299,11 +301,11 @@ class Calls(Containers):
         return maker[0] == "item" and any(fields[1] in below for fields in self.atoms.kinds(self.get(module.base | row[1]), "c"))
 
     def _is_left_to(self, owner: int, base: int, name: str) -> bool:
-        """Whether a class takes the place of a method that its base class calls, and does not set as an attribute."""
+        """Whether a class overrides a method that its base class calls and does not set as an attribute."""
         return base in self.order(owner) and not any((one, name) in self.own_writes for one in self.order(base))
 
     def calls_on_objects(self, function: int) -> list[int]:
-        """The calls of a method's name on objects of which nothing is known yet; none where there are too many to look at."""
+        """The calls of a method's name on objects that are still unknown; none if there are too many to examine."""
         if function not in self.owner:
             return []
         names = self._names_of_function(function) - {"__init__"}
@@ -311,7 +313,7 @@ class Calls(Containers):
         return found + self._calls_of_base(function) if self.module_of(function).scopes[function & MASK].name == "__init__" else found
 
     def _calls_of_base(self, function: int) -> list[int]:
-        """The calls of ``super().__init__`` in classes that are derived from the one of a constructor."""
+        """The calls of ``super().__init__`` in subclasses of the constructor's class."""
         derived = set(self.below(self.owner[function]))
         return [call for call in self.calls.get("__init__", ()) if self._owner_around(call) in derived]
 
@@ -373,7 +375,7 @@ class Calls(Containers):
         return row[0] in ("imp", "impf", "class")
 
     def goes_to(self, call: int) -> Value:
-        """Question ``("to", call)``: take down where a call goes, without a look at its arguments."""
+        """Question ``("to", call)``: record where a call goes, without evaluating its arguments."""
         module = self.module_of(call)
         row = module.nodes[call & MASK]
         if not self._may_go_somewhere(module, row[1]):
@@ -389,7 +391,8 @@ class Calls(Containers):
         return NOTHING
 
     def _may_go_somewhere(self, module: Module, function: int) -> bool:
-        """Whether a function expression may be one of the project's, or one of another package that calls those: most methods are of tensors."""
+        """Whether a function expression may be one of the project's, or one of another package that calls those: most
+        methods belong to tensors."""
         row = module.nodes[function]
         if row[0] != "attr" or row[2] in self._names_of_members:
             return True

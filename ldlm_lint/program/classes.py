@@ -22,7 +22,7 @@ _DEPTH_OF_NAMES = 7
 
 
 class Classes(Records):
-    """What attributes of objects may be."""
+    """The possible values of attributes of objects."""
 
     _orders: dict[int, list[int]]
     _below: dict[int, list[int]]
@@ -30,7 +30,7 @@ class Classes(Records):
     _modules: dict[int, bool]
 
     def begin_classes(self) -> None:
-        """Forget what rests on the bases of classes."""
+        """Reset everything that depends on the bases of classes."""
         self._orders, self._below, self._outside, self._modules = {}, {}, {}, {}
 
     def order(self, owner: int) -> list[int]:
@@ -76,7 +76,9 @@ class Classes(Records):
         return [fields[1] for fields in self.atoms.kinds(found, "f")]
 
     def attribute_of_class(self, owner: int, name: str, with_subclasses: bool) -> Value:
-        """Question ``("attr", class, name, with subclasses)``: what is bound in the classes or set on their objects."""
+        """Question ``("attr", class, name, with subclasses)``: the values bound in the classes or set on their
+        objects.
+        """
         is_field = self.is_field(owner, name)
         value = self.get(("field", owner, name)) if is_field else NOTHING
         for one in self.order(owner):
@@ -91,7 +93,7 @@ class Classes(Records):
         if len(below) > SUBCLASSES:
             below = []
             self.limited["subclasses"] += 1
-        # What objects get as an attribute hides a method of a derived class.
+        # An attribute set on an object hides a method of a derived class.
         is_set = any((one, name) in self.own_writes for one in self.order(owner))
         for one in below:
             body, writes = self._bound_in(one, name)
@@ -120,7 +122,7 @@ class Classes(Records):
         return value
 
     def attribute(self, value: Value, name: str, *, called: bool = False) -> Value:
-        """What an attribute of a value may be; of tensors nothing for a method that is called."""
+        """The possible values of an attribute of a value; nothing for a called method of a tensor."""
         found: set[int] = set()
         homes = value & HOMES
         if homes:
@@ -160,7 +162,7 @@ class Classes(Records):
         kind, owner = fields[0], fields[1]
         found = self.get(("attr", owner, name, kind == "self"))
         if not found and name == "module":
-            # A wrapper such as DDP is what it wraps.
+            # A wrapper such as DDP counts as the wrapped model.
             found = frozenset([one])
         value = set(found) if kind == "c" else set()
         for method in found:
@@ -207,7 +209,7 @@ class Classes(Records):
 
     @abstractmethod
     def option(self, parser: int, name: str) -> Value:
-        """What an attribute of the result of ``parse_args`` may be."""
+        """The possible values of an attribute of the result of ``parse_args``."""
 
 
 def is_model_of_transformers(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What conditions are made of."""
+"""The components of conditions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 64
 
 
 def words_below(module: Module, test: int) -> set[str]:
-    """The names and texts that a condition is made of."""
+    """The names and texts in a condition."""
     return {word for number in _below(module, test) for word in _words(module, number)}
 
 

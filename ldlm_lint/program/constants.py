@@ -1,4 +1,4 @@
-"""Texts and numbers that operations make of others, as far as all parts are a few known ones."""
+"""Texts and numbers computed from others, if all operands have few known values."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _PLAIN = frozenset([HOST, TRUE, FALSE, NONE])
 
 
 class Constants(Options):
-    """What is made of constants."""
+    """The results of operations on constants."""
 
     _counters: dict[int, frozenset[int]]
 
     def _written(self, value: Value) -> list[str]:
-        """How a value is written into a text; ``*`` where that is not known."""
+        """The text of a value when it is formatted; ``*`` if unknown."""
         texts = sorted([*self.atoms.texts(value), *map(str, self.atoms.numbers(value))])
         return texts if 0 < len(texts) <= CHOICES else ["*"]
 
@@ -69,7 +69,7 @@ class Constants(Options):
         return numbers or (OF_PYTHON if left or right else NOTHING)
 
     def _computed(self, name: str, left: Value, right: Value) -> Value:
-        """The results of arithmetic where both sides are a few known numbers."""
+        """The results of arithmetic if both sides have few known numbers."""
         function = _ARITHMETIC.get(name)
         ones, others = self.atoms.numbers(left), self.atoms.numbers(right)
         if function is None or not (0 < len(ones) == len(left) <= CHOICES and 0 < len(others) == len(right) <= CHOICES):

@@ -1,4 +1,5 @@
-"""Containers: what a key, an element or a part of an unpacking may be, with what is put in later anywhere in the program."""
+"""Containers: the possible values of a key, an element or a part of an unpacking, including values stored later
+anywhere in the program."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ _KEYED = frozenset({"map", "dcomp", "kwarg"})
 
 
 class Containers(Batches):
-    """What containers hold."""
+    """The contents of containers."""
 
     def item(self, value: Value, key: object) -> Value:
-        """What ``value[key]`` may be; any item for None."""
+        """The possible values of ``value[key]``; any item for None."""
         found = set(self.entry(self.tensor_part(value), key))
         if BOOLEAN in value and not found.isdisjoint(HOMES):
             found.add(BOOLEAN)
@@ -62,7 +63,7 @@ class Containers(Batches):
         return frozenset(found)
 
     def elements(self, value: Value) -> Value:
-        """What iterating over a value takes from it."""
+        """The elements of an iteration over a value."""
         found = set(self.tensor_part(value))
         for one in value:
             if one == HOST:
@@ -115,7 +116,7 @@ class Containers(Batches):
         return NOTHING
 
     def part(self, value: Value, index: object) -> Value:
-        """What the part of an unpacking may be; -1 where its place is not known."""
+        """The possible values of a part of an unpacking; -1 for an unknown position."""
         place = index if index.__class__ is int else -1
         found = set(self.tensor_part(value))
         for one in value:
@@ -144,7 +145,7 @@ class Containers(Batches):
         return frozenset(found)
 
     def _parsed(self, call: int, place: object) -> Value:
-        """The object of one of the dataclasses that a parser was made with; one of all where the place is not known."""
+        """The object of one of the dataclasses that a parser was made with; any of them if the position is unknown."""
         module = self.module_of(call)
         row = module.nodes[call & MASK]
         first = row[2][0] if row[2] else next((value for name, value in row[3] if name == "dataclass_types"), 0)
@@ -177,7 +178,7 @@ class Containers(Batches):
         return frozenset().union(*(self.prepared(self.get(module.base | one)) for one in wanted))
 
     def prepared(self, value: Value) -> Value:
-        """What an Accelerator makes of a value: loaders give batches on the device, tensors move there."""
+        """The result of an Accelerator's ``prepare``: loaders yield batches on the device, tensors move there."""
         moved = frozenset([DEVICE_LOADER if one == LOADER else one for one in value if one != HOST_TENSOR])
         return moved | ON_DEVICE if HOST_TENSOR in value else moved
 
@@ -186,7 +187,8 @@ class Containers(Batches):
         return any(one >= FIRST and self.atoms.of[one][0] in ("d", "gen", "view") for one in value)
 
     def content(self, place: int, key: object) -> Value:
-        """Question ``("content", place, key)``: what the container made at a place holds under a key, anything for None."""
+        """Question ``("content", place, key)``: the contents of the container made at a place under a key, anything for
+        None."""
         module = self.module_of(place)
         row = module.nodes[place & MASK]
         follow = not (row[0] == "kwarg" and key.__class__ is str)
@@ -194,7 +196,7 @@ class Containers(Batches):
         return value if value or follow else self.get(("keyword", key))
 
     def keyword(self, name: str) -> Value:
-        """Question ``("keyword", name)``: what anyone gives for a keyword that is handed on by ``**``, one cell for all."""
+        """Question ``("keyword", name)``: all arguments for a keyword that is passed on by ``**``, one cell for all."""
         given = self.given.get(name, ())
         if len(given) > GIVEN:
             self.limited["keywords"] += 1
@@ -205,7 +207,7 @@ class Containers(Batches):
         return value
 
     def _first_content(self, module: Module, row: tuple[Any, ...], place: int, key: object, follow: bool) -> Value:
-        """What the expression that makes a container puts into it."""
+        """The initial contents of a container, from the expression that makes it."""
         kind = row[0]
         if kind == "seq":
             return self._content_of_sequence(module, row, key)
@@ -296,7 +298,7 @@ class Containers(Batches):
         return frozenset(found)
 
     def _added(self, home: Module, place: int, key: object) -> Value:
-        """What is put in later, wherever a name of the container is changed."""
+        """The contents added later, wherever a name of the container is changed."""
         found: set[int] = set()
         container = self.atoms.atom("d", place)
         for name in sorted(self.names_of(place)):

@@ -1,4 +1,5 @@
-"""Operations that rest on their own results: a count, a text that grows. What they give is as many values as the program has steps."""
+"""Operations that depend on their own results: a count, a growing text. They have as many values as the program has
+steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of expression may be, from the values of its operands."""
+"""The possible values of each kind of expression, from the values of its operands."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ class Expressions(Parameters):
     """The values of rows."""
 
     def begin_expressions(self) -> None:
-        """No call has given a parameter anything yet."""
+        """Start without arguments for any parameter."""
         self._taken = {}
         self._uses = {}
         self._counters = {}
         self.hooks = {}
 
     def compute(self, key: Any) -> Value:
-        """What a key is, see `Solver.compute`."""
+        """The value of a key, see `Solver.compute`."""
         if key.__class__ is not int:
             self.is_symbolic = key[0] == "returns"
             return _QUESTIONS[key[0]](self, *key[1:])
         self.is_symbolic = True
         if key < 0:
-            # What holds no parameter is the same for all callers.
+            # An expression without parameters is the same for all callers.
             key = ~key
             value = self.get(key)
             self.is_symbolic = False
@@ -106,7 +106,9 @@ class Expressions(Parameters):
         return found
 
     def _attribute_of_tensor(self, value: Value, name: str) -> Value:
-        """What only tensors have is where the tensor is; a gradient is where the model is that is trained."""
+        """An attribute that only tensors have is on the tensor's device; a gradient is on the trained model's
+        device.
+        """
         homes = self.tensor_part(value)
         is_own = any(one >= FIRST and self.atoms.of[one][0] in ("i", "self", "m") for one in value)
         return homes | (ON_DEVICE if name == "grad" and not is_own and HOST_TENSOR not in homes else NOTHING)
@@ -127,7 +129,7 @@ class Expressions(Parameters):
         return self.item(value, self._key(module, row[2]))
 
     def _stored(self, module: Module, number: int, key: object, seen: set[int]) -> Value:
-        """What a container holds under a constant key: what was stored there last on each way."""
+        """The contents of a container under a constant key: the last store on each path."""
         row = module.nodes[number]
         if number in seen:
             return NOTHING
@@ -145,7 +147,7 @@ class Expressions(Parameters):
         return self.item(self.get(module.base | number), key if key.__class__ in (str, int) else None)
 
     def _key(self, module: Module, number: int) -> object:
-        """The key that an index is, if it is one text or whole number; else None."""
+        """The key of an index, if it is one text or integer; else None."""
         row = module.nodes[number]
         if row[0] == "const":
             return row[1] if row[1].__class__ in (str, int) else None
@@ -192,9 +194,10 @@ class Expressions(Parameters):
         return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
 
     def _may_turn_out_plain(self, module: Module, number: int, value: Value) -> bool:
-        """Whether an operand may be of Python, as far as is known: what nothing is known of may, and what a caller gives."""
+        """Whether an operand may be a plain Python value; True for unknown operands and parameters."""
         if module.nodes[number][0] != "call" and self.tensor_part(value):
-            # ``total = 0.0`` before ``total = total + loss``: what a sum begins with; no default, as of ``cache.get("offset", 0)``.
+            # ``total = 0.0`` before ``total = total + loss``: the initial value of a sum; not a default as in
+            # ``cache.get("offset", 0)``.
             value = frozenset(one for one in value if not self._is_zero(one))
         return not value or self.may_be_plain(value) or (self.is_symbolic and not self.atoms.opaque.isdisjoint(value))
 
@@ -207,7 +210,7 @@ class Expressions(Parameters):
             return OF_PYTHON
         operands = [self.get(module.base | one) for one in (row[2], *row[3])]
         if any(module.nodes[one][0] == "const" and module.nodes[one][1].__class__ in _COMPARED_PLAINLY for one in (row[2], *row[3])):
-            # With a text no tensor is compared, and with None it is by Python.
+            # Tensors are not compared with texts, and a comparison with None is plain Python.
             return OF_PYTHON
         homes = frozenset().union(*map(self.tensor_part, operands))
         if not homes:
@@ -257,7 +260,7 @@ class Expressions(Parameters):
             if function[2] in MODULE_METHODS and not self.tensor_part(value) and self.is_used_as_module(module, function[1]):
                 return value | receiver
             value |= self.method(receiver, function[2], given, base | function[1])
-            # Of a model too, what is asked of it gives itself.
+            # These methods of a model return the model itself, too.
             is_plain = function[2] in PLAIN_METHODS and function[2] not in MODULE_METHODS
             return value if is_plain else value | self.later(key, receiver)
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
@@ -265,14 +268,14 @@ class Expressions(Parameters):
         return value | self.later(key, functions)
 
     def _given_by_unknown(self, module: Module, row: Node, given: Given, key: int) -> Value:
-        """What is computed from tensors on the device is there, if it is a tensor, whoever computes it: ``agent(states)``."""
+        """A tensor computed from device tensors by unknown code is on the device: ``agent(states)``."""
         every = [*given.every, *(self.get(module.base | one) for name, one in row[3] if name is None)]
         inside = [self.get(("content", self.atoms.of[one][1], None)) for value in every for one in value if one >= FIRST and self.atoms.of[one][0] == "d"]
         together = frozenset().union(*every, *inside)
         there = together & _THERE
         function = module.nodes[row[1]]
         if DEVICE in there and function[0] == "attr" and self.atoms.kinds(self.get(module.base | function[1]), "super"):
-            # The method of a framework's class that one of the project takes the place of.
+            # The method of a framework's class that the project overrides.
             there = ON_DEVICE
         elif there:
             there = WHERE_TENSOR
@@ -316,11 +319,12 @@ class Expressions(Parameters):
         return value
 
     def edges(self, function: int) -> Value:
-        """Question ``("edges", function)``: the calls that go to it; they are put in where they are found."""
+        """Question ``("edges", function)``: the calls that go to it; they are stored when they are found."""
         return NOTHING
 
     def partials(self, function: int) -> Value:
-        """Question ``("partials", function)``: the calls of ``functools.partial`` that wrap it; they are put in like `edges`."""
+        """Question ``("partials", function)``: the calls of ``functools.partial`` that wrap it; they are stored like
+        `edges`."""
         return NOTHING
 
 

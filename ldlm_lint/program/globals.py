@@ -1,4 +1,4 @@
-"""What names mean that a scope does not bind itself: those of outer scopes, of the module, of imports and of Python."""
+"""Resolves names that a scope does not bind itself: names of outer scopes, the module, imports and builtins."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Globals(Constants):
             if target is not None and target is not module:
                 value |= self.get(("global", target.index, name))
             elif target is None and not row[2] and row[1].partition(".")[0] == "torch" and not name.startswith("_") and name not in _BUILTINS:
-                # ``from torch.optim import *``: of other packages it is not known which names they give.
+                # ``from torch.optim import *``: the names that other packages export are unknown.
                 stars.append(f"{row[1]}.{name}")
         if not value and len(stars) == 1:
             value = frozenset([self.atoms.atom("x", stars[0])])
@@ -78,7 +78,8 @@ class Globals(Constants):
 
 
 def _seen_by(module: Module, scope: Scope, inner: int, name: str) -> list[int]:
-    """What a name of a function may be in a function that stands in it: what is surely bound anew before that one is lost to it."""
+    """The possible values of a function's name in an inner function, without bindings that are surely replaced before
+    the inner one."""
     bound = scope.bindings[name]
     place = module.scopes[inner].place
     events = [event for event in scope.events if event[0] == "bind"] if len(bound) > 1 else []
@@ -96,7 +97,7 @@ def _seen_by(module: Module, scope: Scope, inner: int, name: str) -> list[int]:
 
 
 def _above(tree: Sequence[Guard] | Sequence[Loop], number: int) -> set[int]:
-    """A guard or loop with all that it stands in, and -1 for none."""
+    """A guard or loop with all enclosing ones, and -1 for none."""
     found = {-1}
     while number >= 0:
         found.add(number)

@@ -1,4 +1,4 @@
-"""Whose gradients an expression means: of an input that asks for them, or of whatever else."""
+"""Distinguishes gradients of an input that requires them from all other gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ldlm_lint.program.modules import Module
 
 
 def asks_for_gradient(module: Module, number: int) -> bool:
-    """Whether an expression is a tensor that is made and asks for gradients right there: an input, and no parameter of a model."""
+    """Whether an expression creates a tensor that requires gradients: an input, not a parameter of a model."""
     row = module.plain(number)
     if row[0] != "call":
         return False

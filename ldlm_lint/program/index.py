@@ -1,4 +1,4 @@
-"""What stands where in the slice: calls, attributes that are set, containers that are changed, registries, classes and their bases."""
+"""Index of the slice: calls, attribute stores, changed containers, registries, classes and their bases."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Index(Solver):
         self._names: dict[int, dict[int, frozenset[str]]] = {}
         for module in self.live:
             self._index_module(module)
-            # Few modules are asked again.
+            # Few modules are needed again.
             self._names.clear()
 
     def _index_module(self, module: Module) -> None:
@@ -140,7 +140,7 @@ class Index(Solver):
             if row[0] not in ("item", "upd", "copy", "phi"):
                 break
             row = module.nodes[row[1][0] if row[0] == "phi" else row[1]]
-        # What other modules may reach by this name.
+        # The objects that other modules may reach by this name.
         if row[0] in ("attr", "free", "impf"):
             self.changes[name].append(key)
 
@@ -163,7 +163,7 @@ class Index(Solver):
         return min(names) if names else ""
 
     def class_of_self(self, module: Module, number: int) -> int | None:
-        """The class whose ``self`` an expression is, in a method or in what stands inside of one."""
+        """The class whose ``self`` an expression is, in a method or in a scope inside one."""
         row = module.plain(number)
         if row[0] == "free":
             scope = module.scopes[row[1]]
@@ -213,7 +213,7 @@ class Index(Solver):
         return names
 
     def find_bases(self) -> None:
-        """Resolve the bases of all classes; nothing was asked of objects before."""
+        """Resolve the bases of all classes; no objects were evaluated before."""
         written: list[tuple[int, list[int]]] = []
         for classes in self.classes.values():
             for one in classes:

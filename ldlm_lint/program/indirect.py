@@ -1,4 +1,4 @@
-"""The calls of something that a name or expression holds: what no definition or import says at the place."""
+"""Calls through a name or expression whose function no definition or import at the call site shows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class IndirectCalls:
         written = {call: name for name, calls in module.table.named.items() for call in calls}
         for call in module.table.sites:
             function = module.nodes[call][1]
-            # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
+            # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that is at the call.
             if self._is_indirect(module, function) or (call in written and module.last_name(function) != written[call]):
                 yield module.base | call
 
@@ -63,7 +63,8 @@ class IndirectCalls:
 
     @cached_property
     def _class_valued(self) -> frozenset[str]:
-        """The attributes that may hold a function or class without being one: set to something that has a name, or properties."""
+        """The attributes that may hold a function or class without being defined as one: set to a named object, or
+        properties."""
         program = self.program
         names = {name for (_, name), values in program.own_writes.items() if any(self._has_name(value) for value in values)}
         for owner in (one for classes in program.classes.values() for one in classes):
@@ -77,7 +78,7 @@ class IndirectCalls:
         return self.program.module_of(key).nodes[key & MASK][0] in _NAMED
 
     def _is_value(self, module: Module, row: Node) -> bool:
-        """Whether something bound to a name is neither defined nor imported as what it is: ``make = torch.optim.AdamW``."""
+        """Whether a name is bound to a value, not by a definition or import: ``make = torch.optim.AdamW``."""
         if row[0] != "impf":
             return row[0] not in _DEFINITIONS
         modules = self.program.modules

@@ -1,4 +1,6 @@
-"""Which keys a mapping may have, which it surely has, and whether it may have others: one owner for all that is given by ``**``."""
+"""The keys that a mapping may have, those it surely has, and whether it may have others; used for all ``**``
+arguments.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ _DROPS = frozenset({"pop", "clear", "popitem"})
 
 
 class Keys:
-    """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
+    """The keys of a mapping: ``entries`` are the possible expressions of each key, ``certain`` the keys that always
+    exist.
 
-    ``put_by`` are the expressions that put them in, in the same order; ``flags`` the options by which a user may add others, and
-    ``opened_by`` the expressions whose keys the program does not show, 0 for what has none: somebody may add others there.
+    ``put_by`` are the expressions that add them, in the same order; ``flags`` the options by which a user may add
+    others, and ``opened_by`` the expressions with unknown keys (0 if there is no expression): unknown code may add
+    others there.
     """
 
     __slots__ = ("certain", "entries", "flags", "opened_by", "put_by")
@@ -34,16 +38,16 @@ class Keys:
 
     @property
     def unresolved(self) -> bool:
-        """Whether somebody whom the program does not show may add others."""
+        """Whether unknown code may add other keys."""
         return bool(self.opened_by)
 
     @property
     def is_open(self) -> bool:
-        """Whether others may be there."""
+        """Whether it may have other keys."""
         return self.unresolved or bool(self.flags)
 
     def add(self, key: str, value: int, by: int, *, certain: bool) -> None:
-        """An entry, and the expression by which it comes in; what surely comes takes the place of what stood there before."""
+        """Add an entry with the expression that adds it; a certain entry replaces the previous one."""
         if certain:
             self.entries[key], self.put_by[key] = [], []
             self.certain.add(key)
@@ -51,10 +55,10 @@ class Keys:
         self.put_by[key].append(by)
 
     def join(self, other: Keys, *, certain: bool) -> None:
-        """What another mapping puts into this one; ``certain`` if it surely does."""
+        """Merge another mapping into this one; ``certain`` if that always happens."""
         for key, values in other.entries.items():
             if certain and key in other.certain:
-                # What stood there before is gone.
+                # The previous entries are replaced.
                 self.entries[key], self.put_by[key] = [], []
                 self.certain.add(key)
             self.entries[key] += values
@@ -81,9 +85,10 @@ class Mappings:
         self._changes: dict[int, list[int]] | None = None
 
     def keys(self, value: Value, call: int = 0, by: int = 0) -> Keys:
-        """The keys of whatever a value may be; opened ``by`` an expression where it may be something else than a mapping that the program makes.
+        """The keys of all possible values; opened ``by`` an expression if a value may be anything but a mapping of the
+        program.
 
-        What a function puts in after a ``call`` of its own is not there yet.
+        Keys that a function adds after its own ``call`` do not count.
         """
         ways = [self._of_atom(one, call, by) for one in sorted(value) if one != NONE]
         if not ways:
@@ -98,7 +103,7 @@ class Mappings:
         return first
 
     def keys_at(self, key: int, call: int = 0) -> Keys:
-        """The keys of an expression's value, before what is put in after a ``call``."""
+        """The keys of an expression's value, without the keys added after a ``call``."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "call" and module.last_name(row[1]) in _READS and row[2]:
@@ -107,7 +112,7 @@ class Mappings:
         return self.keys(self.program.ask(key), call, key)
 
     def put_into(self, place: int) -> Keys:
-        """What is put into a mapping after it was made, by the expression that made it."""
+        """The later changes of a mapping, by the expression that created it."""
         keys = Keys()
         self._change(keys, place, frozenset())
         return keys
@@ -130,7 +135,7 @@ class Mappings:
         known = self._known.get(place)
         if known is None:
             known = self._known[place] = Keys()
-            # A mapping that is made of itself has the keys that it has besides.
+            # A mapping built from itself has no further keys from that.
             self._fill(known, place, frozenset())
         return known
 
@@ -146,7 +151,8 @@ class Mappings:
         self._change(keys, place, without)
 
     def _later(self, container: int, call: int) -> frozenset[int]:
-        """The changes of a mapping that the function of a call makes after it, and not before it in another round of a loop."""
+        """The changes of a mapping that the caller makes after the call, and not before it in another iteration of a
+        loop."""
         module = self.program.module_of(call)
         site = module.table.sites[call & MASK]
         found = []
@@ -208,7 +214,7 @@ class Mappings:
                 keys.add(name, module.base | value, by, certain=certain)
 
     def _put_fields(self, keys: Keys, value: Value) -> None:
-        """The fields of a record, as ``asdict`` puts them into a dictionary."""
+        """The fields of a record, as in the dictionary of ``asdict``."""
         program = self.program
         owners = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(value, kind)}
         owner = next(iter(owners)) if len(owners) == 1 else 0
@@ -220,7 +226,7 @@ class Mappings:
                 keys.add(name, source, source, certain=not number)
 
     def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
-        """What the known calls of a function give for its ``**kwargs``."""
+        """The ``**kwargs`` of the known calls of a function."""
         program = self.program
         program.ask(("callers", function))
         edges = sorted(program.ask(("edges", function)))
@@ -244,7 +250,7 @@ class Mappings:
                 keys.join(own, certain=True)
 
     def _change(self, keys: Keys, place: int, without: frozenset[int]) -> None:
-        """What is put in, or taken out, wherever the mapping goes."""
+        """The keys added or removed, wherever the mapping is passed."""
         container = self.program.atoms.atom("d", place)
         for change in self._changes_of(container):
             if change in without:
@@ -270,7 +276,7 @@ class Mappings:
                 self._drop(keys, module, row[2][0] if row[2] else 0, gone=self._stands_beside(module, change, place))
 
     def _drop(self, keys: Keys, module: Module, key: int, *, gone: bool) -> None:
-        """Take a key out, or all of them; ``gone`` if that surely happens."""
+        """Remove a key, or all keys; ``gone`` if that always happens."""
         texts = self.program.atoms.texts(self.program.ask(module.base | key)) if key else set(keys.entries)
         keys.certain -= texts or set(keys.certain)
         if gone and (not key or len(texts) == 1):
@@ -279,7 +285,8 @@ class Mappings:
                 keys.put_by.pop(text, None)
 
     def _stands_beside(self, module: Module, change: int, place: int) -> bool:
-        """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""
+        """Whether a change surely follows the creation of the mapping: in the same function, under no further guard or
+        loop."""
         home = self.program.module_of(place)
         if module is not home:
             return False

@@ -1,4 +1,4 @@
-"""What methods of tensors, containers, modules and objects of other packages give."""
+"""The results of methods of tensors, containers, modules and objects of other packages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Methods(Outside):
     """Methods that the project does not define."""
 
     def method(self, value: Value, name: str, given: Given, base: int) -> Value:
-        """What ``value.name(…)`` gives; ``base`` is the key of the object's expression."""
+        """The result of ``value.name(…)``; ``base`` is the key of the object's expression."""
         if name == "__iter__":
             return frozenset([self.atoms.atom("view", "iter", base)]) | (value & HOMES)
         if name == "__next__":
@@ -52,7 +52,7 @@ class Methods(Outside):
         return frozenset(found)
 
     def formatted(self, value: Value) -> Value:
-        """Texts with what is put into their braces unknown."""
+        """Texts with unknown text in their braces."""
         import re
 
         return frozenset(self.atoms.constant(re.sub(r"\{[^}]*\}", "*", text)) for text in self.atoms.texts(value))
@@ -76,18 +76,18 @@ class Methods(Outside):
         if name in ("get", "pop", "setdefault"):
             return self._entry_or_default(homes, given)
         if name in tensors.NOT_OF_ARRAYS and IF_TENSOR in homes:
-            # It is one, then.
+            # Then it is a tensor.
             homes |= SOME_TENSOR
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
 
     def _entry_or_default(self, homes: Value, given: Given) -> Value:
-        """What ``batch.get("name", default)`` gives: no tensor has a default."""
+        """The result of ``batch.get("name", default)``; tensors have no default."""
         texts = self.atoms.texts(given.args[0]) if given.args else set()
         entry = self.entry(homes, next(iter(texts)) if len(texts) == 1 else None)
         return entry | given.args[1] if len(given.args) > 1 else entry
 
     def _same_numbers(self, value: Value, homes: Value, name: str, given: Given) -> Value:
-        """What gives the numbers of a tensor in another form or place: those of a mask are a mask."""
+        """The result of methods that keep the numbers of a tensor (shape, device): a mask stays a mask."""
         if name == "to":
             homes = self.moved(homes, given)
         elif name == "cuda":
@@ -95,14 +95,14 @@ class Methods(Outside):
         return homes | frozenset([BOOLEAN]) if BOOLEAN in value and not self._changes_type(name, given) else homes
 
     def _changes_type(self, name: str, given: Given) -> bool:
-        """Whether ``.to(…)`` is given a type of numbers that is not ``bool``, or may be."""
+        """Whether ``.to(…)`` has, or may have, a dtype that is not ``bool``."""
         if name != "to":
             return False
         given_types = "dtype" in given.keywords or any(self.atoms.kinds(one, "x") for one in given.args)
         return given_types or len(given.args) > 1 or any(not one for one in given.args)
 
     def _of_unknown(self, value: Value, name: str, given: Given) -> Value:
-        """Of something that no other value is known of, what only tensors have."""
+        """The result of a method that only tensors have, if nothing else is known about the object."""
         if any(one >= FIRST for one in value):
             return NOTHING
         if name == "cuda":

@@ -1,4 +1,4 @@
-"""The modules of a program: what their tables say, their names, and what an import means in them."""
+"""The modules of a program: their tables, their names, and the targets of their imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ldlm_lint.program.atoms import SHIFT
 
 
 class Shown(NamedTuple):
-    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains, imports by computed names, or joins ranks."""
+    """The facts of a file that need no table: its imports (`Table.imports`), and whether it trains, imports by computed
+    names, or joins ranks."""
 
     imports: list[tuple[str, str, int, int]]
     trains: bool
@@ -34,7 +35,7 @@ NOTHING_SHOWN = Shown([], False, False)
 class Module:
     """A Python file of the program: ``path`` below the root with forward slashes, its dotted name, and its table.
 
-    Where the table is kept as bytes, it is read from them when it is first asked for, see `Shelf`.
+    A table stored as bytes is decoded on first use, see `Shelf`.
     """
 
     __slots__ = ("at_hand", "base", "index", "is_test", "name", "nodes", "packed", "path", "scopes", "shelf", "shown", "table")
@@ -55,30 +56,30 @@ class Module:
         self.at_hand = False
 
     def hold(self, table: Table) -> None:
-        """Have a table at hand."""
+        """Keep a table in memory."""
         self.table, self.nodes, self.scopes = table, table.nodes, table.scopes
         self.at_hand = True
 
     def keep(self) -> None:
-        """Have the table as it is by now come back, where it is kept as bytes."""
+        """Keep the current state of the table when it is stored as bytes."""
         if self.packed:
             self.packed = packed(self.table)
 
     def let_go(self) -> None:
-        """Have the table as bytes alone."""
+        """Keep the table as bytes only."""
         if self.at_hand:
             del self.table, self.nodes, self.scopes
             self.at_hand = False
 
     def __getattr__(self, name: str) -> Any:
-        # Asked for what is in none of the slots alone: the table is not at hand.
+        # Called only for attributes missing in the slots: the table is not in memory.
         if name not in ("table", "nodes", "scopes"):
             raise AttributeError(name)
         self.hold(self.shelf.take(self))
         return getattr(self, name)
 
     def last_name(self, number: int, steps: int = 0) -> str:
-        """The last name of what an expression is written as, as `Table.named` has it; empty for what has none."""
+        """The last name in an expression, as in `Table.named`; empty if it has none."""
         row = self.nodes[number]
         kind = row[0]
         if kind in ("attr", "free", "param", "impf"):
@@ -98,7 +99,7 @@ class Module:
         return ""
 
     def plain(self, number: int) -> Node:
-        """The row of an expression behind copies, and behind the first way of phis."""
+        """The row of an expression after copies, and after the first way of phis."""
         row = self.nodes[number]
         for _ in range(12):
             if row[0] == "copy":
@@ -111,7 +112,8 @@ class Module:
 
 
 class Shelf:
-    """The tables that are kept as bytes: up to a number of expressions they are at hand, those longest that are asked for most."""
+    """The tables that are kept as bytes: decoded tables stay in memory up to a number of expressions, the most used
+    ones longest."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -177,7 +179,7 @@ class Modules:
         return ".".join([*parts, *([name] if name else [])])
 
     def find(self, name: str, near: Module | None = None) -> Module | None:
-        """The module of a dotted name, as a module ``near`` it sees it."""
+        """The module of a dotted name, as seen from a module ``near`` it."""
         found = self._find(name, near)
         return found if found is None or found.index not in self.dropped else None
 
@@ -187,17 +189,17 @@ class Modules:
             return self._beside(name, near) or module
         candidates = self._ends.get(name)
         if candidates and "." not in name and near is not None:
-            # A module alone in a folder is often called like a package of others: ``lib/datasets.py``.
+            # A module alone in a folder often has the name of another package: ``lib/datasets.py``.
             candidates = [one for one in candidates if self._is_on_path(one, near)]
         if not candidates:
             return None
         if len(candidates) == 1 or near is None:
             return candidates[0]
-        # The one that shares most of the path with who imports it.
+        # The one that shares most of the path with the importing module.
         return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
 
     def _beside(self, name: str, near: Module | None) -> Module | None:
-        """The module in the folder of a script, which stands first on its path; a file of a package is no script."""
+        """The module in the folder of a script, which is first on its path; a file of a package is not a script."""
         folder = near.path.rpartition("/")[0] if near is not None else ""
         if not folder or f"{folder}/__init__.py" in self.by_path:
             return None
@@ -217,7 +219,7 @@ class Modules:
         return name in self._ends
 
     def linked(self, module: Module) -> set[int]:
-        """The modules that an import of a module makes run, its own packages among them."""
+        """The modules that run when a module is imported, including its own packages."""
         found = set(self._with_packages(module))
         for name, imported, level, _ in module.shown.imports:
             full = self.absolute(module, name, level)

@@ -27,7 +27,7 @@ _FAILURES = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
 
 
 def program_of(project: Project) -> Program:
-    """Link the files of a project; one that does not parse is no part of the program, which its own lint reports."""
+    """Link the files of a project; one that does not parse is left out; its own lint reports it."""
     with _at_our_pace():
         program = linked(_tables(project))
     program.configured = ConfiguredTexts(project)
@@ -46,13 +46,13 @@ def _tables(project: Project) -> Iterator[Filed]:
 
 
 def tabled_file(project: Project, path: str) -> Tabled | None:
-    """The table of a file with what it shows; None for one that is no Python."""
+    """The table of a file with its `Shown`; None for one that is not Python."""
     table = table_of_file(project, path)
     return None if table is None else Tabled(shown_by(table), table)
 
 
 def table_of_file(project: Project, path: str) -> Table | None:
-    """The table of a file, or of the cells of a notebook; None for one that is no Python."""
+    """The table of a file, or of the cells of a notebook; None for one that is not Python."""
     try:
         return table_of(tree_of(Source.from_bytes(path, project.data(path), Kind.PYTHON)))
     except (*_FAILURES, UnreadableError):
@@ -60,11 +60,12 @@ def table_of_file(project: Project, path: str) -> Table | None:
 
 
 def tree_of(source: Source) -> ast.Module:
-    """The tree of a text, or of what stands before its first syntax error; raises what parsing raises where not even that parses."""
+    """The tree of a text, or of what is before its first syntax error; raises what parsing raises if not even that
+    parses."""
     try:
         return required(source)
     except SyntaxError as error:
-        # What stands before it is looked at as well when the file is linted by itself.
+        # Linting the file alone also examines the part before it.
         from ldlm_lint.python.tree import readable
 
         return parsed(readable(source, error.lineno or 1, error.msg or ""))
@@ -72,7 +73,7 @@ def tree_of(source: Source) -> ast.Module:
 
 @contextlib.contextmanager
 def _at_our_pace() -> Iterator[None]:
-    """Without the collector of cycles, which would go through all tables again and again; they hold none."""
+    """Without garbage collection, which would scan all tables repeatedly; they have no cycles."""
     collects, limit = gc.isenabled(), sys.getrecursionlimit()
     gc.disable()
     sys.setrecursionlimit(max(limit, _FRAMES))

@@ -1,4 +1,5 @@
-"""Options of command lines: what an attribute of the result of ``parse_args`` is, by the calls that add the options."""
+"""Options of command lines: the values of attributes of the result of ``parse_args``, from the calls that add the
+options."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Options(Methods):
     """The options of `argparse`."""
 
     def option(self, parser: int, name: str) -> Value:
-        """What an attribute of the result of ``parse_args`` may be: the options of that name, by the calls that add them."""
+        """The possible values of an attribute of the result of ``parse_args``: the options of that name, from the calls
+        that add them."""
         found: set[int] = set()
         for call in self._options.get(name, ()):
             if self._adds_to(call, parser):

@@ -1,4 +1,4 @@
-"""Where a setting comes from, in a form that can be compared: two places that read one setting read the same value."""
+"""The origin of a setting in a comparable form: two places that read one setting read the same value."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Origin = tuple[object, ...]
 
 
 def origin_of(program: Program, key: int, steps: int = 0) -> Origin:
-    """What an expression is read from: an option, a constant of a module, an attribute; empty where that is not known.
+    """The origin of an expression's value: an option, a constant of a module, an attribute; empty if that is not known.
 
-    Parameters are what their one known caller gives, attributes of ``self`` what is set once; other objects go by the names that
-    lead to an attribute: ``cfg.amp`` in two functions is one setting.
+    A parameter has the origin of its only known argument, an attribute of ``self`` that of its only assignment; other
+    objects are identified by the attribute path: ``cfg.amp`` in two functions is one setting.
     """
     module = program.module_of(key)
     row = module.nodes[key & MASK]

@@ -1,4 +1,4 @@
-"""What functions and classes of other packages give, by their dotted names."""
+"""The results of functions and classes of other packages, by their dotted names."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Outside(Calls):
     """What the configuration files say for a setting, if somebody knows them."""
 
     def outside(self, name: str, given: Given) -> Value:
-        """What a call of a dotted name gives."""
+        """The result of calling a dotted name."""
         top = name.partition(".")[0]
         last = name.rpartition(".")[2]
         self._called_by_others(given)
@@ -121,7 +121,7 @@ class Outside(Calls):
         )
 
     def _loaders(self, given: Given) -> Value:
-        """The loaders that something is given which may go through them in its turn, as what shows the progress does."""
+        """The loaders passed to an object that may iterate over them, such as a progress bar."""
         loaders = (value for value in given.every if LOADER in value)
         return frozenset(one for value in loaders for one in value if one >= FIRST and self.atoms.of[one][0] == "o")
 
@@ -141,13 +141,13 @@ class Outside(Calls):
         return self._made(name, given) | frozenset([LOADER])
 
     def _recomputed(self, given: Given) -> Value:
-        """What ``checkpoint(function, *args)`` gives: what the function gives."""
+        """The result of ``checkpoint(function, *args)``: that of the function."""
         return self.callvalue(given.args[0], given.call, LATER, given.args[1:]) if given.args else NOTHING
 
     def _partial(self, given: Given) -> Value:
         if not given.args:
             return NOTHING
-        # It gives arguments, and calls nothing yet.
+        # It binds arguments and calls nothing yet.
         for function, _ in self.targets(given.args[0], [])[0]:
             self.put(("partials", function), frozenset([given.call]))
         return frozenset([self.atoms.atom("partial", given.call)])
@@ -180,7 +180,7 @@ class Outside(Calls):
             is_cpu = bool(given.args) and self.atoms.texts(given.args[0]) == {"cpu"}
             return frozenset([CPU if is_cpu else A_DEVICE])
         if rest in tensors.ON_HOST or any(part.startswith("_") for part in rest.split(".")):
-            # What is not public computes nothing that a training would read.
+            # Private functions compute nothing that a training reads.
             return OF_PYTHON
         if rest in ("nn.Parameter", "nn.parameter.Parameter"):
             return ON_DEVICE
@@ -205,7 +205,7 @@ class Outside(Calls):
         if rest.startswith("nn.utils.clip_grad") or rest == "autograd.grad":
             return ON_DEVICE
         if rest.startswith("nn.") and last[:1].isupper():
-            # Layers: which one of them does not matter to anybody, and there are thousands.
+            # Layers: their identity does not matter, and there are thousands.
             return frozenset([self.atoms.atom("o", name, 0)])
         if last[:1].isupper():
             return self._made(name, given)
@@ -219,7 +219,7 @@ class Outside(Calls):
         return value | frozenset([BOOLEAN]) if last in tensors.BOOLEAN else value
 
     def _tensor(self, rest: str, given: Given) -> Value:
-        """What a function gives that makes a tensor."""
+        """The result of a function that creates a tensor."""
         if rest in ("tensor", "as_tensor", "Tensor") and given.args and DEVICE in given.args[0]:
             return ON_DEVICE
         device = given.keywords.get("device")
@@ -228,11 +228,11 @@ class Outside(Calls):
         return ON_HOST if self.is_cpu(device) else ON_DEVICE
 
     def is_cpu(self, device: Value) -> bool:
-        """Whether a device is the host and nothing else."""
+        """Whether a device can only be the host."""
         return bool(device) and (device <= frozenset([CPU]) or self.atoms.texts(device) == {"cpu"})
 
     def _created_by_name(self, given: Given) -> Value:
-        """What `timm.create_model` makes: by the functions of the project that its decorator has registered under such a name."""
+        """The result of `timm.create_model`: that of the project's functions registered under such a name."""
         names = self.atoms.texts(given.args[0]) | self.texts_of_flags(given.args[0]) if given.args else set()
         patterns = [_pattern(name, "") for name in sorted(names or {"*"})]
         functions = (one for one in self.get(("registered", TIMM)) if one >= FIRST and self.atoms.of[one][0] == "f")
@@ -263,7 +263,7 @@ class Outside(Calls):
         return self._objects(given) | (homes & MAY_BE_ON_DEVICE if top == "transformers" else NOTHING)
 
     def _registries(self, last: str, given: Given) -> set[str]:
-        """The registries that ``build_from_cfg(cfg, MODELS)``, ``MODELS.build(cfg)`` or ``build_model(cfg)`` asks."""
+        """The registries used by ``build_from_cfg(cfg, MODELS)``, ``MODELS.build(cfg)`` or ``build_model(cfg)``."""
         module, row = given.module, given.module.nodes[given.call & MASK]
         if last == "build_from_cfg" and len(row[2]) > 1:
             return {module.last_name(row[2][1])}
@@ -275,11 +275,11 @@ class Outside(Calls):
         return {name for name in self.registered if _singular(name).endswith(wanted) or wanted.endswith(_singular(name))}
 
     def all_registered(self, registry: str) -> Value:
-        """Question ``("registered", registry)``: everything that a decorator puts into it."""
+        """Question ``("registered", registry)``: everything that a decorator registers in it."""
         return frozenset().union(*(self.get(one) for one in sorted(self.registered.get(registry, ()))))
 
     def modules_named(self, names: Value, near: Module) -> Value:
-        """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
+        """The modules that ``import_module`` of a text may return; ``*`` in the text stands for any text."""
         found: set[int] = set()
         for text in self.atoms.texts(names) | self.texts_of_flags(names):
             if not text.strip("*."):
@@ -290,7 +290,7 @@ class Outside(Calls):
                 if module is not None:
                     found.add(self.atoms.atom("m", module.index))
                 elif full.partition(".")[0] == "torch":
-                    # Of other packages nobody asks, and what their names give is not known.
+                    # Names of other packages are not followed, so their values are unknown.
                     found.add(self.atoms.atom("x", full))
                 continue
             pattern = _pattern(full, r"(?:.*\.)?")
@@ -298,7 +298,7 @@ class Outside(Calls):
         return frozenset(found)
 
     def _imported_by_name(self, given: Given) -> Value:
-        """The modules that a call imports by a name, whoever hands the name in."""
+        """The modules that a call imports by a name that callers may pass."""
         return self.modules_named(self.closed(given.key(0)), given.module) if given.args else NOTHING
 
     def _of_builtins(self, last: str, given: Given) -> Value:
@@ -366,11 +366,11 @@ class Outside(Calls):
         found = NOTHING
         for text in sorted(texts):
             found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
-        # A default is only what holds where nothing was set: of a device it says nothing.
+        # A default applies only if nothing was set; it does not determine the device.
         return value | found if found else value - frozenset([CPU])
 
     def _by_dotted_name(self, given: Given, name: int) -> Value:
-        """What ``getattr(import_module(module), last)`` gives for the parts of a dotted name (key)."""
+        """The result of ``getattr(import_module(module), last)`` for the parts of a dotted name (key)."""
         value = self.get(name)
         later = self.later(given.call, value)
         if later:
@@ -391,7 +391,7 @@ class Outside(Calls):
         return {text for setting in sorted(settings_read(self, key)) for text in self.configured(setting)}
 
     def texts_of_flags(self, value: Value) -> set[str]:
-        """What an option is by default, and its choices, or ``*`` for what a user may give besides."""
+        """The default of an option and its choices, or ``*`` for other values that a user may pass."""
         texts: set[str] = set()
         for fields in self.atoms.kinds(value, "flag"):
             module = self.module_of(fields[1])

@@ -1,4 +1,4 @@
-"""What parameters are: what known callers give, what a framework gives, and what is done with what nobody is seen to give."""
+"""Values of parameters: from known callers, from frameworks, and from their use if no caller is known."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Parameters(Globals):
         return self._annotated(value, module, scope.annotations.get(name, ""))
 
     def option_of(self, module: Module, scope: Scope, name: str) -> Value:
-        """What a command line gives a function of click's: ``@click.option("--workers", default=0)``."""
+        """The arguments that click passes from the command line: ``@click.option("--workers", default=0)``."""
         for number in scope.decorators:
             row = module.nodes[number]
             if row[0] != "call" or module.last_name(row[1]) != "option" or name not in _destinations(module, row):
@@ -53,7 +53,7 @@ class Parameters(Globals):
         return NOTHING
 
     def _parameter_of_forward(self, module: Module, function: int, name: str, key: int) -> Value:
-        """What known callers give a module, and whoever else calls it: that is on the device if it is a tensor."""
+        """The arguments of a module's known callers; a tensor from an unknown caller is on the device."""
         scope = module.scopes[function & MASK]
         default = scope.defaults.get(name)
         plain = default is not None and module.nodes[default][0] == "const" and module.nodes[default][1] is not None
@@ -89,7 +89,7 @@ class Parameters(Globals):
         return value
 
     def stands_in_handler(self, call: int) -> bool:
-        """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
+        """Whether a call happens only after a failure: its arguments do not show a usual run."""
         module = self.module_of(call)
         guard = module.table.sites[call & MASK].guard
         while guard >= 0:
@@ -99,7 +99,7 @@ class Parameters(Globals):
         return False
 
     def _annotated(self, value: Value, module: Module, annotation: str) -> Value:
-        """A parameter's value with what its annotation says."""
+        """A parameter's value with its annotation's type."""
         if annotation in _PLAIN_TYPES:
             return (value - HOMES) | OF_PYTHON if not value - HOMES else value - HOMES
         if annotation[:1].isupper() and annotation != "Tensor" and not any(one >= FIRST for one in value):
@@ -107,7 +107,7 @@ class Parameters(Globals):
         return value
 
     def annotation(self, index: int, name: str) -> Value:
-        """Question ``("annotation", module, name)``: an object of the class that a name stands for."""
+        """Question ``("annotation", module, name)``: an object of the class with that name."""
         found: set[int] = set()
         for one in self.get(("global", index, name)):
             fields = self.atoms.of[one] if one >= FIRST else ("",)
@@ -118,7 +118,8 @@ class Parameters(Globals):
         return frozenset(found)
 
     def hook(self, function: int, name: str) -> Value:
-        """Question ``("hook", function, parameter)``: what a framework gives a function that it calls."""
+        """Question ``("hook", function, parameter)``: the arguments that a framework passes to a function that it
+        calls."""
         given = self.hooks.get(function)
         if not given:
             return NOTHING
@@ -129,7 +130,7 @@ class Parameters(Globals):
         return given.get(name, given.get("*", NOTHING))
 
     def is_used_as_module(self, module: Module, number: int) -> bool:
-        """Whether something that nobody makes in the program is a `torch.nn.Module` by what is done with it."""
+        """Whether an object that the program does not create is used like a `torch.nn.Module`."""
         row = module.plain(number)
         uses = self._uses.get(module.index)
         if uses is None:
@@ -147,7 +148,7 @@ def _destinations(module: Module, row: Node) -> list[str]:
 
 
 def _receiver(module: Module, number: int) -> Node:
-    """What ``net.cuda().train()`` is called on in the end: methods of modules give the module."""
+    """The object that ``net.cuda().train()`` is finally called on: methods of modules return the module."""
     row = module.plain(number)
     while row[0] == "call":
         function = module.nodes[row[1]]

@@ -1,6 +1,6 @@
 """Functions that another process or thread runs: ``spawn(run, args=(…))`` is a call of ``run`` with these arguments.
 
-Such a call is put into the table beside the one that starts the process, so that whoever asks for calls finds both.
+Such a call is added to the table next to the one that starts the process, so that searches for calls find both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_processes(module: Module) -> list[tuple[int, str, int]]:
 
 
 def _added(module: Module, call: int, parameter: str, takes_rank: bool) -> int:
-    """The number of the new call, 0 where nothing tells what it would give."""
+    """The number of the new call, 0 if its arguments are unknown."""
     row = module.nodes[call]
     given = {keyword: value for keyword, value in row[3] if keyword}
     function = given.get(parameter, row[2][0] if row[2] and parameter != "target" else 0)
@@ -53,7 +53,7 @@ def _added(module: Module, call: int, parameter: str, takes_rank: bool) -> int:
 
 
 def _keywords(module: Module, mapping: int) -> tuple[tuple[str | None, int], ...]:
-    """The keywords that a mapping gives, one by one where it is written out."""
+    """The keywords from a mapping, one by one if it is a literal."""
     row = module.nodes[mapping]
     if row[0] != "map":
         return ((None, mapping),) if mapping else ()

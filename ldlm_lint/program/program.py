@@ -24,7 +24,7 @@ STANDING = 250_000
 
 
 class Program(Expressions):
-    """The part of a repository that takes part in trainings; see the package's text for how to ask it."""
+    """The part of a repository that takes part in trainings; see the package's documentation for its use."""
 
     def __init__(self, modules: Modules, live: set[int], trains: set[int]) -> None:
         self.begin_classes()
@@ -41,17 +41,18 @@ class Program(Expressions):
 
     @cached_property
     def indirect(self) -> IndirectCalls:
-        """The calls whose function a value says."""
+        """The calls whose function is a computed value."""
         return IndirectCalls(self)
 
     def function_of(self, call: int) -> int:
-        """The function that a call stands in; the module itself is scope 0."""
+        """The function that a call is in; the module itself is scope 0."""
         module = self.module_of(call)
         return module.base | module.table.sites[call & MASK].scope
 
 
 class Filed(NamedTuple):
-    """A file of a program: path below the root, what it shows, its table (as bytes if it was remembered), and whether it is a test.
+    """A file of a program: path below the root, its `Shown`, its table (as bytes if it was remembered), and whether it
+    is a test.
 
     A test has no table: it takes part in no training.
     """
@@ -63,7 +64,7 @@ class Filed(NamedTuple):
 
 
 def linked(files: Iterable[Filed], most: int = MOST) -> Program:
-    """The program of files; where they have more than ``most`` expressions, only the tables in use stand in memory."""
+    """The program of files; where they have more than ``most`` expressions, only the tables in use are in memory."""
     modules = _gathered(files, most)
     trains, live = slice_of(modules)
     for module in modules.all:

@@ -1,6 +1,7 @@
-"""How rules ask the program: calls of an interface wherever its name has gone, their arguments, and what those may be.
+"""The queries that rules use: calls of an interface under any name, their arguments, and the arguments' possible
+values.
 
-Three things are never mixed: a *default* of the code, what *the user may override*, and what is *not resolved*.
+They always distinguish three cases: a *default* of the code, what *the user may override*, and what is *not resolved*.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
 
 class State(enum.Enum):
-    """Whether a call gives an argument."""
+    """Whether a call returns an argument."""
 
     ABSENT = "absent"
     """It surely does not."""
@@ -32,10 +33,12 @@ class State(enum.Enum):
 
 
 class Meaning(NamedTuple):
-    """What an expression may be. ``constants`` are numbers, texts, booleans and None; a text may hold ``*`` for what is not known.
+    """The possible values of an expression. ``constants`` are numbers, texts, booleans and None; a text may contain
+    ``*`` for an unknown part.
 
-    ``names`` are functions, classes and objects of other packages by dotted name, ``classes`` classes of the project, ``flags`` the calls that
-    add the options whose value it is: what the user may override. ``is_complete``: it can be nothing else.
+    ``names`` are functions, classes and objects of other packages by dotted name, ``classes`` classes of the project,
+    ``flags`` the calls that add the options whose value it is: the user may override them. ``is_complete``: there are
+    no other values.
     """
 
     value: Value
@@ -47,14 +50,15 @@ class Meaning(NamedTuple):
 
     @property
     def only(self) -> object:
-        """The one constant that it is; `Ellipsis` where it may be anything else."""
+        """The only constant; `Ellipsis` if there are other possible values."""
         return self.constants[0] if len(self.constants) == 1 and self.is_complete and len(self.value) == 1 else ...
 
 
 class Argument(NamedTuple):
-    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary.
+    """An argument of a call: its state, the possible expressions (keys), and the source of each: a call or the code
+    that fills a dictionary.
 
-    ``flags``: nothing but these options of a command line may give it where it is OPEN.
+    ``flags``: an OPEN argument can only come from these options of a command line.
     """
 
     state: State
@@ -64,7 +68,8 @@ class Argument(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """An option of a command line: its name (``--lr``), its default as an expression (key, None where it has none), and its action."""
+    """An option of a command line: its name (``--lr``), its default as an expression (key; None if it has no default),
+    and its action."""
 
     call: int
     name: str
@@ -73,7 +78,7 @@ class Flag(NamedTuple):
 
 
 class Queries:
-    """The questions that rules ask."""
+    """The queries that rules use."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -117,7 +122,7 @@ class Queries:
         }
 
     def names_of(self, value: Value) -> set[str]:
-        """The dotted names that a function's value stands for: of other packages, and of the outside bases of classes."""
+        """The dotted names of a function's value: of other packages, and of external bases of classes."""
         found: set[str] = set()
         for one in value:
             fields = self.program.atoms.of[one] if one >= FIRST else ("",)
@@ -130,7 +135,7 @@ class Queries:
         return found
 
     def argument(self, call: int, name: str, position: int | None = None) -> Argument:
-        """What a call gives for a parameter by its name, or by its place among the positional ones (from 0).
+        """The argument of a call for a parameter by its name, or by its place among the positional ones (from 0).
 
         The arguments of a ``functools.partial`` that is called count.
         """
@@ -160,14 +165,14 @@ class Queries:
         return bool(edges) and all(edge & 3 != UNKNOWN and self._fits(edge, module.scopes[row[1]].positional) for edge in edges)
 
     def _fits(self, edge: int, places: int) -> bool:
-        """Whether a call gives at most some positional arguments; a bound method has one of them already."""
+        """Whether a call returns at most some positional arguments; a bound method has one of them already."""
         given = self.program.module_of(edge >> 2)
         row = given.nodes[(edge >> 2) & MASK]
         is_plain = all(given.nodes[one][0] != "star" for one in row[2])
         return is_plain and len(row[2]) + (edge & 3 == BOUND) <= places
 
     def _unpacked(self, call: int, name: str) -> Argument:
-        """What ``**`` gives, or a ``partial``."""
+        """The arguments from ``**`` or a ``partial``."""
         module = self.program.module_of(call)
         sources: list[tuple[int, int]] = []
         flags: set[int] = set()
@@ -177,7 +182,7 @@ class Queries:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
-                # The default of a parameter is not all where a caller may give another mapping.
+                # The default of a parameter is not the only mapping if a caller may pass another one.
                 is_open |= keys.unresolved or not (keys.flags or self.is_complete(module.base | value))
                 flags |= keys.flags
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
@@ -197,7 +202,7 @@ class Queries:
         return Argument(State.OPEN, flags=tuple(sorted(flags))) if flags else Argument(State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:
-        """What one of some expressions may be."""
+        """The possible values of several expressions."""
         value = frozenset().union(*(self.program.ask(key) for key in keys))
         atoms = self.program.atoms
         constants = [_SMALL[one] for one in sorted(value) if one in _SMALL]
@@ -220,14 +225,15 @@ class Queries:
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 
     def default_of(self, flag: Flag) -> Meaning:
-        """What an option is where nobody gives it: its default, False for a switch, else None."""
+        """The value of an option that is not given: its default, False for a switch, else None."""
         if flag.default is not None:
             return self.meaning(flag.default)
         value = {"store_true": FALSE, "store_false": TRUE}.get(flag.action, NONE)
         return Meaning(frozenset([value]), (_SMALL[value],), (), (), (), True)
 
     def flags_by_name(self, key: int) -> list[int]:
-        """Of an attribute of something unknown, as ``args.workers``, the options of this name: those of its own file, or else all."""
+        """For an attribute of an unknown object, as ``args.workers``, the options of this name: those of its own file,
+        or else all."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
@@ -236,14 +242,14 @@ class Queries:
         return [call for call in flags if self.program.module_of(call) is module] or flags
 
     def is_complete(self, key: int) -> bool:
-        """Whether everything that an expression may be is known."""
+        """Whether all possible values of an expression are known."""
         known = self._complete.get(key)
         if known is None:
             known = self._all_known(key)
         return known
 
     def _all_known(self, key: int) -> bool:
-        """Go through all that an expression is made of, without recursion: a file may have ten thousand branches in a row."""
+        """Walk all parts of an expression without recursion: a file may have ten thousand branches in a row."""
         readers: dict[int, int | None] = {key: None}
         todo = [key]
         while todo:
@@ -255,7 +261,7 @@ class Queries:
                     self._complete[at] = False
                     at = readers[at]
                 return False
-            # Around a circle nothing new comes in.
+            # A cycle adds nothing new.
             new = [other for other in dict.fromkeys(rests_on) if other not in readers and other not in self._complete]
             readers.update(dict.fromkeys(new, one))
             todo += new
@@ -263,7 +269,7 @@ class Queries:
         return True
 
     def _rests_on(self, key: int) -> Iterable[int] | None:
-        """The expressions that one is complete with; None where it is not."""
+        """The expressions that must be complete for this one; None if it is incomplete."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
@@ -294,7 +300,7 @@ class Queries:
         return ()
 
     def _given_for(self, module: Module, row: Node) -> Iterable[int] | None:
-        """What all callers give for a parameter; None where that is not known."""
+        """The arguments of all callers for a parameter; None if unknown."""
         program = self.program
         function, name = module.base | row[1], row[2]
         program.ask(("callers", function))

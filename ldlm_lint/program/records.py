@@ -1,6 +1,6 @@
-"""Records: dataclasses, named tuples, models of pydantic and attrs, whose fields are what their constructors are given.
+"""Records: dataclasses, named tuples, models of pydantic and attrs, whose constructor arguments become fields.
 
-Their constructors stand nowhere: a class declares its fields in order, each with or without a default.
+Their constructors are implicit: a class declares its fields in order, each with or without a default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DEFAULTS = ("default", "factory", "default_factory")
 
 
 class Records(Index):
-    """What fields of records may be."""
+    """The possible values of fields of records."""
 
     @abstractmethod
     def order(self, owner: int) -> list[int]:
@@ -58,7 +58,8 @@ class Records(Index):
         return module.base | module.nodes[call & MASK][1]
 
     def field(self, owner: int, name: str) -> Value:
-        """Question ``("field", class, name)``: what the constructions of a record give for a field, and its default if one does not."""
+        """Question ``("field", class, name)``: the arguments for a field in all constructions of a record, and its
+        default if one omits it."""
         if not self.is_field(owner, name):
             return NOTHING
         fields = self.fields_of(owner)
@@ -71,7 +72,9 @@ class Records(Index):
         return value | self._default_of_field(owner, name) if is_left else value
 
     def field_sources(self, owner: int, name: str) -> list[int]:
-        """The expressions that constructions give for a field, and its default if one does not or none is known."""
+        """The arguments for a field in the constructions of a record, and its default if one omits it or none is
+        known.
+        """
         calls = self.constructions(owner)
         given = [self._source_of_field(call, owner, name) for call in calls]
         found = [one for one in given if one]
@@ -125,7 +128,7 @@ class Records(Index):
         return NOTHING
 
     def _default(self, module: Module, number: int) -> Value:
-        """A default as it is written, or inside of ``field(default=…)``."""
+        """A default as written, or inside of ``field(default=…)``."""
         row = module.nodes[number]
         if row[0] == "call":
             given = dict(row[3])
@@ -136,12 +139,12 @@ class Records(Index):
         return self.closed(module.base | number)
 
     def _made_by(self, factory: Value) -> Value:
-        """What a factory of defaults makes, where it is a class or function of the project."""
+        """The result of a default factory that is a class or function of the project."""
         made = frozenset(self.atoms.atom("i", fields[1]) for fields in self.atoms.kinds(factory, "c"))
         return made.union(*(self.get(("returns", fields[1])) for fields in self.atoms.kinds(factory, "f")))
 
     def attribute_of_open_record(self, container: int, name: str) -> Value:
-        """What an attribute of a namespace may be: what it was made with, and what is set on it anywhere."""
+        """The possible values of an attribute of a namespace: constructor arguments and assignments anywhere."""
         place = self.atoms.of[container][1]
         module = self.module_of(place)
         row = module.nodes[place & MASK]
@@ -177,4 +180,4 @@ class Records(Index):
 
     @abstractmethod
     def item(self, value: Value, key: object) -> Value:
-        """What ``value[key]`` may be; any item for None."""
+        """The possible values of ``value[key]``; any item for None."""

@@ -21,7 +21,7 @@ _MOST = 20
 
 
 def settings_read(program: Outside, key: int) -> set[Setting]:
-    """The settings that an expression may read, whoever hands it in."""
+    """The settings that an expression may read, including through parameters."""
     found: set[Setting] = set()
     todo, seen = [key], {key}
     while todo and len(seen) < _MOST:
@@ -81,7 +81,7 @@ def _behind(program: Outside, module: Module, row: Node, own: int | None) -> Ite
 
 
 def _given(program: Outside, function: int, name: str) -> list[int]:
-    """What the known callers give for a parameter."""
+    """The arguments of the known callers for a parameter."""
     program.get(("callers", function))
     edges = (edge for edge in sorted(program.get(("edges", function))) if edge & 3 != UNKNOWN)
     nodes = (program.argument_node(edge >> 2, function, edge & 3, name) for edge in edges)

@@ -1,6 +1,7 @@
-"""Which modules take part in a training: those that train or join the ranks of one, who imports them, and what all of these import.
+"""Which modules take part in a training: those that train or join the ranks of one, who imports them, and what all of
+these import.
 
-Values are followed inside of this slice alone; a library beside it is left to what its files say by themselves.
+Values are followed only inside this slice; other libraries in the repository are analysed file by file.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     computed = [modules.all[index] for index in slice_ if modules.all[index].shown.imports_by_name]
     inside = _named_in(modules, computed) if len(own) > LINKED_WHOLE else _below(modules, computed)
     slice_ |= closure(inside, lambda index: links.get(index, ()))
-    # Whose file it is that an evaluation reads is told by what it calls by name; what it computes is nobody's question.
+    # The origin of a file that an evaluation reads follows from its calls; its computed values are not needed.
     slice_ |= {module.index for module in own if module.shown.keeps_files}
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 
 def shown_by(table: Table) -> Shown:
-    """What the slice is found by."""
+    """The facts that determine the slice."""
     return Shown(
         imports=table.imports,
         trains=_trains(table),
@@ -67,12 +68,12 @@ def shown_by(table: Table) -> Shown:
 
 
 def _keeps_files(table: Table) -> bool:
-    """Whether a file reads or writes what torch has saved."""
+    """Whether a file reads or writes files saved by torch."""
     return not _FILES.isdisjoint(table.named) and any(name.partition(".")[0] == "torch" for name, _, _, _ in table.imports)
 
 
 def _registers(table: Table) -> bool:
-    """Whether a file itself, not a function of it, calls something that registers, or decorates with it."""
+    """Whether a file itself, not a function of it, calls a registering function, or uses it as a decorator."""
     calls = [call for name, some in table.named.items() if name.startswith(_REGISTERS) for call in some]
     calls += [call for call, decorator, _ in table.decorations if _written(table, decorator).startswith(_REGISTERS)]
     return any(table.sites[call].scope == 0 for call in calls)
@@ -86,7 +87,7 @@ def _written(table: Table, number: int) -> str:
 
 
 def _searched(table: Table) -> frozenset[str]:
-    """The names of the folders that a file adds to ``sys.path``, as far as it writes them out."""
+    """The names of the folders that a file adds to ``sys.path``, if they are literals."""
     for name in ("append", "insert", "extend"):
         for call in table.named.get(name, ()):
             function = table.nodes[table.nodes[call][1]]
@@ -105,13 +106,14 @@ def _trains(table: Table) -> bool:
 
 
 def _below(modules: Modules, computed: Iterable[Module]) -> set[int]:
-    """What modules may import by a computed name: everything below the folders on Python's path that they stand in."""
+    """The modules that may be imported by a computed name: everything below the folders on Python's path that they are
+    in."""
     tops = tuple({_importable(modules, module) for module in computed})
     return {module.index for module in modules.all if tops and not module.is_test and module.path.startswith(tops)}
 
 
 def _importable(modules: Modules, module: Module) -> str:
-    """The folder on Python's path that a module stands in."""
+    """The folder on Python's path that a module is in."""
     parts = module.path.split("/")
     depth = len(parts) - 1
     while depth and ".".join(parts[:depth]) in modules.by_name:
@@ -120,7 +122,7 @@ def _importable(modules: Modules, module: Module) -> str:
 
 
 def _named_in(modules: Modules, computed: Iterable[Module]) -> set[int]:
-    """As `_below`, of a large library: only what a text in the call names a part of."""
+    """Like `_below`, but for a large library only the modules of which a text in the call names a part."""
     found: set[int] = set()
     for module in computed:
         for name in sorted(_IMPORTERS & module.table.named.keys()):

@@ -1,10 +1,10 @@
-"""How values are found: on demand, depth first, an operand before its reader; a worklist only for what grows afterwards.
+"""Computes values on demand, depth first, operands before their users; a worklist handles only values that grow later.
 
-A key is an expression (``module << SHIFT | number``) or a tuple that names another question. An expression has two values:
-the *symbolic* one of a summary, in which parameters stand for themselves (key ``k``), and the *closed* one (key ``~k``), in
-which they are what the known callers give. Values only grow, so that the order of questions decides nothing but time.
+A key is an expression (``module << SHIFT | number``) or a tuple for another question. An expression has two values: the
+*symbolic* one of a summary, in which parameters stand for themselves (key ``k``), and the *closed* one (key ``~k``), in
+which they have the values from known callers. Values only grow, so the order of questions only affects time.
 
-Every limit is decided on syntax or on the size of a value, is monotone, and is counted in `Solver.limited`.
+Every limit depends on syntax or on the size of a value, is monotone, and is counted in `Solver.limited`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FLOWING = frozenset({"f", "c", "i", "self", "partial", "x", "o", "b"})
 
 
 class Solver(ABC):
-    """The values of a program as far as they were asked for."""
+    """The values of a program as far as they were computed."""
 
     def __init__(self, modules: Modules) -> None:
         self.modules = modules
@@ -58,10 +58,11 @@ class Solver(ABC):
         return self.modules.all[(key if key >= 0 else ~key) >> 24]
 
     def get(self, key: Key) -> Value:
-        """The value of a key as far as it is known; whoever asks is asked again when it grows."""
+        """The current value of a key; the reader is recomputed when the value grows."""
         values = self.values
         if key.__class__ is int and key >= 0 and not self.is_symbolic:
-            # What holds no parameter is the same for all callers: it has no closed key of its own, unless it is given one.
+            # An expression without parameters is the same for all callers: it has no closed key of its own, unless it
+            # is given one.
             closed = ~key
             if closed in values:
                 key = closed
@@ -88,7 +89,7 @@ class Solver(ABC):
         return value
 
     def _first(self, key: Key) -> Value:
-        """The value of a key that nobody has asked for before."""
+        """The value of a key that was not computed before."""
         self.values[key] = NOTHING
         if self._depth >= DEPTH:
             self._pending.append(key)
@@ -100,14 +101,14 @@ class Solver(ABC):
         return self.values[key]
 
     def closed(self, key: int) -> Value:
-        """The closed value of an expression, whatever asks."""
+        """The closed value of an expression, for any reader."""
         symbolic, self.is_symbolic = self.is_symbolic, False
         value = self.get(key)
         self.is_symbolic = symbolic
         return value
 
     def ask(self, key: Key) -> Value:
-        """The value of a key with everything that rests on it found: for those who are no part of the solver."""
+        """The value of a key at the fixed point; for callers outside the solver."""
         self.get(key)
         if self._pending:
             self.solve()
@@ -125,17 +126,17 @@ class Solver(ABC):
 
     @abstractmethod
     def compute(self, key: Key) -> Value:
-        """What a key is, from the values of others; sets the mode that its operands are asked in."""
+        """The value of a key, from the values of others; sets the mode for its operands."""
 
     def settle(self) -> bool:
-        """Find everything that waits to be asked again; whether anything did."""
+        """Recompute everything that is queued; returns whether anything was."""
         waits = bool(self._pending)
         if waits:
             self.solve()
         return waits
 
     def solve(self) -> None:
-        """Ask again whoever rests on a value that has grown, until nothing grows."""
+        """Recompute the readers of grown values until nothing grows."""
         self._current = None
         batch: list[Key] = []
         while batch or self._pending:
@@ -161,7 +162,7 @@ class Solver(ABC):
             self.wake(key)
 
     def wake(self, key: Key) -> None:
-        """Let whoever has read a key be asked again."""
+        """Queue the readers of a key."""
         readers = self._readers.get(key)
         if readers.__class__ is list:
             for reader in readers:
@@ -170,7 +171,7 @@ class Solver(ABC):
             self.requeue(readers)
 
     def requeue(self, key: Key) -> None:
-        """Let a key be asked again."""
+        """Queue a key."""
         if key not in self._queued:
             self._queued.add(key)
             self._pending.append(key)
@@ -191,7 +192,7 @@ class Solver(ABC):
         self._pushing = False
 
     def _limited(self, key: Key, old: Value, more: Value) -> Value:
-        """The union of two values, without what is too much to say anything."""
+        """The union of two values; too large parts are dropped."""
         of = self.atoms.of
         if MANY_CONTAINERS in old:
             more = frozenset([one for one in more if one < FIRST or of[one][0] not in _CONTAINERS])
@@ -225,12 +226,12 @@ class Solver(ABC):
         return value - frozenset(many) | instead
 
     def objects(self, value: Value) -> Value:
-        """What of a value is no constant and no container."""
+        """The parts of a value that are neither constants nor containers."""
         of = self.atoms.of
         return frozenset([one for one in value if (one < FIRST and one != HOST) or (one >= FIRST and of[one][0] in _FLOWING)])
 
     def take(self, target: Key, source: int, *, objects_only: bool = False) -> Value:
-        """Let the closed value of an expression, and all that it gains, flow into a key; gives what there is by now."""
+        """Let the closed value of an expression, and all that it gains, flow into a key; returns the current value."""
         current, self._current = self._current, None
         value = self.get(~source)
         self._current = current
@@ -244,20 +245,20 @@ class Solver(ABC):
             old = self.values[key] = NOTHING
             self.requeue(key)
             if key.__class__ is int and key < 0:
-                # Who has read what all callers share rests on this from now on.
+                # Readers of the value that all callers share depend on this from now on.
                 self.wake(~key)
         if not value <= old:
             self.values[key] = old | value
             self.wake(key)
 
     def without_reader(self, question: Callable[[], None]) -> None:
-        """Ask something whose answer comes back by another way: whoever asks does not rest on it."""
+        """Compute a question whose result is delivered in another way: the reader does not depend on it."""
         current, self._current = self._current, None
         question()
         self._current = current
 
     def tensor_part(self, value: Value) -> Value:
-        """The homes in a value; of what is symbolic, its tensor part."""
+        """The devices in a value; for symbolic values, their tensor part."""
         homes = value & HOMES
         atoms = self.atoms
         if self.is_symbolic and not atoms.symbolic.isdisjoint(value):
@@ -266,7 +267,7 @@ class Solver(ABC):
         return homes
 
     def later(self, key: int, value: Value) -> Value:
-        """A symbol for an expression that rests on a parameter in a way that a summary cannot say."""
+        """A symbol for an expression that depends on a parameter in a way that a summary cannot express."""
         if self.is_symbolic and not self.atoms.opaque.isdisjoint(value):
             return frozenset([self.atoms.symbol("n", key if key >= 0 else ~key)])
         return NOTHING

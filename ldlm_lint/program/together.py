@@ -17,7 +17,8 @@ class Together:
         self._programs: dict[int, frozenset[int]] = {}
 
     def programs_of(self, module: Module) -> frozenset[int]:
-        """The modules of all programs that a module takes part in: what begins with an import that leads to it, and all that this imports."""
+        """The modules of all programs that a module takes part in: starting modules whose imports lead to it, and
+        everything that they import."""
         if module.index not in self._programs:
             above = closure({module.index}, lambda index: self._importers.get(index, ()))
             tops = {one for one in above if not self._importers.get(one)} or above
@@ -38,7 +39,7 @@ class Together:
 
 
 def closure(start: Collection[int], step: Callable[[int], Iterable[int]]) -> set[int]:
-    """What is reached from some numbers by going on and on."""
+    """The transitive closure of some numbers."""
     seen = set(start)
     todo = list(start)
     while todo:

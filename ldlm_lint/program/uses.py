@@ -1,6 +1,8 @@
-"""What a module takes from others: the modules in which the names are made that it imports, past those that only hand them on.
+"""What a module takes from others: the modules that define the names it imports, skipping those that only re-export
+them.
 
-An ``__init__.py`` that defines nothing makes a whole library run where one class of it is asked for. Its imports lead on by the name alone.
+An ``__init__.py`` that only re-exports runs a whole library for one class. Its imports are followed for the requested
+name only.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ Import = tuple[str, str, int]
 
 
 class Uses:
-    """The modules that others take from, and those that hand on between them."""
+    """The modules that others take from, and those that re-export in between."""
 
     def __init__(self, modules: Modules) -> None:
         self._modules = modules
         self._handed: dict[int, dict[str, list[Import]]] = {}
 
     def of(self, module: Module) -> set[int]:
-        """The modules whose names a module takes, and those that hand them on; of one that only hands on those that register something."""
+        """The modules whose names a module takes, and those that re-export them; of a re-exporting module those that
+        register something."""
         if self._handed_by(module):
             linked = map(self._modules.all.__getitem__, self._modules.linked(module))
             return {one.index for one in linked if one.shown.registers or self._handed_by(one)}
@@ -43,11 +46,13 @@ class Uses:
             yield from self._packages(target)
             handed = self._handed_by(target)
             for path, imported, number in self._asked(handed, name):
-                # What comes with a star has the name that was asked for.
+                # A star import keeps the requested name.
                 todo += self._steps(target, (path, name if imported == "*" else imported, number), module)
 
     def _steps(self, module: Module, taken: Import, user: Module) -> Iterator[tuple[Module, str]]:
-        """What an import asks for: names of modules; of a module that is taken itself those that its user reads from anything."""
+        """The requested names of an import; for an imported module the attributes that its user reads from any
+        object.
+        """
         name, imported, level = taken
         modules = self._modules
         full = modules.absolute(module, name, level)
@@ -73,11 +78,11 @@ class Uses:
     def _asked(handed: dict[str, list[Import]], name: str) -> list[Import]:
         if name == "*":
             return [one for some in handed.values() for one in some]
-        # What no import names may come with a star.
+        # A name without an import may come from a star import.
         return handed.get(name) or handed.get("*", [])
 
     def _handed_by(self, module: Module) -> dict[str, list[Import]]:
-        """The imports of a module that only hands on, by the names that they bind; empty for any other."""
+        """The imports of a re-exporting module, by the names that they bind; empty for any other."""
         known = self._handed.get(module.index)
         if known is None:
             known = self._handed[module.index] = _handed_on(module) if module.path.endswith("__init__.py") else {}
@@ -95,7 +100,7 @@ class Uses:
 
 def _handed_on(module: Module) -> dict[str, list[Import]]:
     if len(module.scopes) != 1:
-        # Nothing of a test is asked for.
+        # Nothing is imported from tests.
         return {}
     handed: dict[str, list[Import]] = {}
     for name, bound in module.scopes[0].bindings.items():

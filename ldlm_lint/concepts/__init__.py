@@ -1,1 +1,1 @@
-"""What training is made of, each fact with one owner, asked of a `ldlm_lint.program.Program`."""
+"""The concepts of training, one module per concept, computed on a `ldlm_lint.program.Program`."""

@@ -1,4 +1,5 @@
-"""What the ranks have just agreed on: a tensor that a collective has reduced, whose value decides what all of them do next.
+"""Values that the ranks have just agreed on: a tensor that a collective has reduced, whose value decides what all of
+them do next.
 
     dist.all_reduce(bad, op=dist.ReduceOp.MAX)
     if bad > 0:  # no rank can go on before it knows
@@ -23,7 +24,7 @@ class Agreement:
         self._reduced: dict[int, frozenset[int]] = {}
 
     def decides(self, module: Module, number: int, function: int) -> bool:
-        """Whether an expression reads an agreed value, and a condition or what the function returns rests on it."""
+        """Whether an expression reads an agreed value, and a condition or the function's result depends on it."""
         reduced = self._reduced_in(module, function)
         if not reduced or reduced.isdisjoint(self._read_by(module, number)):
             return False

@@ -1,4 +1,4 @@
-"""Whether two expressions are written alike, of the same values: two tests that come out alike where they stand in one round."""
+"""Whether two expressions have the same form and operands: two such tests have the same result within one iteration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_alike(module: Module, one: int, other: int, steps: int = 0) -> bool:
 
 
 def _parts(row: Node) -> tuple[tuple[object, ...], list[int]]:
-    """What is written in an expression itself, and the expressions that it is made of; none for what is no expression of others."""
+    """The fixed parts of an expression and its operands; empty if it has no operands."""
     kind = row[0]
     if kind == "call":
         return (kind, len(row[2]), *(name for name, _ in row[3])), [row[1], *row[2], *(one for _, one in row[3])]

@@ -1,4 +1,5 @@
-"""What a user has to ask for: an interval that is tested before it is divided by, ``if every > 0 and step % every == 0``."""
+"""Features that a user must enable: an interval that is tested before it is divided by, ``if every > 0 and step % every
+== 0``."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Interval(NamedTuple):
 
 
 def intervals_asked_for(ask: Queries, call: int) -> list[Interval]:
-    """The intervals that are tested by themselves where a call stands."""
+    """The intervals that are tested in the conditions around a call."""
     module = ask.program.module_of(call)
     tests = list(_tests(module, module.table.sites[call & MASK].guard))
     tested = [one for test in tests for part in _conjuncts(module, test) if (one := _tested(module, part))]
@@ -37,7 +38,7 @@ def intervals_asked_for(ask: Queries, call: int) -> list[Interval]:
 
 
 def _tests(module: Module, guard: int) -> Iterator[int]:
-    """The tests that hold where something stands."""
+    """The tests that hold at a place."""
     while guard >= 0:
         one = module.table.guards[guard]
         if one.kind == "if" and one.holds:
@@ -71,7 +72,7 @@ def _constant(module: Module, number: int) -> object:
 
 
 def _divisors(module: Module, test: int) -> Iterator[int]:
-    """What remainders in a test are taken by."""
+    """The divisors of remainders in a test."""
     todo, seen = [test], 0
     while todo and seen < _MOST:
         row = module.nodes[todo.pop()]
@@ -87,7 +88,7 @@ def _divisors(module: Module, test: int) -> Iterator[int]:
 
 
 def is_same(module: Module, one: int, other: int) -> bool:
-    """Whether two expressions are one value, as they are written."""
+    """Whether two expressions are the same value, by their text."""
     first, second = _direct(module, one), _direct(module, other)
     if first == second:
         return True
@@ -140,7 +141,7 @@ def _read(module: Module, row: Node) -> Interval | None:
 
 
 def _parameter(ask: Queries, module: Module, row: Node, steps: int) -> Interval:
-    """A parameter: what the one known caller hands in, else its own name and default."""
+    """A parameter: the argument of its only known caller, else its own name and default."""
     given = handed_in(ask.program, module.base | row[1], row[2])
     found = _interval(ask, given[0][1], steps - 1) if len(given) == 1 and steps else None
     default = module.scopes[row[1]].defaults.get(row[2])

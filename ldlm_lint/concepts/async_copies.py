@@ -1,7 +1,7 @@
-"""Copies to the host that do not block, and what reads one before its function waits for anything.
+"""Non-blocking copies to the host, and code that reads one before its function waits for the device.
 
     scores = model(batch).to("cpu", non_blocking=True)
-    print(scores.max())  # whatever lay in that memory before
+    print(scores.max())  # old contents of that memory
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _MOST = 200
 
 
 class Read(NamedTuple):
-    """The row that reads a copy, its place and end (0: to the end of what begins there), and whether it is formatted."""
+    """The row that reads a copy, its start and end (0: to the end of the expression that begins there), and whether it
+    is formatted."""
 
     number: int
     place: int
@@ -52,7 +53,7 @@ class AsyncCopies:
                 self._events.setdefault(event[1], []).append(event)
 
     def is_one(self, call: int) -> bool:
-        """Whether a call (row) is ``tensor.to("cpu", …, non_blocking=True)``, of what may be on the device."""
+        """Whether a call (row) is ``tensor.to("cpu", …, non_blocking=True)``, of a value that may be on the device."""
         module, row = self.module, self.module.nodes[call]
         keywords = dict(row[3])
         function = module.nodes[row[1]]
@@ -64,15 +65,15 @@ class AsyncCopies:
         return is_async and self.is_host(target) and not (value and value.isdisjoint(MAY_BE_ON_DEVICE))
 
     def is_host(self, number: int) -> bool:
-        """Whether a device is the host and nothing else."""
+        """Whether a device can only be the host."""
         return self.program.is_cpu(self.program.ask(self.module.base | number))
 
     def waits_itself(self, scope: int) -> bool:
-        """Whether a function waits for something by itself."""
+        """Whether a function waits for the device itself."""
         return any(self.module.last_name(self.module.nodes[one][1]) in WAITS for one in self.module.scopes[scope].calls)
 
     def first_read(self, call: int, copy: int | None = None) -> Read | None:
-        """What reads the result of a call (row) first; None where nothing is known to, or something waits for it before."""
+        """The first read of the result of a call (row); None if none is known, or the code waits before it."""
         scope = self.module.table.sites[call].scope
         if self.waits_itself(scope):
             return None
@@ -86,7 +87,7 @@ class AsyncCopies:
         return None
 
     def _uses(self, call: int) -> Iterator[tuple[int, int]]:
-        """The uses of a value, or of its rows and views: what is used, and the row that does."""
+        """The uses of a value, or of its rows and views: the used value, and the row that uses it."""
         todo, seen = [call], {call}
         while todo and len(seen) < _MOST:
             number = todo.pop()
@@ -104,7 +105,7 @@ class AsyncCopies:
                     yield number, user
 
     def _is_of_another(self, user: int, seen: set[int]) -> bool:
-        """Whether a part is none of the rows that are gone through: the number of ``enumerate``, what else is zipped."""
+        """Whether an unpacked part is not a row of the tensor: the index of ``enumerate``, another zipped value."""
         row = self.module.nodes[user]
         element = self.module.nodes[row[1]] if row[0] == "part" else ("",)
         iterable = self.module.nodes[element[1]] if element[0] == "elem" else ("",)
@@ -114,14 +115,14 @@ class AsyncCopies:
         return name == "zip" and 0 <= row[2] < len(iterable[2]) and iterable[2][row[2]] not in seen
 
     def _hands_on(self, number: int, user: int) -> bool:
-        """Whether a use gives the memory itself, or a row of it."""
+        """Whether a use yields the same memory, or a row of it."""
         row = self.module.nodes[user]
         if row[0] in ("item", "choice"):
             return bool(row[1] == number) or row[0] == "choice"
         if row[0] in _ROWS:
             return True
         if row[0] == "attr":
-            # The method is looked at where it is called.
+            # The method is examined at its call.
             return row[2] in VIEWS
         if row[0] != "call":
             return False
@@ -131,7 +132,7 @@ class AsyncCopies:
         return number in row[2] and self.module.last_name(row[1]) in GOES_THROUGH
 
     def _reads(self, number: int, user: int) -> Read | None:
-        """The read that a use is, if it is one."""
+        """The read in a use, if it is one."""
         module = self.module
         if user == number:
             event = next(one for one in self._events[number] if one[0] in ("test", "format"))
@@ -158,19 +159,19 @@ class AsyncCopies:
         return bool(names) and all(one in READING_CALLS or one.startswith("numpy.") for one in names)
 
     def _only_looks(self, number: int, user: int) -> bool:
-        """A use that neither reads the values nor hands them to somebody who may wait for them."""
+        """A use that neither reads the values nor passes them to code that may wait for them."""
         row = self.module.nodes[user]
         if row[0] == "call" and number in row[2]:
             return self.module.last_name(row[1]) in ("len", "isinstance")
         return row[0] == "cmp" or (row[0] == "attr" and row[2] in LOOKS)
 
     def _blocked(self, scope: int, call: int, used: int, read: int) -> bool:
-        """Whether another copy to the host, one that blocks, stands between: the same stream then has done this one too."""
+        """Whether a blocking copy to the host comes in between: then the stream has finished this copy too."""
         own = {read, *self._rows_behind(used, call)}
         return any(call < one < read and one not in own and self._blocks(one) for one in self.module.scopes[scope].calls)
 
     def _rows_behind(self, number: int, call: int) -> Iterator[int]:
-        """The calls that a use is read through: views of the copy, and none other."""
+        """The calls that a use is read through: only views of the copy."""
         row = self.module.nodes[number]
         while number != call and row[0] in (*_ROWS, "call", "attr") and row[1].__class__ is int:
             yield number
@@ -185,7 +186,7 @@ class AsyncCopies:
         return name == "to" and bool(row[2]) and self.is_host(row[2][0]) and not self.is_one(call)
 
     def _is_of_copy(self, row: Node) -> bool:
-        """Whether a method is called on an asynchronous copy itself, or a row of it: it waits for nothing."""
+        """Whether a method is called on an asynchronous copy itself, or a row of it: it does not wait."""
         function = self.module.nodes[row[1]]
         number, steps = function[1] if function[0] == "attr" else 0, 0
         while number and steps < _MOST:

@@ -1,4 +1,5 @@
-"""The calls that write a model or a training's state to a path: functions, methods of frameworks, and copies of what was written."""
+"""The calls that write a model or a training's state to a path: functions, methods of frameworks, and copies of written
+files."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ _STEPS = 12
 
 
 class Sink(NamedTuple):
-    """A call (key) that writes, the expression of its path, and of a copy that of the file that is copied, else 0."""
+    """A call (key) that writes, the expression of its path, and for a copy the expression of the source file, else
+    0.
+    """
 
     call: int
     path: int
@@ -86,7 +89,7 @@ class Sinks:
         yield from self._copied(written)
 
     def files(self) -> Iterator[Sink]:
-        """Every call that writes one file as torch or safetensors do, whatever is in it; no copies."""
+        """Every call that writes one file with torch or safetensors, with any content; no copies."""
         yield from self._of_functions(_SINKS.keys() & FILES - _PICKLES)
         yield from (sink for sink, _ in self._of_objects())
 
@@ -102,7 +105,8 @@ class Sinks:
                     yield Sink(writing, self._opened(source))
 
     def _handing_on(self, call: int) -> list[int]:
-        """The calls that say what a call writes, and where: itself, or those of a function that hands all on by ``*args``."""
+        """The calls that determine content and path of a write: itself, or those of a function that passes everything
+        on by ``*args``."""
         module = self.program.module_of(call)
         args = module.nodes[call & MASK][2]
         if args and module.nodes[args[0]][0] == "star" and module.plain(module.nodes[args[0]][1])[0] == "vararg":
@@ -123,7 +127,8 @@ class Sinks:
         yield from (sink for sink, writes_state in self._of_objects() if writes_state or self.states.written_by(sink.call))
 
     def _of_objects(self) -> Iterator[tuple[Sink, bool]]:
-        """``checkpointer.save("model_{:07d}".format(step))`` by what the object is of, and whether that is always a training's state."""
+        """``checkpointer.save("model_{:07d}".format(step))`` by the object's class, and whether it always writes a
+        training's state."""
         for call in self.program.calls.get("save", ())[:_MOST_METHODS]:
             module = self.program.module_of(call)
             function = module.nodes[module.nodes[call & MASK][1]]
@@ -134,7 +139,7 @@ class Sinks:
                         yield Sink(call, source), not made.isdisjoint(_PATH_FIRST)
 
     def _made_by(self, module: Module, number: int) -> set[str]:
-        """The classes of other packages that an object may be of."""
+        """The classes of other packages of a possible object."""
         made = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | number), "o")}
         row = module.plain(number)
         if not made and row[0] == "param":
@@ -142,7 +147,8 @@ class Sinks:
         return made - {""}
 
     def _is_of_others(self, call: int, parameter: str) -> bool:
-        """Whether a method is no function of the project, which takes what it likes and writes by a call of its own, or has the same parameter."""
+        """Whether a method is not a function of the project, which has its own parameters and its own write call, or
+        has the same parameter."""
         module = self.program.module_of(call)
         if module.nodes[module.nodes[call & MASK][1]][0] != "attr":
             return False
@@ -188,7 +194,7 @@ class Sinks:
                     yield call, module.base | function[1], module.base | row[2][0]
 
     def _is_path(self, module: Module, number: int) -> bool:
-        """Whether an expression is a `pathlib.Path`, as what made it tells."""
+        """Whether an expression is a `pathlib.Path`, by its constructor."""
         row = module.plain(number)
         for _ in range(_STEPS):
             if row[0] != "op" or row[1] != "Div":
@@ -202,7 +208,7 @@ class Sinks:
         )
 
     def _is_written(self, source: int, sink: Sink) -> bool:
-        """Whether a file that is copied is one that a sink of the same program writes: by its name, or by the variable that holds it."""
+        """Whether a copied file is written by a sink of the same program: same name or same variable."""
         module, home = self.program.module_of(source), self.program.module_of(sink.call)
         if home.index not in self.program.together.programs_of(module):
             return False
@@ -213,14 +219,14 @@ class Sinks:
 
 
 def _writes(module: Module, row: Node) -> bool:
-    """Whether a call opens something to write: its second argument is a mode."""
+    """Whether a call opens a file for writing: its second argument is a mode."""
     modes = [row[2][1]] if len(row[2]) > 1 else [value for name, value in row[3] if name == "mode"]
     rows = [module.nodes[one] for one in modes]
     return bool(row[2]) and any(one[0] == "const" and str(one[1]) in ("w", "wb", "xb", "x") for one in rows)
 
 
 def behind_paths(module: Module, number: int) -> int:
-    """An expression without what only makes a path of it."""
+    """An expression without conversions to a path."""
     for _ in range(_STEPS):
         row = module.nodes[number]
         if row[0] == "copy":

@@ -1,7 +1,7 @@
-"""Checkpoint series: who writes files under names that count, which names these are, and what removes files of such names.
+"""Checkpoint series: writers of files with numbered names, these names, and the removal of such files.
 
-A *pattern* is a text in which ``*`` stands for what is not known or counts. A writer and a pruner belong together where their patterns
-may name one file.
+A *pattern* is a text in which ``*`` stands for an unknown or counting part. A writer and a pruner belong together if
+their patterns can name the same file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEPS = 12
 
 
 class Series(NamedTuple):
-    """A call whose argument is a name that counts: the call (key), the argument, the counters (keys), and the sink."""
+    """A call whose argument is a numbered name: the call (key), the argument, the counters (keys), and the sink."""
 
     call: int
     path: int
@@ -45,10 +45,10 @@ class Checkpoints(Counting):
 
     @cached_property
     def all(self) -> list[Series]:
-        """Every series, at the call that is given the name that counts."""
+        """Every series, at the call that receives the numbered name."""
         found: dict[int, Series] = {}
         for sink, path, source in Sinks(self.ask, self.patterns).all():
-            # What moves a counted file on is no writer of its own.
+            # Moving a numbered file is not a separate write.
             if not source or not self._counters(source):
                 for call, name in self._named_at(sink, path, set()):
                     counters = tuple(self._counters(name))
@@ -61,7 +61,9 @@ class Checkpoints(Counting):
         return list(Removals(self.program, self.patterns).all())
 
     def _named_at(self, call: int, path: int, seen: set[int]) -> Iterator[tuple[int, int]]:
-        """The calls at which the name of a written file is made, and the expressions of it: those of callers where it is handed in."""
+        """The calls that build the name of a written file, with its expressions: in callers if the name is a
+        parameter.
+        """
         if path in seen or len(seen) > _STEPS * 4:
             return
         seen.add(path)
@@ -71,7 +73,7 @@ class Checkpoints(Counting):
         parameters = [row] if row[0] == "param" else []
         if not parameters and not self._counters(module.base | number):
             site = self.program.module_of(call).table.sites[call & MASK]
-            # What is handed in from outside of a loop names one file in all of its rounds.
+            # A name passed in from outside of a loop is the same in all iterations.
             parameters = self._parameters_of_name(module, number) if site.loop < 0 else []
         if not parameters:
             yield call, module.base | number
@@ -102,7 +104,7 @@ class Checkpoints(Counting):
         return [found for one in parts for found in self._counters(module.base | one, steps + 1)]
 
     def _parts(self, module: Module, number: int) -> list[int]:
-        """What a name is put together of, or the cases of it."""
+        """The parts of a name, or its alternatives."""
         row = module.nodes[number]
         kind = row[0]
         if kind == "fstr":
@@ -128,12 +130,12 @@ class Checkpoints(Counting):
         return parts + ([function[1]] if name == "zfill" and function[0] == "attr" else [])
 
     def _has_fields(self, module: Module, number: int) -> bool:
-        """Whether a text that is formatted may have a field: ``"last.pt".format(step)`` is the same at every step."""
+        """Whether a format string may have a field: ``"last.pt".format(step)`` is the same at every step."""
         texts = self.patterns.of(module.base | number)
         return any("{" in one or "*" in one.rpartition("/")[2] for one in texts)
 
     def _listed(self, module: Module, number: int) -> list[int]:
-        """What a list holds: as it is written, and what is appended to it."""
+        """The elements of a list: literal ones and appended ones."""
         row = module.plain(number)
         if row[0] != "seq":
             return []
@@ -142,7 +144,7 @@ class Checkpoints(Counting):
         return [*row[2], *(value for one in mine for value in one[2])]
 
     def _counters_of_helper(self, call: int, steps: int) -> list[int]:
-        """The counters in what a function of the project returns: its own, and what this call gives for its parameters."""
+        """The counters in the result of a project function: its own, and those in this call's arguments."""
         found = []
         for function, value in self._returned(call):
             for counter in self._counters(value, steps + 1):
@@ -155,18 +157,19 @@ class Checkpoints(Counting):
         return found
 
     def _makes_room(self, path: int, series: Series) -> bool:
-        """Whether what is removed is the very file that is written next: ``if os.path.exists(path): os.remove(path)``."""
+        """Whether the removed file is the one that is written next: ``if os.path.exists(path): os.remove(path)``."""
         module = self.program.module_of(path)
         if module is not self.program.module_of(series.path):
             return False
         removed = behind_paths(module, path & MASK)
         if module.nodes[removed][0] in ("phi", "attr"):
-            # What was kept from an earlier round is an earlier file.
+            # A name kept from an earlier iteration is an earlier file.
             return False
         return removed == behind_paths(module, series.path & MASK) or not set(series.counters).isdisjoint(self._counters(module.base | removed))
 
     def _empties_the_new_one(self, path: int, series: Series) -> bool:
-        """Whether what is removed stood in the very folder that is written: ``save_pretrained(folder)`` clears it of an earlier save's files."""
+        """Whether the removed files were in the folder that is written: ``save_pretrained(folder)`` clears it of an
+        earlier save's files."""
         module = self.program.module_of(path)
         parts = self._parts(module, behind_paths(module, path & MASK))
         folder = module.plain(parts[0]) if len(parts) > 1 else ("none",)
@@ -177,7 +180,9 @@ class Checkpoints(Counting):
         return called == module.scopes[folder[1]].name
 
     def may_be_pruned(self, series: Series, near: frozenset[int]) -> bool | None:
-        """Whether something in some modules removes files that a series may have written; None where nothing removes any file."""
+        """Whether code in these modules removes files that a series may have written; None if no code removes any
+        file.
+        """
         removals = [one for one in self._removals if self.program.module_of(one.call).index in near]
         if not removals:
             return None
@@ -186,7 +191,8 @@ class Checkpoints(Counting):
         return any(not names or may_meet(names, written) for names in others)
 
     def is_surely_pruned(self, series: Series, near: frozenset[int]) -> bool:
-        """Whether something in some modules removes files of names that a series writes, such as the one of a few saves ago."""
+        """Whether code in these modules surely removes files with names of a series, such as the one from a few saves
+        ago."""
         written = self.patterns.of(series.path)
         return any(
             self.program.module_of(one.call).index in near
@@ -199,7 +205,7 @@ class Checkpoints(Counting):
 
 
 def _behind_slash(module: Module, parts: list[int]) -> list[int]:
-    """The parts of a text behind the last slash that is written in it."""
+    """The parts of a text after the last slash that is written in it."""
     for index in range(len(parts) - 1, -1, -1):
         row = module.nodes[parts[index]]
         if row[0] == "const" and "/" in str(row[1]):
@@ -208,9 +214,9 @@ def _behind_slash(module: Module, parts: list[int]) -> list[int]:
 
 
 def _may_share_a_folder(names: Iterable[str], others: Iterable[str]) -> bool:
-    """Whether the folders of what is removed and of what is written may be one.
+    """Whether the folders of the removed and the written files may be the same.
 
-    Of a path without a folder nothing is known. Where all of a known folder goes, it has to be the one that is written to.
+    A path without a folder may be in any folder. If a whole known folder is removed, it must be the written one.
     """
     theirs = {posixpath.dirname(one) for one in others}
     return any(_may_be_folder(name, folder) for name in names for folder in theirs)

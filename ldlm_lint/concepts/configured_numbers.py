@@ -1,4 +1,5 @@
-"""Numbers that a program takes from a configuration: the settings behind an expression, and what the project's files say for them."""
+"""Numbers that a program takes from a configuration: the settings behind an expression, and their values in the
+project's files."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class ConfiguredNumbers:
         self._said: dict[str, frozenset[float]] = {}
 
     def are_positive(self, key: int) -> bool:
-        """Whether an expression (key), or one of its cases, is a setting that the files give, with numbers above 0 only."""
+        """Whether an expression (key), or one of its cases, is a setting that the files set to numbers above 0 only."""
         todo, seen = [key], {key}
         while todo and len(seen) < _MOST:
             one = todo.pop()
@@ -44,7 +45,7 @@ class ConfiguredNumbers:
         return False
 
     def said(self, name: str) -> frozenset[float]:
-        """The numbers that the project's configurations give for a key; none where one of them gives something else."""
+        """The numbers that the project's configurations give for a key; empty if one of them gives something else."""
         if name not in self._said:
             self._said[name] = self._all_said(name)
         return self._said[name]
@@ -54,15 +55,15 @@ class ConfiguredNumbers:
         return frozenset() if None in found else frozenset(one for one in found if one is not None)
 
     def are_given(self, name: str) -> bool:
-        """Whether some configuration gives a key anything."""
+        """Whether some configuration sets a key."""
         return bool(self._values(name))
 
     def may_exceed(self, name: str, most: float) -> bool:
-        """Whether one of the configurations gives a key more than a number."""
+        """Whether one of the configurations sets a key to more than a number."""
         return any(one is not None and one > most for one in self._values(name))
 
     def _values(self, name: str) -> set[float | None]:
-        """What the configurations give for a key; None stands for what is no number."""
+        """The values of a key in the configurations; None stands for a value that is not a number."""
         found: set[float | None] = set()
         word = name.encode()
         for path in self.project.of_kind(*_DOCUMENTS):

@@ -1,4 +1,5 @@
-"""What counts steps, epochs or saves: numbers of loops, what is added up in variables, attributes and dictionaries, what frameworks count."""
+"""Counters of steps, epochs or saves: loop indices, sums in variables, attributes and dictionaries, counters of
+frameworks."""
 
 from __future__ import annotations
 
@@ -41,11 +42,13 @@ class Counting:
         return found
 
     def _ways(self, module: Module, row: Node) -> list[int]:
-        """The cases of a ``phi`` that may come about."""
+        """The cases of a ``phi`` that can occur."""
         return [one for one in row[1] if self._may_be_taken(module, one)]
 
     def _may_be_taken(self, module: Module, number: int) -> bool:
-        """Whether what is called in one of several cases can be called, by what callers give: ``if name is None: name = str(epoch)``."""
+        """Whether a conditional call can run with the arguments of the callers: ``if name is None: name =
+        str(epoch)``.
+        """
         site = module.table.sites.get(number)
         guard = -1 if site is None else site.guard
         while guard >= 0:
@@ -56,7 +59,7 @@ class Counting:
         return True
 
     def _may_be_left_out(self, module: Module, guard: Guard) -> bool:
-        """Whether ``parameter is None`` can hold: not where all known callers give something else."""
+        """Whether ``parameter is None`` can hold: not if all known callers pass something else."""
         row = module.nodes[guard.test]
         if row[0] != "cmp" or row[1] != ("Is",) or guard.holds is not True or module.nodes[row[3][0]] != ("const", None):
             return True
@@ -69,7 +72,9 @@ class Counting:
         return len(given) < len(callers_of(self.program, function)) or any(not value or NONE in value for value in values) or not given
 
     def counts(self, key: int) -> bool:
-        """Whether a value differs from step to step or epoch to epoch: what a loop counts, what is added up, or what a framework counts."""
+        """Whether a value differs from step to step or epoch to epoch: loop indices, sums, or counters of a
+        framework.
+        """
         known = self._counting.get(key)
         if known is None:
             self._counting[key] = False
@@ -109,7 +114,7 @@ class Counting:
         return (kind == "attr" and self._is_counted_attribute(module, row)) or (kind == "item" and self._is_counted_item(module, row))
 
     def _returns_count(self, call: int) -> bool:
-        """Whether a method of the project gives what it counts: ``self.total_steps()``."""
+        """Whether a method of the project returns its counter: ``self.total_steps()``."""
         returned = self._returned(call)
         rows = [self.program.module_of(value).nodes[value & MASK] for _, value in returned]
         return bool(returned) and all(row[0] in ("attr", "op") and self.counts(value) for row, (_, value) in zip(rows, returned, strict=True))
@@ -146,13 +151,13 @@ class Counting:
         return {fields[1] for kind in ("i", "self") for fields in self.program.atoms.kinds(value, kind)}
 
     def _adds(self, key: int, name: str) -> bool:
-        """Whether something is added to what an attribute held."""
+        """Whether an attribute is increased by something."""
         home = self.program.module_of(key)
         row = home.nodes[key & MASK]
         return row[:2] == ("op", "Add") and home.plain(row[2])[0::2] == ("attr", name)
 
     def _is_counted_item(self, module: Module, row: Node) -> bool:
-        """What a program counts in a dictionary, in whichever of its functions."""
+        """Whether an item of a dictionary is a counter, in any function of the program."""
         key = module.nodes[row[2]]
         adding = self._added_items.get(key[1], set()) if key[0] == "const" and isinstance(key[1], str) else set()
         return bool(adding) and not adding.isdisjoint(self.program.together.programs_of(module))
@@ -183,7 +188,7 @@ def _adds_to_itself(module: Module, phi: int) -> bool:
 
 
 def _added_items(module: Module) -> set[object]:
-    """The keys of which a module adds something to what stands there: ``state["step"] += 1``."""
+    """The keys whose value a module increases: ``state["step"] += 1``."""
     found: set[object] = set()
     for update in module.table.updates:
         _, _, name, value = module.nodes[update]

@@ -1,4 +1,4 @@
-"""Places behind tests that a usual step does not come past: it has left the function, or the round of the loop, by then."""
+"""Places behind tests that a usual step does not pass: the function or the iteration has ended before."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class EarlyExits:
             tests = self._of(module).get(guard, {})
             for test, arms in tests.items():
                 if not around.isdisjoint(arms.values()):
-                    # The place stands in an arm of it, not behind it.
+                    # The place is in an arm of it, not after it.
                     continue
                 first = min(module.table.guards[one].place for one in arms.values())
-                # What a test itself asks is asked in each step.
+                # The test itself runs in each step.
                 if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms, 0):
                     return True
             if guard < 0:
@@ -56,7 +56,7 @@ class EarlyExits:
         return any(self._is_left(module, test, arms, steps) for test, arms in tests.items())
 
     def _of(self, module: Module) -> dict[int, dict[int, Arms]]:
-        """The arms of the tests of a module, by the guard that they stand under."""
+        """The arms of the tests of a module, by the guard that they are under."""
         if module.index not in self._blocks:
             found: dict[int, dict[int, Arms]] = defaultdict(lambda: defaultdict(dict))
             for number, one in enumerate(module.table.guards):
@@ -67,7 +67,7 @@ class EarlyExits:
 
 
 def _block(module: Module, guard: int) -> int:
-    """The guard of the block that something stands in: what only stands behind an early exit of it is a part of it."""
+    """The guard of the block that something is in: code after its early exit is a part of it."""
     while guard >= 0 and module.table.guards[guard].kind == "rest":
         guard = module.table.guards[guard].parent
     return guard

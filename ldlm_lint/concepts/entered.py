@@ -1,4 +1,5 @@
-"""Whether calls run inside of context managers: under a ``with``, on an exit stack, or in functions that are only called there."""
+"""Whether calls run inside of context managers: under a ``with``, on an exit stack, or in functions that are called
+only there."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Entered:
         self.scopes = scopes
 
     def covers(self, call: int) -> bool:
-        """Whether a call runs inside of one of the scopes, wherever it comes from."""
+        """Whether a call runs inside of one of the scopes, through any caller."""
         return bool(self.scopes) and self._is_inside(call, set())
 
     def _is_inside(self, call: int, seen: set[int]) -> bool:

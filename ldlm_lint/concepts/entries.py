@@ -1,7 +1,7 @@
-"""What a loop takes from a mapping, entry by entry: one of its entries on the device makes the loop wait, whatever the others are.
+"""Loops over the entries of a mapping: a single entry on the device makes the loop wait.
 
     for name, value in losses.items():
-        total[name] += float(value)        # losses holds a number of steps beside the loss
+        total[name] += float(value)        # losses contains a number of steps in addition to the loss
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ class Entries:
         self._mappings = Mappings(program)
 
     def of(self, module: Module, number: int) -> Iterator[Value]:
-        """What the single entries may be that an expression takes in turn; nothing where it takes none of a mapping's."""
+        """The possible values of the entries that an expression iterates over; empty if it does not iterate over a
+        mapping."""
         for mapping in self._mappings_behind(module, number):
             for keys in self._mappings.keys(mapping).entries.values():
                 yield frozenset().union(*map(self.program.get, keys))
 
     def _mappings_behind(self, module: Module, number: int) -> Iterator[Value]:
-        """The mappings whose values a loop takes: ``for name, value in losses.items()``, ``for value in losses.values()``."""
+        """The mappings whose values a loop iterates over: ``for name, value in losses.items()``, ``for value in
+        losses.values()``."""
         row, wanted = module.plain(number), "values"
         if row[0] == "part" and row[2] == 1:
             row, wanted = module.plain(row[1]), "items"

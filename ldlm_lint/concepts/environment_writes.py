@@ -1,4 +1,4 @@
-"""What a program puts into the environment of its own process, through whatever names, parameters and files it goes."""
+"""Writes of a program to the environment of its own process, through names, parameters and files."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_CALLERS = 20
 
 
 class EnvironmentWrite(NamedTuple):
-    """A variable with the texts that it may be set to, none where they are not known.
+    """A variable with its possible texts, empty if unknown.
 
-    ``row`` (key) is the store or call that writes it; ``call`` (key) the call of the function around that says what is written, 0 where
-    the function says it itself.
+    ``row`` (key) is the store or call that writes it; ``call`` (key) the call of the enclosing function that passes the
+    value, 0 if the function has it itself.
     """
 
     name: str
@@ -33,7 +33,7 @@ class EnvironmentWrite(NamedTuple):
 
 
 class EnvironmentWrites:
-    """The writes of variables that somebody asks for: ``wanted`` tells by the name."""
+    """The writes of the requested variables; ``wanted`` decides by name."""
 
     def __init__(self, ask: Queries, texts: Texts, wanted: Callable[[str], bool]) -> None:
         self._ask = ask
@@ -53,7 +53,7 @@ class EnvironmentWrites:
                     yield from self._passed(module, call, name)
 
     def _passed(self, module: Module, call: int, name: str) -> Iterator[EnvironmentWrite]:
-        """What ``setdefault``, ``putenv`` and ``update`` get."""
+        """The arguments of ``setdefault``, ``putenv`` and ``update``."""
         function, args = module.nodes[module.nodes[call][1]], module.nodes[call][2]
         if name == "update":
             if function[0] == "attr" and module.last_name(function[1]) == "environ" and self._is_environment(module, function[1]):
@@ -71,7 +71,7 @@ class EnvironmentWrites:
                 yield EnvironmentWrite(name, self._texts.of(value.key, value.context), module.base | call, 0)
 
     def _may_be_wanted(self, module: Module, base: int, key: int) -> bool:
-        """Whether a name may be one of those that are wanted: a computed one only where the environment is written out beside it."""
+        """Whether a name may be wanted; a computed one only if the environment is written out in the same place."""
         row = module.nodes[key]
         if row[0] == "const":
             return isinstance(row[1], str) and self._wanted(row[1])
@@ -94,7 +94,7 @@ class EnvironmentWrites:
         yield from (one for one in found or (EnvironmentWrite(name, texts, module.base | row, 0) for name in names) if self._wanted(one.name))
 
     def _contexts(self, module: Module, row: int, key: int) -> Iterator[Context]:
-        """The rounds of the loop that gives the name, or else the calls of the function around."""
+        """The iterations of the loop that provides the name, or else the calls of the enclosing function."""
         taken = module.nodes[key][1] if module.nodes[key][0] == "part" else key
         if module.nodes[taken][0] == "elem":
             rounds = self._texts.places.rounds(Place(module.base | module.nodes[taken][1]))
@@ -107,7 +107,7 @@ class EnvironmentWrites:
 
     @staticmethod
     def _scope_of(module: Module, row: int) -> int:
-        """The function that a call or a store stands in; the module itself is 0."""
+        """The function that a call or a store is in; the module itself is 0."""
         site = module.table.sites.get(row)
         if site is not None:
             return site.scope
@@ -116,7 +116,7 @@ class EnvironmentWrites:
 
 
 def module_of(ask: Queries, write: EnvironmentWrite) -> tuple[Module, int]:
-    """The module and the row of what says a write: the call that hands it in, or the write itself."""
+    """The module and the row that determine a write: the call that passes the value, or the write itself."""
     key = write.call or write.row
     return ask.program.module_of(key), key & MASK
 

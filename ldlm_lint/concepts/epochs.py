@@ -1,4 +1,4 @@
-"""Epochs that samplers and datasets are told: one that never changes is no epoch."""
+"""Epochs passed to samplers and datasets: a constant is not an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WRITTEN = frozenset({"const", "copy", "phi", "free", "param", "impf", "un"})
 
 
 def tells_constant_epoch(view: View, path: str, position: str) -> bool:
-    """Whether the call of ``set_epoch`` at ``line:column`` of a file gives the same number each time."""
+    """Whether the call of ``set_epoch`` at ``line:column`` of a file passes the same number each time."""
     for call in view.program.calls.get("set_epoch", ()):
         module = view.program.module_of(call)
         place = module.table.sites[call & MASK].place

@@ -1,6 +1,6 @@
-"""Functions that evaluate, predict or only show, by what their class is or by what they are called.
+"""Functions that evaluate, predict or only show, by their class or their name.
 
-No step is known to call them for certain: where one is, these names count for nothing.
+This applies only if no step is known to call them; a known call from a step overrides the name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Evaluating:
         self._known: dict[int, bool] = {}
 
     def is_inside(self, function: int) -> bool:
-        """Whether a function, or what stands around it, evaluates."""
+        """Whether a function, or its enclosing scope, evaluates."""
         if function not in self._known:
             module, scope = self.program.module_of(function), function & MASK
             found = False
@@ -48,7 +48,7 @@ class Evaluating:
         return not any(self._stands_in(module, module.table.sites[call].scope, scope) for call in module.table.named.get("backward", ()))
 
     def _opens_a_runtime(self, module: Module, scope: int) -> bool:
-        """Whether a class runs a model that was exported: nothing learns through it."""
+        """Whether a class runs a model that was exported: training through it is impossible."""
         calls = (call for name in RUNTIME_CALLS for call in module.table.named.get(name, ()))
         return any(self._stands_in(module, module.table.sites[call].scope, scope) for call in calls)
 

@@ -1,6 +1,6 @@
-"""What a value is where nobody gives one: the default of a parameter without known callers, or of a look-up by a key.
+"""Values used when none is passed: the default of a parameter without known callers, or of a look-up by a key.
 
-Options of a command line and fields of settings have their own places, see `ldlm_lint.program.queries` and `read_settings`.
+Options of a command line and fields of settings are handled in `ldlm_lint.program.queries` and `read_settings`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _LOOK_UPS = {"get": 2, "getenv": 2, "getattr": 3}
 
 
 class Fallback(NamedTuple):
-    """A number that is taken where nobody gives one: the constant (its key), what it is the default of, and its place.
+    """A number used when none is passed: the constant (its key), what it is the default of, and its place.
 
-    ``look_up`` is the call (key) that looks something up, ``place`` that of the function whose parameter it is where there is none.
+    ``look_up`` is the call (key) of the look-up; without one, ``place`` is that of the function with the parameter.
     """
 
     key: int

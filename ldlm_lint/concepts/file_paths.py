@@ -1,6 +1,6 @@
-"""Which files a path may name: the patterns of its last component, what it begins with, and the calls that download it.
+"""Which files a path may name: the patterns of its last component, its beginning, and the calls that download it.
 
-Two paths that agree in these speak of the same files, whether one of them is written and the other read much later.
+Two paths that agree in these name the same files, even if one is written and the other is read much later.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _PROPERTIES = frozenset({"property", "cached_property"})
 
 @dataclass
 class FilePath:
-    """What is known of a path; ``fetched`` are the calls (keys) that download the file, and addresses of it."""
+    """The known facts of a path; ``fetched`` are the calls (keys) that download the file, and addresses of it."""
 
     names: set[str] = field(default_factory=set)
     homes: set[Home] = field(default_factory=set)
     fetched: set[int | str] = field(default_factory=set)
 
     def is_one_of(self, other: FilePath) -> bool:
-        """Whether two paths speak of the same files: by the name, or by the same beginning where not both have a name."""
+        """Whether two paths name the same files: by their names, or by the same beginning if not both have a name."""
         own, others = _telling(self.names), _telling(other.names)
         if any(_match(one, two) for one in own for two in others):
             return not _lie_apart(self.homes, other.homes)
@@ -59,13 +59,14 @@ class FilePath:
 
 
 def _lie_apart(one: set[Home], other: set[Home]) -> bool:
-    """Whether two paths begin with different parameters of one function, or attributes of one object: what a converter reads and what it writes."""
+    """Whether two paths begin with different parameters of one function, or attributes of one object: the input and the
+    output of a converter."""
     scopes = [{home[1] for home in homes if home[0] in _SCOPED} for homes in (one, other)]
     return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
 
 
 def _telling(names: set[str]) -> set[str]:
-    """The patterns that tell one kind of file from another, and that no published model has."""
+    """The patterns that are specific to one kind of file and that no published model has."""
     tails = ((one, one.rpartition("/")[2]) for one in names)
     return {one for one, tail in tails if len(_NO_LETTERS.sub("", tail)) >= _LEAST_LETTERS and tail not in PUBLISHED_NAMES}
 
@@ -74,12 +75,12 @@ def _match(one: str, two: str) -> bool:
     (folder, _, name), (other, _, others) = one.rpartition("/"), two.rpartition("/")
     if folder and other and folder != other:
         return False
-    # What varies stands for itself in one of them: ``*_last.pt`` names none of ``step_*.pt``.
+    # A variable part matches only itself: ``*_last.pt`` names none of ``step_*.pt``.
     return name == others or fnmatchcase(name.replace("*", "#"), others) or fnmatchcase(others.replace("*", "#"), name)
 
 
 def _pattern(text: str) -> str:
-    """The last component of a path, behind its folder where that is written out, with a sign for numbers.
+    """The last component of a path, with its folder if that is a literal, with a sign for numbers.
 
     >>> _pattern("runs/ckpt_0010.pt")
     'runs/ckpt_#.pt'
@@ -91,7 +92,7 @@ def _pattern(text: str) -> str:
 
 
 class FilePaths:
-    """Finds out what paths are made of; what one path needs is bounded, whatever it is put together from."""
+    """Analyses the parts of paths; the work for one path is bounded."""
 
     def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
         self.ask = ask
@@ -131,7 +132,7 @@ class FilePaths:
         return [" ".join(next(iter(sorted(self.patterns.of(module.base | one)))) for one in row[2])]
 
     def _visit(self, key: int, found: FilePath, *, begins: bool, ends: bool) -> None:
-        """Take what an expression adds: as the beginning of the path, as its last component, or as both."""
+        """Add the parts of an expression: as the beginning of the path, as its last component, or as both."""
         if (key, begins, ends) in self._seen or len(self._seen) > _MOST:
             return
         self._seen.add((key, begins, ends))
@@ -164,7 +165,7 @@ class FilePaths:
             self._visit(base | parts[-1], found, begins=False, ends=True)
 
     def _take_names(self, key: int, found: FilePath, *, begins: bool) -> bool:
-        """Take the names that an expression is known to be; whether the last component of one is not."""
+        """Add the known names of an expression; returns whether a last component is unknown."""
         texts = self.patterns.of(key)
         found.fetched |= {one.partition("*")[0] for one in texts if begins and one.startswith(_OUTSIDE)}
         names = {_pattern(one) for one in texts if "://" not in one}
@@ -172,7 +173,7 @@ class FilePaths:
         return "*" in names
 
     def _parameter(self, function: int, name: str, found: FilePath, *, begins: bool, ends: bool) -> None:
-        """What the callers of a function give it, and its default."""
+        """The arguments of a function's callers, and its default."""
         if begins:
             found.homes.add(("parameter", function, name))
         self._add((function, name), lambda whole: self._given(function, name, whole), found, begins=begins, ends=ends)
@@ -185,7 +186,7 @@ class FilePaths:
             self._visit(one, found, begins=True, ends=True)
 
     def _add(self, key: tuple[object, ...], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
-        """Add what is the same for every path that comes by here; it is found once."""
+        """Add the parts that are the same for every path through here; they are computed once."""
         if key not in self._shared:
             whole = self._shared[key] = FilePath()
             find(whole)
@@ -195,7 +196,7 @@ class FilePaths:
         found.fetched |= shared.fetched
 
     def _name(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
-        """A name of the module, of a function around, or one that is imported."""
+        """A name of the module, of an enclosing function, or one that is imported."""
         bound = list(self.ask.bound_to(module, row))
         if begins:
             found.homes.add(("global", module.index, row[2]))
@@ -226,7 +227,7 @@ class FilePaths:
                 self._add((function,), partial(self._given_back, function), found, begins=begins, ends=ends)
 
     def _item(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
-        """A setting by its name, or one of several: which one is told by the number, not by what holds them."""
+        """A setting by its name, or one of several: the index selects it, not the container."""
         key = module.nodes[row[2]]
         if key[0] == "const" and isinstance(key[1], str):
             found.homes |= {("setting", key[1])} if begins else set()
@@ -247,10 +248,10 @@ class FilePaths:
         if is_method and name in _BELOW:
             self._visit(module.base | function[1], found, begins=begins, ends=False)
             for one in row[2][:1]:
-                # A file system takes the whole path.
+                # A file system receives the whole path.
                 self._visit(module.base | one, found, begins=begins, ends=ends)
         elif is_method and name == "open" and row[2] and module.nodes[row[2][0]][0] != "const":
-            # ``fs.open(path, "rb")``; a path itself is told the mode alone.
+            # ``fs.open(path, "rb")``; the method of a path receives the mode only.
             self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
         elif function[0] == "attr" and (name == "format" or (is_method and name in _OF_RECEIVER)):
             self._take_names(key, found, begins=begins)
@@ -263,7 +264,7 @@ class FilePaths:
         elif name in _SAME_FILE and row[2]:
             self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
             if name == "BytesIO" and begins and not (found.names or found.fetched or any(home[0] != "value" for home in found.homes)):
-                # Bytes of which nobody knows whence: of what was put into such a buffer here, if anything was.
+                # Bytes of unknown origin: those written to such a buffer here, if any.
                 found.homes.add(("memory", module.index))
         elif name == "BytesIO":
             found.homes.add(("memory", module.index))
@@ -271,7 +272,7 @@ class FilePaths:
             self._add((key,), lambda whole: self._returned(key, whole), found, begins=begins, ends=ends)
 
     def _returned(self, call: int, found: FilePath) -> None:
-        """What a function of the project gives back."""
+        """The results of a function of the project."""
         self.program.ask(("to", call))
         for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
             self._given_back(function, found)
@@ -284,7 +285,7 @@ class FilePaths:
 
 
 def _parts(row: Node) -> tuple[int, ...]:
-    """What a text or a path is put together of."""
+    """The parts of a text or a path."""
     if row[0] == "fstr":
         return tuple(row[1])
     return tuple(row[2:4]) if row[0] == "op" and row[1] in ("Add", "Div") else (row[2],) if row[0] == "op" and row[1] == "Mod" else ()

@@ -1,4 +1,5 @@
-"""The methods that a training framework calls in each step, and what it gives them: hooks of trainers, and modules made from a configuration."""
+"""The methods that a training framework calls in each step, and their arguments: hooks of trainers, and modules made
+from a configuration."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class FrameworkHooks:
         self.program = program
 
     def of(self, owner: int) -> Iterator[tuple[str, Value]]:
-        """The methods of a class that a framework calls in each step, with the home of what it gives them."""
+        """The methods of a class that a framework calls in each step, with the device of their arguments."""
         outside = self.program.outside_of(owner)
         if any(name.endswith("LightningModule") for name in outside):
             yield from ((name, ON_DEVICE) for name in OF_LIGHTNING)
@@ -41,7 +42,7 @@ class FrameworkHooks:
             # A Trainer moves its batches to the device and calls the model with them.
             yield "forward", WHERE_TENSOR
         if not _OPTIMIZERS.isdisjoint(outside) and self._is_named(owner):
-            # Whoever trains with one steps it: a loop, a Trainer, an engine.
+            # Training code steps it: a loop, a Trainer, an engine.
             yield "step", NOTHING
         if owner in self._from_configurations:
             if any(name.endswith("Assigner") for name in of_mm):
@@ -51,7 +52,7 @@ class FrameworkHooks:
 
     @cached_property
     def _has_trainer(self) -> bool:
-        """Whether something of the program is a Trainer of transformers or trl, or is derived from one."""
+        """Whether a class or object of the program is a Trainer of transformers or trl, or is derived from one."""
         program = self.program
         names = (name for name in program.calls if name.endswith("Trainer"))
         return any(self._makes_trainer(call) for name in names for call in program.calls[name])
@@ -65,7 +66,7 @@ class FrameworkHooks:
         return any(name.partition(".")[0] in _TRAINERS for name in outside)
 
     def _is_named(self, owner: int) -> bool:
-        """Whether something of the program names a class: makes it, or hands it on to who does."""
+        """Whether the program uses a class: creates an object, or passes the class on."""
         home = self.program.module_of(owner)
         name = home.scopes[owner & MASK].name
         return any(row[0] in ("free", "attr") and row[2] == name for module in self.program.live for row in module.nodes)
@@ -79,7 +80,8 @@ class FrameworkHooks:
 
     @cached_property
     def _from_configurations(self) -> frozenset[int]:
-        """The classes in registries that a project of OpenMMLab asks: a configuration names them, and nobody in sight makes them."""
+        """The classes in registries of an OpenMMLab project: a configuration names them, and no visible code creates
+        them."""
         program = self.program
         registered = sorted(one for definitions in program.registered.values() for one in definitions)
         own = (one for one in registered if self._imports_mm(one))

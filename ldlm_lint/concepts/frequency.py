@@ -1,4 +1,5 @@
-"""How often something under a guard runs: tests that hold in some steps only, that tell training from evaluation, that cannot hold."""
+"""How often something under a guard runs: tests that hold in some steps only, that distinguish training from
+evaluation, that cannot hold."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
 
 
 class Frequency:
-    """What the guards of a program say of how often they let something pass."""
+    """How often the guards of a program let code run."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -35,7 +36,7 @@ class Frequency:
         """The calls (keys) that lead to a backward pass, and the backward passes."""
 
     def is_periodic(self, module: Module, number: int) -> bool:
-        """Whether a test holds in some steps only: the remainder of a count decides."""
+        """Whether a test holds in some steps only: by the remainder of a count."""
         key = module.base | number
         known = self._periodic.get(key)
         if known is None:
@@ -74,7 +75,7 @@ class Frequency:
         return False
 
     def _is_given_periodic(self, module: Module, row: tuple[object, ...]) -> bool:
-        """Whether all known callers give a parameter such a test."""
+        """Whether all known callers pass such a test for a parameter."""
         function = module.base | int(str(row[1]))
         given = []
         for edge in self.program.values.get(("edges", function), ()):
@@ -85,7 +86,7 @@ class Frequency:
         return bool(given) and all(given)
 
     def is_start(self, module: Module, number: int) -> bool | None:
-        """Which outcome of a test is that of the first few steps alone, or of one step; None for a test of something else."""
+        """Which outcome of a test is that of the first few steps alone, or of one step; None for any other test."""
         row = module.nodes[number]
         if row[0] == "not":
             inner = self.is_start(module, row[1])
@@ -107,7 +108,8 @@ class Frequency:
         return None if not few else {"Lt": True, "LtE": True, "Gt": False, "GtE": False}.get(name)
 
     def counts_steps(self, module: Module, number: int, steps: int = 0) -> bool:
-        """Whether a number grows from step to step of one loop: what ``enumerate`` or ``range`` gives it, and sums with it."""
+        """Whether a number grows from step to step of one loop: a number from ``enumerate`` or ``range``, and sums with
+        it."""
         row = module.nodes[number]
         kind = row[0]
         if steps > _DEPTH:
@@ -124,9 +126,9 @@ class Frequency:
         return kind == "elem" and (module.base | row[1]) in self.repeated and self._calls(module, row[1], "range")
 
     def _is_given_count(self, module: Module, row: Node, steps: int) -> bool:
-        """Whether all known callers give a parameter such a number."""
+        """Whether all known callers pass such a number for a parameter."""
         edges = self.program.values.get(("edges", module.base | row[1]), ())
-        # What hands a number on to itself counts nothing, and what was found for these calls holds for them.
+        # A function that passes a number on to itself does not count, and the result for these calls is reused.
         asked = (module.base | row[1], row[2], len(edges))
         if asked in self._given_counts:
             return self._given_counts[asked]
@@ -137,7 +139,7 @@ class Frequency:
         return self._given_counts[asked]
 
     def _calls(self, module: Module, number: int, name: str) -> bool:
-        """Whether an iterable is what a builtin gives, or a progress bar around it."""
+        """Whether an iterable is the result of a builtin, or a progress bar around it."""
         row = module.plain(number)
         for _ in range(3):
             if row[0] != "call" or not row[2]:
@@ -148,7 +150,7 @@ class Frequency:
         return False
 
     def is_alarm(self, module: Module, number: int, steps: int = 0) -> bool | None:
-        """Which outcome of a test means that numbers have gone wrong; None for a test of something else."""
+        """Which outcome of a test means that numbers have gone wrong; None for any other test."""
         row = module.nodes[number]
         kind = row[0]
         if steps > _DEPTH:
@@ -174,7 +176,7 @@ class Frequency:
         return next((self.is_alarm(module, one, steps + 1) for one in inside if name in _OF_PARTS), None)
 
     def tells_training(self, module: Module, number: int) -> int:
-        """1 for a test that holds in training alone, -1 for one that holds outside of it alone, 0 for neither."""
+        """1 for a test that holds only in training, -1 for one that holds only outside of it, 0 for others."""
         row = module.nodes[number]
         kind = row[0]
         if kind == "attr":
@@ -188,9 +190,9 @@ class Frequency:
         return self.tells_training(module, row[1]) if kind == "copy" else 0
 
     def asks_for_details(self, module: Module, number: int, steps: int = 0) -> bool | None:
-        """Which outcome of a test means that a user wants to look closer, ``opt.debug > 0``; None for a test of something else.
+        """Which outcome of a test means that a user wants to look closer, ``opt.debug > 0``; None for any other test.
 
-        A switch that the program itself has turned on for all is none.
+        A switch that the program itself turns on for everyone does not count.
         """
         row = module.nodes[number]
         kind = row[0]
@@ -213,7 +215,7 @@ class Frequency:
         return True if kind in ("attr", "param", "free") and DETAILS.search(str(row[2])) else None
 
     def is_rare(self, module: Module, call: int) -> bool:
-        """Whether a call stands behind a failure, an alarm or the test of one step."""
+        """Whether a call is under a failure, an alarm or the test of one step."""
         guard = module.table.sites[call].guard
         while guard >= 0:
             one = module.table.guards[guard]
@@ -225,7 +227,7 @@ class Frequency:
         return False
 
     def passes(self, module: Module, guard: int, function: int) -> bool:
-        """Whether what stands under a guard runs in a usual training step."""
+        """Whether the code under a guard runs in a usual training step."""
         while guard >= 0:
             one = module.table.guards[guard]
             if not self._passes(module, one, guard, function):
@@ -253,7 +255,7 @@ class Frequency:
         return self.can_hold(module, guard)
 
     def rare_outcome(self, module: Module, number: int, steps: int = 0) -> bool:
-        """The outcome of a periodic test that is the one of a few steps."""
+        """The outcome of a periodic test that occurs in few steps."""
         row = module.nodes[number]
         if steps > _DEPTH:
             return True
@@ -268,7 +270,7 @@ class Frequency:
         return not (row[0] == "op" or (row[0] == "cmp" and row[1] == ("NotEq",) and not _counts_rounds(module, row)))
 
     def can_hold(self, module: Module, guard: Guard) -> bool:
-        """Whether a known value of the test lets it come out as the guard asks."""
+        """Whether a known value of the test allows the guard's outcome."""
         if guard.holds is not None and self.left_out.decides(module, guard.test) not in (None, guard.holds):
             return False
         value = self._value(module, guard.test)
@@ -289,7 +291,7 @@ class Frequency:
         return True
 
     def _may_compare(self, module: Module, row: Node, equal: bool) -> bool:
-        """Whether what is known of a value lets it be, or differ from, a constant that it is compared with."""
+        """Whether the known values allow a value to equal, or to differ from, a constant that it is compared with."""
         constant = module.nodes[row[3][0]]
         value = self._value(module, row[2])
         if constant[0] != "const" or not value:
@@ -300,7 +302,7 @@ class Frequency:
         return wanted in value if equal else value != frozenset([wanted])
 
     def _value(self, module: Module, number: int) -> Value:
-        """What a test may be; nothing where one of the ways that lead to it is not known."""
+        """The possible values of a test; empty if a path that leads to it is unknown."""
         if any(not self._of_way(module, one) for one in _ways(module, number)):
             return NOTHING
         given = self.left_out.given_by_all(module, number)
@@ -311,7 +313,8 @@ class Frequency:
         return self.program.get(module.base | number) if value is None else value
 
     def steps_under(self, module: Module, guard: int, function: int) -> bool:
-        """Whether an optimizer steps under a guard or one that asks for the same: it ends an accumulation, and is no interval of logging."""
+        """Whether an optimizer steps under a guard or an equal one: the guard ends an accumulation and is not a logging
+        interval."""
         asked = module.table.guards[guard]
         guards = {module.table.sites[call].guard for call in module.scopes[function & MASK].calls} - {-1, guard}
         alike = (one for one in guards if self._asks_the_same(module, module.table.guards[one], asked))
@@ -329,18 +332,19 @@ class Frequency:
             if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:
                 under = _is_under(module, module.table.sites[call].guard, guard)
                 (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
-        # What steps at an interval beside another one that steps in each round, with gradients of its own, is a schedule.
+        # An optimizer that steps at an interval, while another one steps each iteration with its own gradients, follows
+        # a schedule.
         return bool(inside) and not (inside == {"step"} and outside >= {"step", "zero_grad"})
 
 
 def _counts_rounds(module: Module, row: Node) -> bool:
-    """``seen // every != (seen - 1) // every``: a count has come round."""
+    """``seen // every != (seen - 1) // every``: a counter has wrapped around."""
     sides = [module.plain(one) for one in (row[2], *row[3])]
     return row[1] == ("NotEq",) and all(one[:2] == ("op", "FloorDiv") for one in sides) and sides[0][3] == sides[-1][3]
 
 
 def _ways(module: Module, number: int) -> list[int]:
-    """The ways that meet in an expression, with those that meet in these; empty for one that is made in one way."""
+    """The alternatives of an expression, including nested ones; empty if it has only one."""
     row = module.nodes[number]
     while row[0] == "copy":
         row = module.nodes[row[1]]
@@ -358,7 +362,7 @@ def _is_under(module: Module, guard: int, outer: int) -> bool:
 
 
 def _above_nothing(name: str, limit: int) -> bool | None:
-    """Whether a level that is 0 where nobody asks for anything is above a limit, by the comparison; None where that says nothing."""
+    """Whether a verbosity level that is 0 by default exceeds a limit, by the comparison; None if that is undecided."""
     if name in ("Eq", "NotEq"):
         return (name == "Eq") == bool(limit)
     return {"Gt": True, "GtE": True if limit > 0 else None, "Lt": False if limit > 0 else None, "LtE": False}.get(name)

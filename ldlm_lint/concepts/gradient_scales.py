@@ -15,7 +15,7 @@ _OPERATIONS = frozenset({"Div", "Mult"})
 
 
 def scales_gradients(program: Program, function: int) -> bool:
-    """Whether a function of a program does so to what it names ``grad``."""
+    """Whether a function of a program does so with attributes named ``grad``."""
     module = program.module_of(function)
     scope = module.scopes[function & MASK]
     if any(name == "grad" and _is_scaled(module, value) for _, name, value, _ in scope.writes):
@@ -37,7 +37,7 @@ def _is_call_on_gradient(module: Module, call: int) -> bool:
 
 
 def _is_gradient(module: Module, number: int) -> bool:
-    """Whether an expression is a gradient, or a list of some."""
+    """Whether an expression is a gradient, or a list of gradients."""
     row = module.plain(number)
     if row[0] == "comp":
         row = module.plain(row[1])

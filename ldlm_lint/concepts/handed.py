@@ -1,4 +1,4 @@
-"""What callers hand in for a parameter, wherever they call from: for questions that are asked of a few functions only."""
+"""The arguments of all callers for a parameter; for queries about a few functions only."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int]]:
-    """The known calls (keys) of a function with the expressions that they give for a parameter.
+    """The known calls (keys) of a function with the expressions that they pass for a parameter.
 
-    Methods of any object are looked through as well: ``model.save(step)`` calls that of the class that a registry gave.
+    Methods of any object are included: ``model.save(step)`` calls the method of a class from a registry.
     """
     found = []
     for edge in edges_of(program, function):
@@ -27,23 +27,23 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
 
 
 def callers_of(program: Program, function: int) -> list[int]:
-    """The known calls (keys) of a function, those of a method on any object among them."""
+    """The known calls (keys) of a function, including calls of a method on any object."""
     return list(dict.fromkeys(edge >> 2 for edge in edges_of(program, function)))
 
 
 def edges_of(program: Program, function: int) -> list[int]:
-    """The edges of a function, see `ldlm_lint.program.calls`, after a look at all that may call it."""
+    """The edges of a function, see `ldlm_lint.program.calls`, after examining all possible callers."""
     program.ask(("callers", function))
     for call in program.calls_on_objects(function):
         program.ask(("to", call))
     if program.module_of(function).scopes[function & MASK].name == "__init__":
-        # ``make = getattr(module, name)`` before ``make(settings)``: no name tells which class that is.
+        # ``make = getattr(module, name)`` before ``make(settings)``: no name shows which class that is.
         program.indirect.take_down()
     return sorted(program.ask(("edges", function)))
 
 
 def modules_above(program: Program, call: int, most: int = 100) -> list[Module]:
-    """The modules of the functions that lead to a call (key), its own left out."""
+    """The modules of the functions that lead to a call (key), without its own."""
     own = program.module_of(call)
     todo, seen = [program.function_of(call)], {program.function_of(call)}
     found: dict[int, Module] = {}
@@ -61,7 +61,7 @@ def modules_above(program: Program, call: int, most: int = 100) -> list[Module]:
 
 
 def behind(program: Program, module: Module, row: Node) -> list[int]:
-    """What a ``param`` or ``free`` row may hold: what callers hand in, what its module binds."""
+    """What a ``param`` or ``free`` row may hold: arguments of callers, bindings of its module."""
     if row[0] == "param":
         return [node for _, node in handed_in(program, module.base | row[1], row[2])]
     return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]

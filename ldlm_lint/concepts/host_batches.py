@@ -1,4 +1,4 @@
-"""Loops that put each batch on the CPU before their model sees it: what such a training computes lies on the host."""
+"""Loops that put each batch on the CPU before their model sees it: such a training computes on the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HostBatches:
         self._known: dict[int, bool] = {}
 
     def trains_on(self, function: int) -> bool:
-        """Whether a function trains on batches of which it puts every part on the CPU."""
+        """Whether a function trains on batches and puts every part of them on the CPU."""
         if function not in self._known:
             module = self.program.module_of(function)
             scope = function & MASK
@@ -33,7 +33,7 @@ class HostBatches:
         return any(row[0] == "upd" and self._is_batch(module, row[1]) and self._is_moved_to_host(module, row[3]) for row in rows)
 
     def _is_batch(self, module: Module, number: int) -> bool:
-        """Whether a container is what the loop of a step takes."""
+        """Whether a container is the batch of a step's loop."""
         todo = [number]
         for _ in range(_DEPTH):
             rows = [module.nodes[one] for one in todo]

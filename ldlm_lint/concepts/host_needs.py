@@ -1,6 +1,6 @@
-"""Reads that nothing can replace: of actions for an environment, of lengths for packing, of costs for a solver on the host.
+"""Reads that cannot be avoided: actions for an environment, lengths for packing, costs for a solver on the host.
 
-A number that tensors are made or cut with is none of them: it can be computed before the batch is moved.
+A number that tensors are created or sliced with does not belong to them: it can be computed before the batch is moved.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.reading import TAKES_HOST_VALUES
 
-# An environment takes its actions, and packing its lengths, from the host; what they are called is all that tells.
+# An environment takes its actions, and packing its lengths, from the host; only their names show it.
 _NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
 _ACTION = lazily(r"(^|_)actions?(_|$)")
 
 
 def is_needed(module: Module, reading: Reading, call: int) -> bool:
-    """Whether a method that reads a tensor (row) gives what can come from the host only."""
+    """Whether a method that reads a tensor (row) provides something that must be on the host."""
     row = module.nodes[call]
     receiver, is_item = module.nodes[row[1]][1], module.last_name(row[1]) == "item"
     names = {module.last_name(receiver), reading.name_of(root_of(module, receiver)), *reading.names_given(call)}

@@ -1,6 +1,7 @@
-"""What surely lies on the host: parts of a loader's batches, what was copied there, and what is computed from these alone.
+"""Values that are surely on the host: parts of a loader's batches, copies to the host, and results computed only from
+these.
 
-The home that the program knows of a value is one of those that it may have; here every way that leads to it has to be known.
+The program's devices of a value are possible ones; here every path to the value must be known.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _OF_BASE = frozenset({"item", "attr", "part", "elem", "upd", "copy", "star"})
 
 
 class HostSide:
-    """Answers for the expressions of a program; what is asked while it is being answered adds nothing."""
+    """Answers for the expressions of a program; a query that is still in progress adds nothing."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -52,13 +53,13 @@ class HostSide:
         return kind == "call" and self._is_result(module, key & MASK, row)
 
     def _gives_batches(self, module: Module, iterable: int) -> bool:
-        """Whether the loop of a step, or a loader, goes over an expression."""
+        """Whether the loop of a step, or a loader, iterates over an expression."""
         key = module.base | iterable
         return key in self.training.frequency.repeated or LOADER in self.program.ask(key)
 
     @staticmethod
     def _is_given_away(module: Module, number: int) -> bool:
-        """Whether a batch is handed to a function as a whole, which may move what is in it."""
+        """Whether a batch is handed to a function as a whole, which may move its parts."""
         row = module.nodes[number]
         return any(module.plain(one) is row for call in module.table.sites for one in module.nodes[call][2])
 
@@ -68,7 +69,7 @@ class HostSide:
         return bool(tensors) and all(self._is(module.base | one) for one in tensors)
 
     def _is_result(self, module: Module, call: int, row: Node) -> bool:
-        """Of a method what it is called on, of a function of torch its tensors."""
+        """The operands of a result: the receiver of a method, the tensors of a torch function."""
         if self.program.ask(module.base | call) != ON_HOST:
             return False
         function = module.nodes[row[1]]

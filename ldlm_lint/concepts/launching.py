@@ -1,4 +1,5 @@
-"""What may put work into the GPU's queue; the opposite is what Python does by itself: reads, formats, logs, fills containers."""
+"""Operations that may launch kernels; the opposite is plain Python work: reading, formatting, logging, filling
+containers."""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ from ldlm_lint.vocabulary.tensors import HOST_BUILTINS, HOST_LIBRARIES, HOST_MET
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
 
-# What is called through more functions than these is no mere log line.
+# Code called through more functions than this is more than a log line.
 _MOST_OPEN = 40
-# Of these a result on the device is computed; attributes, items and names only pass on what is there.
+# These compute a result on the device; attributes, items and names only pass values on.
 _COMPUTED = frozenset({"op", "un", "cmp"})
 _READS = (TO_HOST | HOST_METHODS | frozenset({"cpu", "detach"})) - {"backward"}
 _BUILTINS = HOST_BUILTINS | frozenset(["dict", "list", "tuple", "set", "zip", "enumerate", "getattr", "sorted", "super"])
-# They write what they are given to a file, a terminal or a service.
+# They write their arguments to a file, a terminal or a service.
 _WRITERS = ("tqdm", "tensorboardX", "torch.utils.tensorboard", "swanlab", "mlflow", "rich", "absl", "loguru", "visdom")
 
 
 class Launching:
-    """Answers for the rows of a program; what is not known may launch."""
+    """Answers for the rows of a program; unknown rows may launch."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -30,7 +31,7 @@ class Launching:
         self._calls_open = 0
 
     def launches(self, module: Module, number: int) -> bool:
-        """Whether evaluating a row by itself, its operands left out, may launch work."""
+        """Whether evaluating a row without its operands may launch kernels."""
         row = module.nodes[number]
         if row[0] == "call":
             return self._call_launches(module, number, row)
@@ -64,7 +65,8 @@ class Launching:
         return function[0] != "attr" or not self._is_of_python(self._value(module, function[1]))
 
     def _is_of_python(self, receiver: Value) -> bool:
-        """Whether an object is a container, something of Python, or made by a library that computes nothing on a device."""
+        """Whether an object is a container, a plain Python object, or made by a library that does not compute on a
+        device."""
         if not receiver or receiver & MAY_BE_ON_DEVICE:
             return False
         atoms = self._program.atoms
@@ -74,11 +76,11 @@ class Launching:
         return HOST_TENSOR not in receiver and others == 0 and all(map(_is_of_the_host, made))
 
     def _function_launches(self, function: int) -> bool:
-        """Whether a function of the project may launch work: one of its own rows does."""
+        """Whether a function of the project may launch kernels: one of its own rows does."""
         if function not in self._functions and self._calls_open >= _MOST_OPEN:
             return True
         if function not in self._functions:
-            # A function that calls itself adds nothing to what its other rows do.
+            # A function that calls itself adds nothing to its other rows.
             self._functions[function] = False
             module = self._program.module_of(function)
             scope = module.scopes[function & MASK]

@@ -1,4 +1,4 @@
-"""Optional parameters that nobody in a program gives: ``mask=None``, through every call that hands it on."""
+"""Optional parameters that no code in a program passes: ``mask=None``, through every call that forwards it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class LeftOut:
         return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
 
     def given_by_all(self, module: Module, number: int) -> Value | None:
-        """What the calls that count give for a parameter with a default; the default only where one of them leaves it out."""
+        """The arguments of the relevant calls for a parameter with a default; includes the default only if a call omits
+        it."""
         row = module.plain(number)
         if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
             return None
@@ -70,7 +71,9 @@ class LeftOut:
         return True
 
     def _given(self, key: int) -> list[int] | None:
-        """What is handed in for a parameter besides None; None where that is not all known, or it is no such parameter."""
+        """The arguments for a parameter other than None; None if they are not all known, or it is not such a
+        parameter.
+        """
         module = self.program.module_of(key)
         row = module.plain(key & MASK)
         if row == ("const", None):
@@ -92,19 +95,19 @@ class LeftOut:
         return found if edges else None
 
     def _is_unknown(self, call: int) -> bool:
-        """Whether nothing is known of what a call calls: it may be the function in question."""
+        """Whether the target of a call is unknown: it may be the function in question."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         return row[0] == "call" and not self.program.targets_of.get(call) and not self.program.ask(module.base | row[1])
 
     def _counts(self, function: int, call: int) -> bool:
-        """Whether a call may be one of a training step's: of a function that one reaches only such calls are."""
+        """Whether a call may be one of a training step's: for a function that a step reaches only those calls count."""
         if function not in self.reached or function in self.steps:
             return True
         return self.program.function_of(call) in self.reached
 
     def _hands_on(self, call: int) -> bool:
-        """Whether a call gives what it does not write out, by stars."""
+        """Whether a call passes arguments by stars, so that they are not written out."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         return any(keyword is None for keyword, _ in row[3]) or any(module.nodes[one][0] == "star" for one in row[2])

@@ -1,4 +1,6 @@
-"""How often a Trainer of Lightning does what it is told an interval for: an interval as long as the run is once."""
+"""How often a Lightning Trainer does something with a configured interval: an interval as long as the run means
+once.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,15 @@ class LightningRhythm:
         return list(dict.fromkeys(call for call, _ in self.ask.calls_of(TRAINERS)))
 
     def saves_once(self, call: int) -> bool:
-        """Whether a `ModelCheckpoint`, by the call that makes it, saves at the end of the run alone, with all Trainers that may use it."""
+        """Whether a `ModelCheckpoint`, by the call that makes it, saves only at the end of the run, with all Trainers
+        that may use it."""
         every = self._given(call, "every_n_epochs")
         others = [name for name in ("every_n_train_steps", "train_time_interval") if self.ask.argument(call, name).state is not State.ABSENT]
         trainers = self._near(self.program.module_of(call))
         return every is not None and not others and bool(trainers) and all(self._lasts(every, one) for one in trainers)
 
     def validates_once(self, module: Module) -> bool:
-        """Whether all Trainers that may run a module of the project validate at the end of the run alone."""
+        """Whether all Trainers that may run a module of the project validate only at the end of the run."""
         trainers = self._near(module)
         intervals = [(one, self._given(one, _VALIDATES)) for one in trainers]
         return bool(trainers) and all(every is not None and self._lasts(every, one) for one, every in intervals)
@@ -54,7 +57,7 @@ class LightningRhythm:
         return found.sources[0] if found.state is State.GIVEN and len(found.sources) == 1 else None
 
     def _lasts(self, every: int, trainer: int) -> bool:
-        """Whether an interval is as long as a Trainer's run: one setting for both, or numbers that are known."""
+        """Whether an interval is as long as a Trainer's run: the same setting for both, or known numbers."""
         epochs = self._given(trainer, _EPOCHS)
         if epochs is None:
             return False

@@ -1,8 +1,8 @@
-"""Where the file that a load reads comes from: from outside, from the project itself, or nobody knows.
+"""Where the file that a load reads comes from: from outside, from the project itself, or unknown.
 
-It decides what is at stake. A file from outside can run code of somebody else; a checkpoint of one's own training can
-only fail to load. That is told by where the path comes from, and by what is done with the content: a training that goes
-on restores its optimizer, and nobody publishes an optimizer to start from.
+The origin decides the risk. A file from outside can run foreign code; a checkpoint of the user's own training can only
+fail to load. The origin follows from the path and from the use of the content: a resumed training restores its
+optimizer, and published checkpoints to start from have no optimizer state.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _STEPS = 8
 
 
 class Origin(NamedTuple):
-    """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it (0: none);
-    ``resumes``: what is restored from it belongs to a training that goes on. None of them: unknown."""
+    """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it
+    (0: none); ``resumes``: what is restored from it belongs to a resumed training. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
@@ -73,7 +73,8 @@ class LoadOrigins:
         return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.files()]
 
     def _fetched_to(self, load: int, read: int, known: FilePath) -> int:
-        """The call that downloads to the path: a downloader in this file, or a function of the project that is given the same value."""
+        """The call that downloads to the path: a downloader in this file, or a function of the project that receives
+        the same value."""
         module = self.program.module_of(load)
         for call, name in self.ask.calls_of(DOWNLOADS):
             place = DOWNLOADS[name]
@@ -88,21 +89,22 @@ class LoadOrigins:
         return 0
 
     def _resumes(self, load: int) -> bool:
-        """Whether the function that loads a file restores from it what only a training that goes on has."""
+        """Whether the function that loads a file restores state from it that only a resumed training has."""
         module = self.program.module_of(load)
         scope = module.scopes[module.table.sites[load & MASK].scope]
         restoring = (one for one in scope.calls if self._restores(module, scope, module.nodes[one]))
         return any(_reaches(module, given, load & MASK) for one in restoring for given in module.nodes[one][2])
 
     def _restores(self, module: Module, scope: Scope, row: Node) -> bool:
-        """Whether a call restores what only a training that goes on has."""
+        """Whether a call restores state that only a resumed training has."""
         function = module.nodes[row[1]]
         if function[0] == "attr" and function[2] == "load_state_dict":
             return self._is_of_a_run(module, scope, function[1])
         return not _RANDOM_STATE.isdisjoint(self.ask.names_of(self.program.ask(module.base | row[1])))
 
     def _is_of_a_run(self, module: Module, scope: Scope, receiver: int) -> bool:
-        """Whether an object is an optimizer, a schedule or a scaler, by what made it, or by its name: a factory may have made it."""
+        """Whether an object is an optimizer, a schedule or a scaler, by its constructor, or by its name, since a
+        factory may have made it."""
         atoms, value = self.program.atoms, self.program.ask(module.base | receiver)
         names = {fields[1] for fields in atoms.kinds(value, "o")}
         for kind in ("i", "self"):
@@ -125,7 +127,7 @@ def _spelled(module: Module, scope: Scope, number: int) -> Iterator[str]:
 
 
 def _held(module: Module, number: int) -> Iterator[int]:
-    """An expression and what a path is made of that stands in it."""
+    """An expression and the parts of a path in it."""
     todo, seen = [number], {number}
     while todo:
         at = todo.pop()
@@ -138,7 +140,7 @@ def _held(module: Module, number: int) -> Iterator[int]:
 
 
 def _reaches(module: Module, start: int, wanted: int) -> bool:
-    """Whether a value is another one, or a part of it, by whichever way."""
+    """Whether a value is another one, or a part of it, on any path."""
     waiting, seen = [start], {start}
     while waiting:
         number = waiting.pop()
@@ -151,7 +153,7 @@ def _reaches(module: Module, start: int, wanted: int) -> bool:
 
 
 def _came_from(row: Node) -> tuple[int, ...]:
-    """What a value is, or is taken out of."""
+    """The sources of a value: itself, and the values it is taken out of."""
     kind = row[0]
     if kind in ("attr", "item", "part", "elem", "copy", "upd"):
         return (row[1],)

@@ -1,7 +1,8 @@
-"""Whether a pass goes through the loader of an arm: of a function that makes one loader for training and another one for evaluation.
+"""Whether a pass goes through the loader of one branch of a function that makes separate loaders for training and
+evaluation.
 
-The values of a program are those of all calls of a function together. Who goes through what *one* of its calls gives takes only the
-arms that this call's arguments lead to.
+The values of a program merge all calls of a function. A pass through the result of *one* call takes only the branches
+that this call's arguments select.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Asked = Callable[[int, int], bool]
 
 
 class LoaderArms:
-    """Follows the value of a pass back to the arms that may have made it."""
+    """Follows the value of a pass back to the branches that may have made it."""
 
     def __init__(self, arms: Arms, may_hold: _Asked, goes_on: _Asked, through: int = 0) -> None:
         self.arms = arms
@@ -35,7 +36,7 @@ class LoaderArms:
         """A call (key) that the loader has to come from; 0 for any."""
 
     def may_come(self, key: int, loader: int) -> bool:
-        """Whether an expression may be the loader that a call makes, by an arm that the calls on the way can take."""
+        """Whether an expression may be the loader that a call makes, by a branch that the calls on the way can take."""
         if not self._through and not self._is_in_arm(loader):
             return True
         return self._comes(key, loader, (), set())
@@ -79,14 +80,14 @@ class LoaderArms:
         elif row[0] == "attr" and (written := self._written(module, row)):
             return any(self._comes(one, loader, (), seen) for one in written)
         elif row[0] == "free" and row[1] and row[2] in module.scopes[row[1]].bindings:
-            # A local name on a way on which nothing is bound to it.
+            # A local name on a path without a binding of it.
             return False
         else:
             return not self._through and self._may_hold(key, loader)
         return any(self._comes(module.base | one, loader, entries, seen) for one in behind)
 
     def _held(self, module: Module, row: tuple[object, ...]) -> list[int]:
-        """What a mapping holds under a key that is written out; nothing where that is not all."""
+        """The values of a mapping under a literal key; empty if there may be others."""
         key = module.nodes[int(str(row[2]))] if row[0] == "item" else ("",)
         if key[0] != "const" or key[1].__class__ is not str:
             return []
@@ -94,12 +95,13 @@ class LoaderArms:
         return [] if keys.is_open else list(keys.entries.get(str(key[1]), ()))
 
     def _written(self, module: Module, row: tuple[object, ...]) -> list[int]:
-        """What an attribute of ``self`` is set to; nothing where others may set it, too."""
+        """The values that an attribute of ``self`` is set to; empty if other code may set it too."""
         owner, name = self.program.class_of_self(module, int(str(row[1]))), str(row[2])
         return self.program.own_writes.get((owner, name), []) if owner is not None and name not in self.program.other_writes else []
 
     def _comes_of_call(self, key: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
-        """What a function of the project gives for this call; what others give may hold any of their arguments."""
+        """The result of a project function for this call; results of other functions may contain any of their
+        arguments."""
         module = self.program.module_of(key)
         self.program.ask(("to", key))
         targets = sorted(self.program.targets_of.get(key, ()))
@@ -120,7 +122,7 @@ class LoaderArms:
         return self.program.module_of(function).scopes[function & MASK].name == "__init__"
 
     def _comes_out(self, function: int, call: int, loader: int, entries: Entries, seen: set[tuple[int, Entries]]) -> bool:
-        """Whether a call of a function gives the loader, or goes through it as a generator does."""
+        """Whether a call of a function returns the loader, or iterates over it as a generator."""
         home = self.program.module_of(function)
         scope = home.scopes[function & MASK]
         self.program.ask(("callers", function))
@@ -135,7 +137,7 @@ class LoaderArms:
 
     @staticmethod
     def _gone_through(home: Module, number: int) -> list[int]:
-        """What the loops of a generator go through, and what it yields from."""
+        """The iterables of a generator's loops, and of its ``yield from``."""
         loops = [loop.value for loop in home.table.loops if loop.scope == number and loop.kind != "while"]
         yielded = [home.nodes[one] for one in home.scopes[number].yields]
         return loops + [row[1] for row in yielded if row[0] == "elem"]

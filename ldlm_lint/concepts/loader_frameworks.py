@@ -1,4 +1,4 @@
-"""The passes that a framework makes over data loaders: those that its hooks give, and those that its ``fit`` is given."""
+"""The passes that a framework makes over data loaders: those that its hooks return, and those passed to its ``fit``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FITS = ("fit", "fit_loop")
 
 
 class Taken(NamedTuple):
-    """An expression that a framework goes through once for each epoch: its module and scope, where that is said, and whether it trains."""
+    """An expression that a framework iterates over once per epoch: its module and scope, and whether it trains."""
 
     module: Module
     scope: int
@@ -29,13 +29,13 @@ class Taken(NamedTuple):
 
 
 class LoaderFrameworks:
-    """What the frameworks of a program take."""
+    """The loaders that the frameworks of a program use."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     def taken(self) -> Iterator[Taken]:
-        """All expressions that a framework goes through."""
+        """All expressions that a framework iterates over."""
         for function, trains in self._hooks().items():
             module = self.program.module_of(function)
             scope = module.scopes[function & MASK]
@@ -43,7 +43,7 @@ class LoaderFrameworks:
         yield from self._fitted()
 
     def _hooks(self) -> dict[int, bool]:
-        """The functions (keys) that a framework asks for loaders."""
+        """The functions (keys) from which a framework gets loaders."""
         found: dict[int, bool] = {}
         for owner in sorted({one for classes in self.program.classes.values() for one in classes}):
             for name, trains in self._names_of(owner):
@@ -59,7 +59,7 @@ class LoaderFrameworks:
             yield from _OF_TRANSFORMERS.items()
 
     def _functions(self, owner: int, name: str) -> Iterator[int]:
-        """A method, or what an object of the class is given in its place: ``self.train_dataloader = self._train``."""
+        """A method, or the function assigned to an object instead of it: ``self.train_dataloader = self._train``."""
         value = self.program.ask(("attr", owner, name, False))
         for fields in self.program.atoms.kinds(value, "partial"):
             value |= self.program.ask(("unwrapped", fields[1]))

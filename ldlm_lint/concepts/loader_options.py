@@ -1,4 +1,5 @@
-"""What a data loader is made with: its options, also through the constructors of the project's own loader classes, and its workers."""
+"""The arguments of a data loader: its options, also through constructors of the project's own loader classes, and its
+workers."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ class Loader(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
+    """A possible number of workers: the number (None: unknown), and the default that decides it if none is passed.
 
-    ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
-    the number to a parameter, ``left`` one that leaves a parameter at its default; 0 for none. ``setting`` is the name of a parameter
-    of which nobody shows who gives it: a configuration may.
+    ``default`` is "" for a number that is passed, ``parameter``, or the name of a flag with its dashes. ``giver`` is
+    the call that passes the number for a parameter, ``left`` one that leaves a parameter at its default; 0 for none.
+    ``setting`` is the name of a parameter without visible callers: a configuration may set it.
     """
 
     number: int | None
@@ -53,11 +54,11 @@ class LoaderOptions:
         self.program = ask.program
 
     def option(self, loader: Loader, name: str) -> Argument:
-        """What a loader gets for an option of torch's loader."""
+        """The value that a loader gets for an option of torch's loader."""
         return self._given(loader.call, loader.owner, name, ())
 
     def _given(self, call: int, owner: int, name: str, outer: tuple[int, ...]) -> Argument:
-        """What a call that makes an object of a class gives; ``outer`` are the calls of the constructors that it stands in."""
+        """The arguments of a constructor call of a class; ``outer`` are the calls of the enclosing constructors."""
         init = self._constructor(owner) if owner else 0
         if not init:
             return self._argument(call, name, outer)
@@ -67,11 +68,11 @@ class LoaderOptions:
         return self._given(inner, self._above(owner, init), name, (*outer, call))
 
     def _constructor(self, owner: int) -> int:
-        """The ``__init__`` of a class of the project, 0 where it has none."""
+        """The ``__init__`` of a class of the project, 0 if it has none."""
         return next((one for one in self.program.methods(owner, "__init__")), 0)
 
     def _above(self, owner: int, init: int) -> int:
-        """The class of the project behind the one of a constructor, 0 where another package's comes next."""
+        """The class of the project after the constructor's class, 0 if another package's comes next."""
         order = self.program.order(owner)
         at = self.program.owner.get(init)
         behind = order[order.index(at) + 1 :] if at in order else []
@@ -112,7 +113,7 @@ class LoaderOptions:
         return _POSITIONS.get(name) if same or name == "dataset" else None
 
     def _from_positions(self, module: Module, value: int, index: int, name: str, outer: tuple[int, ...]) -> Argument:
-        """What ``*args`` of a constructor hands on, and its keywords if it holds too little."""
+        """The arguments that ``*args`` of a constructor forwards, and its keywords if they are too few."""
         row = module.plain(value)
         call = outer[-1]
         own = self.program.module_of(call)
@@ -133,7 +134,7 @@ class LoaderOptions:
         return [call & MASK]
 
     def _from_keywords(self, module: Module, row: Node, name: str, outer: tuple[int, ...]) -> Argument:
-        """What ``**kwargs`` of a constructor hands on of the call that makes the object."""
+        """The arguments of the constructor call that ``**kwargs`` forwards."""
         for keyword, value in row[3]:
             if keyword is None:
                 found = self._from_mapping(module, value, name, outer)
@@ -142,7 +143,8 @@ class LoaderOptions:
         return Argument(State.ABSENT)
 
     def _from_mapping(self, module: Module, value: int, name: str, outer: tuple[int, ...]) -> Argument:
-        """What ``**mapping`` of a constructor gives: its own keywords are those of the call that makes the object."""
+        """The arguments that ``**mapping`` of a constructor provides; keywords come from the call that creates the
+        object."""
         mappings = self.ask.mappings
         atoms = self.program.atoms
         own = [fields[1] for fields in atoms.kinds(self.program.ask(module.base | value), "d") if self._is_kwarg(fields[1])]
@@ -173,7 +175,8 @@ class LoaderOptions:
         return self._from_keywords(module, row, name, outer[:-1])
 
     def _translated(self, module: Module, value: int, outer: tuple[int, ...]) -> Argument:
-        """An expression of a constructor: a parameter is what the call gives that makes the object, or its default."""
+        """An expression of a constructor: a parameter stands for the argument of the call that creates the object, or
+        its default."""
         row = module.plain(value)
         if row[0] != "param" or not outer:
             return Argument(State.GIVEN, (module.base | value,))
@@ -191,7 +194,7 @@ class LoaderOptions:
         return Argument(State.GIVEN, (module.base | default,)) if default is not None else Argument(State.OPEN)
 
     def ways(self, argument: Argument) -> list[Way]:
-        """The numbers that a number of workers may be, by the ways on which it comes."""
+        """The possible numbers of workers, with their origins."""
         return [way for source in argument.sources for way in self._ways(source, "", set())]
 
     def _ways(self, key: int, default: str, seen: set[int]) -> list[Way]:
@@ -204,7 +207,7 @@ class LoaderOptions:
         if kind == "phi":
             return [way for one in row[1] for way in self._ways(module.base | one, default, seen)]
         if kind == "bool" and row[1] == "Or":
-            # What is 0 gives way to what stands behind it.
+            # A 0 is replaced by the next operand.
             ways = [self._ways(module.base | one, default, seen) for one in row[2]]
             return [way for some in ways[:-1] for way in some if way.number != 0] + ways[-1]
         if kind == "choice":
@@ -235,14 +238,14 @@ class LoaderOptions:
         return [Way(int(str(given[1])), str(asked[1]))] if len(str(given[1])) < _DIGITS else []
 
     def _written(self, module: Module, row: Node) -> list[int]:
-        """What an attribute of ``self`` is set to by its class, where nobody else sets it."""
+        """The value that a class sets for an attribute of ``self``, if no other code sets it."""
         owner, program = self.program.class_of_self(module, row[1]), self.program
         if owner is None or row[2] in program.other_writes:
             return []
         return [value for one in program.order(owner) for value in program.own_writes.get((one, row[2]), ())]
 
     def _ways_of_operation(self, module: Module, row: Node, default: str, seen: set[int]) -> list[Way]:
-        """A product of 0, and a division that rounds down; nothing where the value itself has to tell."""
+        """A product of 0, and a division that rounds down; empty if the value itself must decide."""
         left, right = (self._ways(module.base | one, default, seen) for one in row[2:4])
         if row[1] == "Mult" and any(way.number == 0 for way in (*left, *right)):
             return [Way(None), *(way for way in (*left, *right) if way.number == 0)]
@@ -254,7 +257,7 @@ class LoaderOptions:
         return [Way(None), *(zeros if rounds_up else [*zeros, Way(0, ROUNDED_DOWN)])]
 
     def _ways_of_extreme(self, module: Module, row: Node, seen: set[int]) -> list[Way]:
-        """The smallest of some numbers may be any of them, the largest is 0 only where all may be."""
+        """The smallest of some numbers may be any of them, the largest is 0 only if all may be 0."""
         name, args = module.last_name(row[1]), row[2]
         if name not in ("min", "max") or len(args) < 2:
             return []
@@ -316,7 +319,8 @@ class LoaderOptions:
         return Way(number if number.__class__ is int else None, flag.name, call)
 
     def _ways_by_name(self, key: int) -> list[Way]:
-        """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""
+        """An attribute of an unknown object, such as ``args.workers``: the flags of this name in the file and in files
+        connected by imports."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "attr" and row[2] == WORKERS_OF_TRAINER:

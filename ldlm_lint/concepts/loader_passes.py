@@ -22,10 +22,11 @@ _MOST_BEHIND = 60
 
 
 class Pass(NamedTuple):
-    """A pass: the module and scope that it stands in, the expression that is gone through, the loop (-1: an ``iter``), and the loop around it.
+    """A pass: the module and scope that it is in, the expression that is iterated over, the loop (-1: an ``iter``), and
+    the loop around it.
 
-    ``is_draw``: no pass of its own, a training step takes from what a generator gives by ``next``. ``framework``: one makes it for each
-    epoch, ``train`` or ``evaluate``.
+    ``is_draw``: not a separate pass, a training step takes from a generator by ``next``. ``framework``: one makes it
+    for each epoch, ``train`` or ``evaluate``.
     """
 
     module: Module
@@ -39,7 +40,7 @@ class Pass(NamedTuple):
 
     @property
     def function(self) -> int:
-        """The key of the function that it stands in."""
+        """The key of the function that it is in."""
         return self.module.base | self.scope
 
 
@@ -68,14 +69,14 @@ class LoaderPasses:
         return next((fields[1] for fields in classes if self.program.outside_of(fields[1]) & LOADERS), 0)
 
     def _is_call_of_base(self, call: int) -> bool:
-        """``DataLoader.__init__(self, …)`` in a class makes no loader of its own."""
+        """``DataLoader.__init__(self, …)`` in a class creates no separate loader."""
         module = self.program.module_of(call)
         function = module.nodes[module.nodes[call & MASK][1]]
         return function[0] == "attr" and function[2] == "__init__"
 
     @cached_property
     def _by_object(self) -> dict[int, list[Pass]]:
-        """The passes by the call that made what is gone through."""
+        """The passes by the call that created the iterable."""
         found: dict[int, list[Pass]] = defaultdict(list)
         for one in self._all_passes():
             for call in self.objects(one.module.base | one.value, set()):
@@ -88,7 +89,7 @@ class LoaderPasses:
         return found
 
     def _held(self, key: int) -> set[int]:
-        """The calls that made what an expression goes through, also in a list or dictionary of several."""
+        """The calls that created the iterables of an expression, also in a list or dictionary of several."""
         found = self.objects(key, set())
         for fields in self.program.atoms.kinds(self.program.ask(key), "d"):
             inner = self.program.ask(("content", fields[1], None))
@@ -108,12 +109,12 @@ class LoaderPasses:
                 yield Pass(module, site.scope, value, -1, site.loop, site.place)
 
     def _given_to(self, name: str) -> Iterator[tuple[Module, int, int]]:
-        """The calls of ``iter`` or ``next``, also as ``x.__iter__()``, with what is iterated over: module, call and value."""
+        """The calls of ``iter`` or ``next``, also as ``x.__iter__()``, with the iterable: module, call and value."""
         for call in self.program.calls.get(name, ()):
             module = self.program.module_of(call)
             row = module.nodes[call & MASK]
             if (len(row[2]) == 1 or (row[2] and name == "next")) and module.nodes[row[1]][0] != "attr":
-                # With a second argument ``iter`` calls what it is given.
+                # With a second argument ``iter`` calls its first argument.
                 yield module, call & MASK, row[2][0]
         for call in self.program.calls.get(f"__{name}__", ()):
             module = self.program.module_of(call)
@@ -123,7 +124,7 @@ class LoaderPasses:
                 yield module, call & MASK, function[1]
 
     def _cycled(self) -> Iterator[tuple[Module, int, int]]:
-        """The calls of ``itertools.cycle``, which goes through what it is given once."""
+        """The calls of ``itertools.cycle``, which iterates over its argument once."""
         for call, _ in self.ask.calls_of({"itertools.cycle"}):
             module = self.program.module_of(call)
             row = module.nodes[call & MASK]
@@ -132,7 +133,7 @@ class LoaderPasses:
 
     @staticmethod
     def _begun(module: Module, number: int) -> int:
-        """What a loop goes through: a loop over ``iter(loader)`` itself begins a pass."""
+        """The iterable of a loop: a loop over ``iter(loader)`` itself begins a pass."""
         row = module.nodes[number]
         is_iter = row[0] == "call" and module.last_name(row[1]) == "iter" and len(row[2]) == 1 and module.nodes[row[1]][0] != "attr"
         return int(row[2][0]) if is_iter else number
@@ -152,9 +153,10 @@ class LoaderPasses:
         return any(loop.value == number for loop in module.table.loops)
 
     def objects(self, key: int, seen: set[int], *, of_iterators: bool = False) -> set[int]:
-        """The calls that made the objects of other packages that an expression goes through, also inside of ``enumerate`` and the like.
+        """The calls that made the objects of other packages that an expression iterates over, also inside of
+        ``enumerate`` and the like.
 
-        Those that an iterator goes through already are others: a loop over it begins no pass.
+        Objects behind a running iterator are excluded: a loop over it begins no pass.
         """
         found: set[int] = set()
         if key in seen:
@@ -178,7 +180,8 @@ class LoaderPasses:
         return found
 
     def _wrapped(self, key: int) -> int:
-        """What an unknown function or class is given first, or at the place of a part of what it gives: it hands a loader on in another form."""
+        """The first argument of an unknown function or class, or the one at the position of a result's part: it returns
+        the loader in another form."""
         module = self.program.module_of(key)
         row, index = module.nodes[key & MASK], 0
         while row[0] == "copy":
@@ -195,7 +198,7 @@ class LoaderPasses:
 
     @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:
-        """The calls of ``next`` that run in training steps, with what they are given."""
+        """The calls of ``next`` that run in training steps, with their arguments."""
         return [one for one in self._given_to("next") if self._is_in_step(one[0], one[1])]
 
     def _is_in_step(self, module: Module, call: int) -> bool:
@@ -205,7 +208,8 @@ class LoaderPasses:
         return loops is not None and self.training.is_inside(module, site.loop, -1, function, loops)
 
     def consumers(self, one: Pass, loader: int) -> list[Pass]:
-        """The loops over what the generator gives that a pass stands in, or over the objects whose ``__iter__`` it is, for one loader."""
+        """For one loader: the loops over the generator that contains a pass, or over the objects whose ``__iter__`` it
+        is."""
         function = one.function
         module = self.program.module_of(function)
         scope = module.scopes[function & MASK]
@@ -222,10 +226,10 @@ class LoaderPasses:
         return [two for two in self._by_generator.get(function, []) if self._is_from(two, calls)]
 
     def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
-        """Whether a loop goes through what one of the calls gives that hold true; so may one of which that is not seen."""
+        """Whether a loop iterates over the result of one of the calls; True also if that is unknown."""
         written = {call for call in self._calls_behind(two.module.base | two.value, set()) if call in calls}
         if two.is_draw and not written:
-            # Which of the program's iterators a ``next`` goes on with has to be seen.
+            # The iterator that a ``next`` continues must be known.
             return False
         return any(calls[call] for call in written) if written else any(calls.values()) or not calls
 
@@ -256,14 +260,14 @@ class LoaderPasses:
         return self.ask.bound_to(module, row) if row[0] == "free" else ()
 
     def _returned(self, call: int) -> Iterator[int]:
-        """What the functions of the project return that a call goes to."""
+        """The results of the project's functions that a call goes to."""
         self.program.ask(("to", call))
         for target in sorted(self.program.targets_of.get(call, ())):
             home = self.program.module_of(target)
             yield from (home.base | value for value, _ in home.scopes[target & MASK].returns if value)
 
     def _parts(self, module: Module, number: int, index: int) -> Iterator[int]:
-        """What stands at a place of a tuple, as it is written here or returned by a function of the project."""
+        """The values at a position of a tuple, written here or returned by a function of the project."""
         row = module.plain(number)
         if row[0] == "seq" and 0 <= index < len(row[2]):
             yield module.base | row[2][index]
@@ -307,13 +311,13 @@ class LoaderPasses:
         return found
 
     def may_hold(self, node: int, loader: int) -> bool:
-        """Whether a value may be a loader or something with it inside; of what is not known anything may be."""
+        """Whether a value may be a loader or contain one; unknown values may."""
         if loader in self.objects(node, set()):
             return True
         return self.may_be_inside(self.program.ask(node), loader, 0)
 
     def may_be_inside(self, value: Value, loader: int, depth: int) -> bool:
-        """The same of what is known of a value, ``depth`` containers deep."""
+        """The same for a known value, ``depth`` containers deep."""
         atoms = self.program.atoms
         fields = [atoms.of[one] for one in value if one >= FIRST]
         if any(one[0] == "o" and one[2] == loader for one in fields):
@@ -324,14 +328,14 @@ class LoaderPasses:
         if containers:
             inner = [self.program.ask(("content", place, None)) for place in containers]
             return any(not each or self.may_be_inside(each, loader, depth + 1) for each in inner)
-        # Another object is no loader of this call; a value without one is not known.
+        # Another object is not a loader of this call; a value without an object is unknown.
         return not any(one[0] in ("o", "i", "self") for one in fields) and depth == 0
 
     def _is_loader(self, fields: tuple[Any, ...]) -> bool:
         return fields[0] in ("i", "self") and bool(LOADERS & self.program.outside_of(fields[1]))
 
     def parameter(self, module: Module, number: int, depth: int) -> str:
-        """The parameter that what is gone through comes from, directly or inside of it; empty where there is none."""
+        """The parameter that the iterable comes from, directly or inside it; empty if there is none."""
         row = module.nodes[number]
         if depth > 12:
             return ""

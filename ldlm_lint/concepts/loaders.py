@@ -1,7 +1,7 @@
-"""What the passes over data loaders do: whether they train, and whether they begin again and again for the same loader.
+"""The role of passes over data loaders: whether they train, and whether they restart for the same loader.
 
-A *pass* is a loop over a loader, or an ``iter`` of one. It trains where it is a training step or goes into one; it is repeated where a
-loop runs it again and again for the same loader: a loop that the loader is made outside of.
+A *pass* is a loop over a loader, or an ``iter`` of one. It trains if it is a training step or feeds one; it is repeated
+if a loop outside of which the loader is created runs it several times.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ _CLIMB = 400
 
 
 class Frame(NamedTuple):
-    """Where something happens, seen from one of the functions that lead there: the function (key) and the innermost loop, -1 for none."""
+    """The place of an event, seen from one of the functions that lead there: the function (key) and the innermost loop,
+    -1 for none."""
 
     function: int
     loop: int
 
 
 class Loaders:
-    """What is done with the loaders of a program."""
+    """The uses of the loaders of a program."""
 
     def __init__(self, ask: Queries, training: Training) -> None:
         self.ask = ask
@@ -55,7 +56,8 @@ class Loaders:
         return next((one for one in self._passes.of(call) if self._trains(one, call, set())), None)
 
     def trains_through(self, call: int, giver: int) -> Pass | None:
-        """A pass that trains on the batches of the loader that one call of the function around it gives, or in that function itself."""
+        """A pass that trains on batches of a loader: from one call of the enclosing function, or in that function
+        itself."""
         arms = self._arms_through(giver)
         own = self.program.function_of(call)
         for one in self._passes.of(call):
@@ -93,7 +95,7 @@ class Loaders:
         return any(self._trains(two, loader, seen) for two in self._passes.consumers(one, loader))
 
     def _is_step(self, module: Module, function: int, outer: int) -> bool:
-        """Whether a loop is a training step, or one stands in it."""
+        """Whether a loop is a training step, or one is in it."""
         steps = [-1 if step is None else step for step in self.training.steps.get(function, ())]
         for loop in (*steps, *self._defined_steps(module, function)):
             while loop >= 0:
@@ -103,7 +105,7 @@ class Loaders:
         return False
 
     def _defined_steps(self, module: Module, function: int) -> Iterator[int]:
-        """The loops in which functions are defined that take a training step: something unknown runs them there."""
+        """The loops in which functions are defined that take a training step: unknown code runs them there."""
         number = function & MASK
         inner = [one for one in self.training.steps if self.program.module_of(one) is module and module.scopes[one & MASK].parent == number and one & MASK]
         if inner:
@@ -111,7 +113,7 @@ class Loaders:
             yield from (event[2] for event in module.scopes[number].events if event[0] == "bind" and module.nodes[event[1]] in made)
 
     def _feeds_step(self, one: Pass) -> bool:
-        """Whether a training step takes the batches of such an iterator, by ``next`` or in a loop."""
+        """Whether a training step takes batches from such an iterator, by ``next`` or in a loop."""
         made = self._iterated(one.module.base | one.value)
         if any(made & self._drawn(module.base | value) for module, _, value in self._passes.drawn_in_steps):
             return True
@@ -124,18 +126,18 @@ class Loaders:
         return False
 
     def _drawn(self, key: int) -> set[int]:
-        """The loaders that a ``next`` takes from: what it is given is an iterator, ``itertools.cycle(loader)`` too."""
+        """The loaders that a ``next`` takes from: its argument is an iterator, ``itertools.cycle(loader)`` too."""
         return self._iterators(key) | self._passes.objects(key, set())
 
     def _iterated(self, key: int) -> set[int]:
         return self._passes.objects(key, set())
 
     def _iterators(self, key: int) -> set[int]:
-        """The calls that made the loaders whose running passes an expression goes on with."""
+        """The calls that made the loaders whose running passes an expression continues."""
         return self._passes.objects(key, set(), of_iterators=True)
 
     def repeated(self, call: int) -> Pass | None:
-        """A pass that runs again and again for the loader that a call makes."""
+        """A pass that runs repeatedly for the loader created by a call."""
         if self._goes_on_by_itself(self._passes.class_of(call)):
             return None
         made = self._loops_above_making(call)
@@ -146,7 +148,7 @@ class Loaders:
         return self._shown(again, call) if again is not None else self._second(passes)
 
     def _shown(self, one: Pass, call: int) -> Pass:
-        """The loop over what a generator gives says more than the one in the generator."""
+        """The loop over a generator is more informative than the one inside the generator."""
         loops = (two for two in self._passes.consumers(one, call) if two.loop >= 0 and not two.is_draw) if not one.framework else ()
         return next((two for two in loops if self._is_repeated(two, call, self._loops_above_making(call))), one)
 
@@ -168,7 +170,8 @@ class Loaders:
         return guard == after
 
     def _goes_on_by_itself(self, owner: int) -> bool:
-        """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it goes on with one that it keeps."""
+        """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it continues one
+        that it keeps."""
         for function in self.program.methods(owner, "__iter__") if owner else ():
             module = self.program.module_of(function)
             names = {module.last_name(module.nodes[call][1]) for call in module.scopes[function & MASK].calls}
@@ -180,17 +183,17 @@ class Loaders:
         """Whether a second pass begins while the first one goes on, through the same loader: persistent workers serve one pass at a time."""
         if two.function not in self._begun_within(one):
             return False
-        # Each call of a function that makes a loader gives another one.
+        # Each call of a function that makes a loader returns another one.
         givers = callers_of(self.program, self.program.function_of(call)) if self.program.function_of(call) & MASK else []
         return len(givers) < 2 or any(self._come_from(giver, call, one, two) for giver in givers)
 
     def _come_from(self, giver: int, call: int, *passes: Pass) -> bool:
-        """Whether some passes may all go through what one call of the function around a loader gives."""
+        """Whether several passes may go through the result of the same call of the function that creates a loader."""
         arms = self._arms_through(giver)
         return all(arms.may_come(one.module.base | one.value, call) for one in passes)
 
     def _begun_within(self, one: Pass) -> set[int]:
-        """The other functions that are called while a pass goes on."""
+        """The other functions that are called during a pass."""
         loop = one.loop if one.loop >= 0 else one.around
         found: set[int] = set()
         for call in one.module.scopes[one.scope].calls if loop >= 0 else ():
@@ -201,18 +204,18 @@ class Loaders:
         return found - {one.function}
 
     def comes_again(self, call: int, loader: int) -> bool:
-        """Whether a call runs again and again while there is one loader, by the call that makes that."""
+        """Whether a call runs repeatedly during the life of one loader, given the call that creates it."""
         site = self.program.module_of(call).table.sites[call & MASK]
         return self.happens_again(self.program.function_of(call), site.loop, loader)
 
     def happens_again(self, function: int, loop: int, loader: int) -> bool:
-        """Whether what stands in a loop (-1: in none) of a function comes again and again while there is one loader."""
+        """Whether code in a loop (-1: in none) of a function runs repeatedly during the life of one loader."""
         made = self._loops_above_making(loader)
         frames = self._climb(Frame(function, loop), None, 0)
         return any(loop not in made for frame in frames for loop in self._loops_of(frame))
 
     def _loops_above_making(self, call: int) -> set[Frame]:
-        """The loops that a loader is made inside of, and so anew in each round."""
+        """The loops around the creation of a loader, which create it again in each iteration."""
         module = self.program.module_of(call)
         site = module.table.sites[call & MASK]
         found: set[Frame] = set()
@@ -251,14 +254,14 @@ class Loaders:
         return is_known and numbers[-1] - (numbers[0] if len(numbers) > 1 else 0) <= 1
 
     def _is_of_same(self, frame: Frame, one: Pass) -> bool:
-        """Whether a loop goes through the same loader in each round, and not through the next one of several."""
+        """Whether a loop iterates over the same loader each time, and not over the next one of several."""
         module = self.program.module_of(frame.function)
         if module is not one.module:
             return True
         return not self._rests_on(module, one.value, module.table.loops[frame.loop].value, 0)
 
     def _rests_on(self, module: Module, number: int, iterable: int, depth: int) -> bool:
-        """Whether an expression is, or is looked up by, an element of what a loop goes through."""
+        """Whether an expression is an element of a loop's iterable, or is looked up by one."""
         row = module.nodes[number]
         kind = row[0]
         if depth > 12 or kind in ("const", "none", "param", "free"):
@@ -276,19 +279,19 @@ class Loaders:
         return kind == "op" and any(self._rests_on(module, two, iterable, depth + 1) for two in row[2:4])
 
     def _climb(self, frame: Frame, one: Pass | None, call: int) -> Iterator[Frame]:
-        """A place, and those of the calls that lead there; of a pass those that hand on the loader."""
+        """A place, and those of the calls that lead there; for a pass only calls that pass the loader on."""
         seen = {frame}
         todo = [(frame, self._passes.parameter(one.module, one.value, 0) if one is not None else "")]
         for two in self._passes.consumers(one, call) if one is not None else ():
             if two.is_draw:
-                # Each ``next`` goes on with the pass.
+                # Each ``next`` continues the pass.
                 continue
             todo += [(above, self._passes.parameter(two.module, two.value, 0)) for above in (Frame(two.function, two.around),)]
         while todo and len(seen) < _CLIMB:
             at, parameter = todo.pop()
             yield at
             if one is not None and at == frame and len(todo) and self.program.module_of(at.function).scopes[at.function & MASK].yields:
-                # What calls a generator is no place of its pass: who goes through it is.
+                # The call of a generator is not a place of its pass; the loop over it is.
                 continue
             for above, name in self._callers(at.function, parameter, call):
                 if above not in seen:
@@ -313,12 +316,12 @@ class Loaders:
 
 
 def _gone_through(module: Module, number: int) -> object:
-    """What a loop goes through as it is written: a name or attribute, inside of ``enumerate`` and the like, too."""
+    """The iterable of a loop as written: a name or attribute, inside of ``enumerate`` and the like, too."""
     for _ in range(12):
         row = module.nodes[number]
         if row[0] == "copy" or (row[0] == "call" and row[2]):
             number = row[1] if row[0] == "copy" else row[2][0]
             continue
-        # What a call or a loop gives is another object each time it is written.
+        # A call or a loop gives a different object each time.
         return row if row[0] in ("free", "param", "attr") else number
     return number

@@ -1,4 +1,5 @@
-"""How a program learns its local rank: from the environment, through a framework, or as an option of its command line alone."""
+"""How a program gets its local rank: from the environment, through a framework, or only as an option of its command
+line."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ class LocalRanks:
         }
 
     def is_given(self, modules: Iterable[Module]) -> bool:
-        """Whether one of some modules has an option for the rank."""
+        """Whether one of these modules has an option for the rank."""
         return any(module.index in self._options for module in modules)
 
     def is_only_given(self, entry: Module, modules: Collection[Module]) -> bool:
-        """Whether a program of some modules takes its rank from its command line, and looks nowhere else."""
+        """Whether a program of some modules gets its rank from its command line only."""
         if not self.is_given(modules):
             return False
         return not any(map(self._looks_it_up, modules)) or self._uses_its_option(entry, modules)
@@ -46,7 +47,7 @@ class LocalRanks:
         return any(row == ("const", _VARIABLE) for row in module.nodes)
 
     def _uses_its_option(self, entry: Module, modules: Collection[Module]) -> bool:
-        """Whether a program reads its option itself, and nobody puts what the environment says in its place."""
+        """Whether a program reads its option itself, and no code replaces it by the environment's value."""
         if entry.index not in self._options or self._reads_variable(entry):
             return False
         reads = any(row[0] == "attr" and row[2] == _ATTRIBUTE and not self._is_own(entry, row[1]) for row in entry.nodes)

@@ -1,4 +1,4 @@
-"""What is measured: stretches of a step between two reads of a clock whose difference is taken."""
+"""Measured code: stretches of a step between two reads of a clock whose difference is taken."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Measuring:
         return found
 
     def _read(self, module: Module, number: int, loop: int = -1) -> int:
-        """The call that reads a clock, of what it gave; 0 for anything else. What the round of a ``loop`` before has read counts."""
+        """The clock call that a value comes from; 0 for anything else. A read in the previous iteration of a ``loop``
+        counts."""
         for _ in range(8):
             row = module.nodes[number]
             if row[0] == "copy":
@@ -52,7 +53,8 @@ class Measuring:
         return any(fields[1] in CLOCKS for fields in self.program.atoms.kinds(functions, "x"))
 
     def is_measured(self, module: Module, call: int) -> bool:
-        """Whether a wait stands in a measured section of its step, and nothing between it and the second read waits as well.
+        """Whether a wait is in a measured section of its step, and nothing between it and the second read waits as
+        well.
 
         Without the wait the figure would be that of launching kernels.
         """
@@ -61,7 +63,7 @@ class Measuring:
             first, second = module.table.sites[earlier], module.table.sites[later]
             if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
                 continue
-            # A clock that is read behind the other one was read in the round before.
+            # A clock that is read after the other one was read in the round before.
             if call < later and (earlier < call or earlier >= later):
                 return not self._waits_between(module, call, later)
             if self._wait_starts(module, call, earlier):
@@ -69,14 +71,14 @@ class Measuring:
         return self._times_events(module, site.scope)
 
     def _waits_between(self, module: Module, call: int, later: int) -> bool:
-        """Whether a value of the device is read behind a wait and before the clock: it waits by itself."""
+        """Whether a value of the device is read after a wait and before the clock: it waits by itself."""
         between = [module.nodes[module.nodes[one][1]] for one in module.table.sites if call < one < later]
         reads = [function[1] for function in between if function[0] == "attr" and function[2] in _WAITS]
         return any(self.program.ask(module.base | one) & MAY_BE_ON_DEVICE for one in reads)
 
     @staticmethod
     def _wait_starts(module: Module, call: int, earlier: int) -> bool:
-        """Whether a wait stands right before a clock is read: the work before it is none of what is measured."""
+        """Whether a wait is right before a clock is read: the work before it is not part of the measurement."""
         between = [one for one in module.table.sites if call < one < earlier]
         return call < earlier and not between
 

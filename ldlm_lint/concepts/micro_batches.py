@@ -32,7 +32,7 @@ class MicroBatches:
         self._program = ask.program
 
     def quotients(self) -> Iterator[tuple[Module, int]]:
-        """The floor divisions (module and row) that say how many micro-batches make a step, each once."""
+        """The floor divisions (module and row) that determine how many micro-batches make a step, each once."""
         seen: set[int] = set()
         updates = Updates(self._program)
         for step in self._program.calls.get("step", ()):
@@ -46,7 +46,7 @@ class MicroBatches:
                             yield module, key & MASK
 
     def _counts_above(self, step: int) -> Iterator[int]:
-        """What the remainders are taken by in the tests around a step, up to the loop around it."""
+        """The divisors of remainders in the tests around a step, up to the enclosing loop."""
         call = step
         for _ in range(_LEVELS):
             module = self._program.module_of(call)
@@ -63,7 +63,9 @@ class MicroBatches:
             call = edges[0] >> 2
 
     def _made(self, key: int) -> int | None:
-        """Where a number is computed: behind names, attributes of ``self``, and parameters of functions with one caller."""
+        """Where a number is computed: after names, attributes of ``self``, and parameters of functions with one
+        caller.
+        """
         for _ in range(_STEPS):
             module = self._program.module_of(key)
             row = module.nodes[key & MASK]
@@ -74,7 +76,7 @@ class MicroBatches:
         return None
 
     def _following(self, module: Module, row: Node, key: int) -> int | None:
-        """The expression that one takes its value from; itself where it computes it, None where that is open."""
+        """The expression that one takes its value from; itself if it computes it, None if unknown."""
         if row[0] == "copy":
             return module.base | row[1]
         if row[0] == "free":
@@ -127,7 +129,7 @@ class MicroBatches:
     def are_divided_in(self, module: Module) -> bool:
         """Whether a file divides accumulation steps, or makes them by a division by the number of ranks.
 
-        What a value is called is all that many files tell of it.
+        In many files only the name of a value is known.
         """
         names = _bound_names(module)
         for number, row in enumerate(module.nodes):
@@ -167,7 +169,7 @@ def _bound_names(module: Module) -> dict[int, set[str]]:
 
 
 def _names(module: Module, names: Mapping[int, set[str]], number: int) -> set[str]:
-    """What an expression is called: by its last name, its key, or the variables that hold it."""
+    """The names of an expression: its last name, its key, or the variables that hold it."""
     row = module.nodes[number]
     key = module.nodes[row[2]] if row[0] == "item" else ("", "")
     return {module.last_name(number).strip("()"), str(key[1]) if key[0] == "const" else "", *names.get(number, ())} - {""}

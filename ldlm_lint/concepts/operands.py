@@ -1,4 +1,5 @@
-"""The expressions that an expression of a table is made of, and who uses one: a name that is read is the row that it holds."""
+"""The expressions that an expression of a table is made of, and their users: a name that is read stands for the row of
+its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Calls of objects of other packages that run a loss backward and step the optimizer: ``loss_scaler(loss, optimizer)``."""
+"""Calls of other packages' objects that run a loss backward and step the optimizer: ``loss_scaler(loss,
+optimizer)``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ class OutsideSteps:
         self.program = program
 
     def calls(self) -> Iterator[int]:
-        """The calls (keys) of such objects, by the names that they have where they are made and handed on."""
+        """The calls (keys) of such objects, by their names where they are created and passed on."""
         program = self.program
         made = [call for name in sorted({one.rpartition(".")[2] for one in STEPPERS}) for call in program.calls.get(name, ())]
         names = {name for call in made if self._is_one(call) for name in program.names_of(call)}

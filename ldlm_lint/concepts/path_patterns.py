@@ -1,4 +1,4 @@
-"""The names of files as patterns: texts in which ``*`` stands for what is not known or counts."""
+"""The names of files as patterns: texts in which ``*`` stands for an unknown or counting part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PathPatterns:
         self._known: dict[int, frozenset[str]] = {}
 
     def of(self, key: int, steps: int = 0) -> frozenset[str]:
-        """The patterns that a path (key) may be; ``*`` alone for one of which nothing is known."""
+        """The patterns of a path (key); ``*`` alone if nothing is known."""
         known = self._known.get(key)
         if known is None:
             if steps > _STEPS:
@@ -50,7 +50,7 @@ class PathPatterns:
         return found if found - {"*"} else ()
 
     def _made(self, key: int, steps: int) -> Iterable[str]:
-        """What an expression puts together."""
+        """The patterns that an expression builds."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
@@ -93,7 +93,8 @@ class PathPatterns:
 
 
 def called_name(program: Program, module: Module, function: int) -> str:
-    """The last name of a function that a call is of: the one that it has at home where it is imported under another, ``join as pjoin``."""
+    """The last name of a function that a call is of: its original name if it is imported under another one, ``join as
+    pjoin``."""
     row = module.plain(function)
     if row[0] in ("free", "impf"):
         known = program.atoms.kinds(program.ask(module.base | function), "x")
@@ -106,7 +107,7 @@ _ANYTHING = frozenset(["*"])
 
 
 def _bounded(found: Iterable[str]) -> frozenset[str]:
-    """The patterns without stars in a row; anything, where there are many or long ones."""
+    """The patterns without consecutive stars; ``*`` if there are many or long ones."""
     names = frozenset(_STARS.sub("*", one) for one in found)
     return names if 0 < len(names) <= _MOST and all(len(one) <= _LONGEST for one in names) else _ANYTHING
 
@@ -119,7 +120,7 @@ def may_meet(names: Iterable[str], others: Iterable[str]) -> bool:
 
 
 def meet(one: str, other: str) -> bool:
-    """Whether a text fits two patterns, of which each may hold stars."""
+    """Whether a text fits two patterns, each with possible stars."""
     if not one.strip("*") or not other.strip("*"):
         return True
     row = [True]

@@ -1,4 +1,4 @@
-"""What the autocasts of a program compute in, by the values of their arguments wherever these come from."""
+"""The dtypes of a program's autocasts, from the values of their arguments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BFLOAT16 = frozenset({"torch.bfloat16"})
 
 
 class Precision(enum.Enum):
-    """What an autocast computes in."""
+    """The dtype of an autocast."""
 
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"
@@ -39,7 +39,7 @@ class Precision(enum.Enum):
 
 
 class Autocasts:
-    """The autocasts of a program, by the modules that they stand in."""
+    """The autocasts of a program, by the modules that they are in."""
 
     def __init__(self, ask: Queries) -> None:
         self.ask = ask
@@ -52,11 +52,11 @@ class Autocasts:
         return found
 
     def of(self, index: int) -> Iterator[tuple[int, Precision]]:
-        """The calls in a module, and what each computes in."""
+        """The autocasts in a module, each with its dtype."""
         yield from sorted(self._all.get(index, {}).items())
 
     def switches_of(self, call: int) -> frozenset[Origin]:
-        """What an autocast is switched on by: what its own switch is read from, and the tests around it."""
+        """The switches of an autocast: the origin of its own argument, and the tests around it."""
         program = self.ask.program
         module = program.module_of(call)
         old = not self.ask.names_of(self._function_of(call)) - OLD_AUTOCASTS
@@ -109,7 +109,7 @@ def _tests_around(module: Module, call: int) -> Iterator[tuple[int, bool]]:
 
 
 def is_chosen_by_precision(program: Program, call: int) -> bool:
-    """Whether a condition around a call, or around the calls of its function, speaks of the precision or of scaling."""
+    """Whether a condition around a call, or around the calls of its function, mentions the precision or scaling."""
     todo, seen = [call], set[int]()
     while todo and len(seen) < _CALLERS:
         at = todo.pop()
@@ -137,6 +137,6 @@ def _speaks_of_precision(module: Module, guard: int) -> bool:
 
 
 def _asks_for_bfloat16(module: Module, guard: Guard) -> bool:
-    """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
+    """``GradScaler() if use_bfloat16 else None``: created for the precision that needs no scaler."""
     plain = module.nodes[guard.test][0] in ("free", "param", "attr") if guard.test else False
     return plain and guard.holds is True and _NAMES_BFLOAT16.search(module.last_name(guard.test)) is not None

@@ -1,4 +1,4 @@
-"""Properties that are read: each read runs the method, as a call of it would."""
+"""Properties that are read: each read runs the method like a call."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ldlm_lint.program.modules import Module
 
 
 class Properties:
-    """Answers for the calls of a program, and what is read in their arguments and receivers."""
+    """Answers for the calls of a program, and the reads in their arguments and receivers."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """The names of the properties of the project's classes; those of modules are layers mostly, and of no cost."""
+        """The names of the properties of the project's classes; those of modules are mostly layers, without cost."""
         program = self.program
         return frozenset(program.module_of(one).scopes[one & MASK].name for one in program.owner if program.is_property(one))
 

@@ -1,4 +1,4 @@
-"""Places that run, inside of their function, far less often than the code around them."""
+"""Places that run, within their function, far less often than the code around them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RarePlaces:
         self.exits = EarlyExits(self.rarity)
 
     def is_one(self, module: Module, guard: int, place: int, function: int) -> bool:
-        """Whether what stands under a guard of a function runs rarely."""
+        """Whether code under a guard of a function runs rarely."""
         at = guard
         while at >= 0:
             one = module.table.guards[at]
@@ -41,7 +41,7 @@ class RarePlaces:
         return restarts.is_set_once(module, guard, number, function) or restarts.is_deadline(module, guard.test, number, function)
 
     def _stands_in_steps(self, module: Module, guard: int, function: int) -> bool:
-        """Whether a block that leaves stands right in the loop of steps: it ends the training."""
+        """Whether a block that leaves is right in the loop of steps: it ends the training."""
         sites = (module.table.sites[call] for call in module.scopes[function & MASK].calls)
         loop = next((site.loop for site in sites if site.guard == guard), -1)
         return loop >= 0 and module.base | module.table.loops[loop].value in self.frequency.repeated

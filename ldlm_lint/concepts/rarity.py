@@ -1,6 +1,6 @@
-"""Tests that come out one way in few steps only: drawn numbers, other devices, modes of evaluation, what leaves a function early.
+"""Tests with an outcome that occurs in few steps only: random numbers, other devices, evaluation modes, early exits.
 
-What a program cannot show (``if should_report(step):`` of a function that nobody sees) is told by the names of it alone.
+For unknown functions (``if should_report(step):``) only the names in the test decide.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _EQUAL = frozenset({"Eq", "Is", "In"})
 
 
 class Rarity:
-    """Answers for the tests of a program, beside those of `Frequency`."""
+    """Answers for the tests of a program, next to those of `Frequency`."""
 
     def __init__(self, frequency: Frequency) -> None:
         self.frequency = frequency
         self.program = frequency.program
 
     def outcome(self, module: Module, number: int, steps: int = 0) -> bool | None:
-        """The outcome of a test that is the one of few steps; None where both are usual, or nothing is known."""
+        """The outcome of a test that occurs in few steps; None if both are usual, or unknown."""
         row = module.nodes[number]
         if steps > _DEPTH:
             return None
@@ -50,12 +50,12 @@ class Rarity:
         enough = row[1] == "And"
         if enough in parts:
             return enough
-        # ``done or step % n == 0``: what the interval is relaxed by is the exception.
+        # ``done or step % n == 0``: the condition added to the interval is the exception.
         due = not enough and any(found is True and self.frequency.is_periodic(module, one) for one, found in zip(row[2], parts, strict=True))
         return not enough if due or all(found is (not enough) for found in parts) else None
 
     def _known(self, module: Module, number: int) -> bool | None:
-        """What counts, alarms and switches say."""
+        """The decision of counters, alarms and switches."""
         frequency = self.frequency
         for found in (frequency.is_start(module, number), frequency.is_alarm(module, number), frequency.asks_for_details(module, number)):
             if found is not None:
@@ -73,7 +73,7 @@ class Rarity:
         return True if RARE_NAME.search(name) else None
 
     def _leads_somewhere(self, module: Module, row: Node) -> bool:
-        """Whether a call goes to a function that was looked at itself."""
+        """Whether a call goes to a function that was analysed itself."""
         return bool(self.program.atoms.kinds(self.program.ask(module.base | row[1]), "f"))
 
     @staticmethod
@@ -103,14 +103,15 @@ class Rarity:
         return self._by_chance(module, row)
 
     def _is_of_the_past(self, module: Module, version: int, number: int) -> bool:
-        """Whether the version of torch is compared with one that nobody trains with any more: ``parse(torch.__version__) < parse("1.8")``."""
+        """Whether the version of torch is compared with one that is no longer used for training:
+        ``parse(torch.__version__) < parse("1.8")``."""
         names = self.program.atoms.kinds(self.program.ask(module.base | _argument(module, version)), "x")
         row = module.nodes[_argument(module, number)]
         told = NUMBERS.search(row[1]) if row[0] == "const" and row[1].__class__ is str else None
         return told is not None and (int(told[1]), int(told[2] or 0)) < PAST and any(fields[1] in VERSION_NAMES for fields in names)
 
     def _is_set_in_handler(self, module: Module, number: int, constant: int) -> bool:
-        """Whether a flag becomes a constant in a handler alone, which runs after a failure."""
+        """Whether a flag becomes a constant only in a handler, which runs after a failure."""
         todo, seen = [number], {number}
         while todo:
             row = module.nodes[todo.pop()]
@@ -129,7 +130,7 @@ class Rarity:
         return False
 
     def _counts_on(self, module: Module, number: int) -> bool:
-        """Whether an attribute is one that its class adds to, step by step."""
+        """Whether a class increases an attribute step by step."""
         row = module.plain(number)
         if row[0] != "attr":
             return False
@@ -137,7 +138,7 @@ class Rarity:
         return any(one[:2] == ("op", "Add") and module.plain(one[2])[0::2] == ("attr", row[2]) for one in written)
 
     def _by_chance(self, module: Module, row: Node) -> bool | None:
-        """``random.random() < 0.01``: which outcome a number drawn between 0 and 1 seldom gives."""
+        """``random.random() < 0.01``: the outcome that a random number between 0 and 1 rarely gives."""
         limit, drawn = module.nodes[row[3][0]], module.plain(row[2])
         if drawn[0] == "call" and module.last_name(drawn[1]) == "item":
             drawn = module.plain(module.nodes[drawn[1]][1])
@@ -148,6 +149,6 @@ class Rarity:
 
 
 def _argument(module: Module, number: int) -> int:
-    """What a call is given first, ``parse(torch.__version__)``; of anything else itself."""
+    """The first argument of a call, ``parse(torch.__version__)``; of anything else itself."""
     row = module.plain(number)
     return int(row[2][0]) if row[0] == "call" and row[2] else number

@@ -1,4 +1,4 @@
-"""Whether something runs before a place in a program, wherever both stand: in a function, in what it calls, or above it."""
+"""Whether something runs before a place in a program, in the same function, in a called one, or in a caller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS = 30
 
 
 class Point(NamedTuple):
-    """A place in a function (key; the module itself is scope 0), the guard that it stands under, and where it begins."""
+    """A place in a function (key; the module itself is scope 0), the guard that it is under, and where it begins."""
 
     function: int
     guard: int
@@ -30,7 +30,8 @@ class Point(NamedTuple):
 
 
 class Earlier:
-    """Answers for calls that ``is_one`` tells of; ``ends`` tells of calls behind which nothing is known any more, such as a new process."""
+    """Answers for the calls that ``is_one`` selects; ``ends`` selects calls after which nothing is known, such as a new
+    process."""
 
     def __init__(self, program: Program, is_one: Callable[[int], bool], ends: Callable[[int], bool]) -> None:
         self._program = program
@@ -40,9 +41,10 @@ class Earlier:
         self._may_end: dict[int, bool] = {}
 
     def before(self, point: Point) -> int | None:
-        """The call that surely ran before a point is reached, whichever way leads there; None where none did, or something behind may count.
+        """The call that surely ran before a point is reached, on every path; None if there is none, or a later one may
+        count.
 
-        A function that several places call may have been called before, so that it says nothing.
+        A function that several places call may have been called before, so it is inconclusive.
         """
         found = None
         for _ in range(_LEVELS):
@@ -78,7 +80,7 @@ class Earlier:
         return any(self.may_end(module.base | call) for call in behind)
 
     def run_by(self, call: int) -> int | None:
-        """The call itself if it is one, or one that surely runs in the function that it goes to."""
+        """The call itself if it is selected, or one that surely runs in the called function."""
         if self._is_one(call):
             return call
         self._program.ask(("to", call))
@@ -88,7 +90,7 @@ class Earlier:
         return self._surely_in(next(iter(targets)))
 
     def _surely_in(self, function: int) -> int | None:
-        """A call that runs whenever a function does, as far as what it is given does not decide."""
+        """A call that runs whenever a function does, independently of its arguments."""
         if function in self._surely:
             return self._surely[function]
         self._surely[function] = None
@@ -106,7 +108,7 @@ class Earlier:
         return self._surely[function]
 
     def may_end(self, call: int) -> bool:
-        """Whether a call may be, or lead to, one behind which nothing is known."""
+        """Whether a call may be, or lead to, one after which nothing is known."""
         if self._ends(call):
             return True
         self._program.ask(("to", call))
@@ -114,7 +116,7 @@ class Earlier:
 
     def _may_end_in(self, function: int) -> bool:
         if function not in self._may_end:
-            # What a library's depths may do is unknown: the function may count.
+            # Deep library code is unknown: the function may count.
             self._may_end[function] = len(self._may_end) > _MOST
             if not self._may_end[function]:
                 module = self._program.module_of(function)
@@ -124,7 +126,7 @@ class Earlier:
 
     @staticmethod
     def _leads_to(module: Module, one: int, other: int) -> bool:
-        """Whether control goes on from under a guard to what stands under another, further down in the same function."""
+        """Whether control flows from code under a guard to code under another, further down in the same function."""
         below = dict.fromkeys(guards_above(module.table.guards, other))
         for guard in guards_above(module.table.guards, one):
             if guard in below:
@@ -136,7 +138,7 @@ class Earlier:
         return True
 
     def _is_sure(self, module: Module, guard: int) -> bool:
-        """Whether nothing that a function is given decides a guard."""
+        """Whether a guard is independent of the function's arguments."""
         for one in guards_above(module.table.guards, guard):
             held = module.table.guards[one]
             if held.kind in ("except", "case") or (held.kind in ("if", "rest") and self._rests_on_given(module, held.test)):
@@ -145,7 +147,7 @@ class Earlier:
 
     @staticmethod
     def _rests_on_given(module: Module, test: int) -> bool:
-        """Whether a test is more than a question to a library, such as ``torch.cuda.is_available()``."""
+        """Whether a test is more than a library query, such as ``torch.cuda.is_available()``."""
         todo, seen = [test], 0
         while todo and seen < _ROWS:
             row = module.nodes[todo.pop()]

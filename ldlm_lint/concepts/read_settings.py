@@ -1,4 +1,4 @@
-"""Which values a program reads from a configuration file: a user writes these, and the project's files show what they hold."""
+"""The values that a program reads from a configuration file: users write them, and the project's files show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReadSettings:
         self.program = program
 
     def is_read(self, key: int) -> bool:
-        """Whether an expression (key) is, or may be, a part of what a file holds that the program reads."""
+        """Whether an expression (key) is, or may be, a part of a file that the program reads."""
         todo, seen = [key], {key}
         while todo and len(seen) < _MOST:
             one = todo.pop()
@@ -58,7 +58,7 @@ class ReadSettings:
             return any(fields[1] in READERS for fields in self.program.atoms.kinds(function, "x"))
         if row[0] != "param":
             return False
-        # ``@hydra.main(…)`` gives the function what it composes.
+        # ``@hydra.main(…)`` passes the composed configuration to the function.
         decorators = module.scopes[row[1]].decorators
         return any(module.last_name(one) in ("()main", "()hydra_main") and self._is_of_hydra(module, one) for one in decorators)
 

@@ -1,4 +1,5 @@
-"""What a value of the device is read for: some uses need it at once, on the host; others could read it later, or never."""
+"""The purpose of reading a device value: some uses need it immediately on the host; others could read it later, or
+never."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _WHOLE = frozenset({"phi", "copy", "op", "un", "comp", "seq", "choice"})
 
 
 class Need(enum.Enum):
-    """What the host needs a value for as soon as it is read."""
+    """The purpose for which the host needs a value immediately."""
 
     DECIDES = "decides"
     FINITE = "finite"
@@ -37,7 +38,7 @@ class Reading:
         self._written = {value for scope in module.scopes for _, _, value, _ in scope.writes}
 
     def need_of(self, number: int) -> Need | None:
-        """What a value that is read, or the variable that takes it, is needed for at once; None where it may be read later."""
+        """The immediate need for a read value or its variable; None if it could be read later."""
         for one, finite in self._handed_on(number):
             if one in self._tested:
                 return Need.FINITE if finite else Need.DECIDES
@@ -58,7 +59,7 @@ class Reading:
         return None
 
     def _handed_on(self, number: int) -> Iterator[tuple[int, bool]]:
-        """An expression and what is a number, a test or a list made of it, with whether that asks whether it is finite."""
+        """An expression and the numbers, tests and lists made from it, each with whether it tests for finiteness."""
         todo, seen = [(number, self._asks_finite(number))], {number}
         while todo and len(seen) < _MOST:
             one, finite = todo.pop(0)
@@ -83,16 +84,17 @@ class Reading:
         return False
 
     def is_returned(self, number: int) -> bool:
-        """Whether a function returns a value as it is."""
+        """Whether a function returns a value unchanged."""
         return number in self._returned
 
     def name_of(self, number: int) -> str:
-        """The name of a parameter or of another module's value, or the one that a row is bound to; empty for none."""
+        """The name of a parameter or of another module's value, or the one that a row is bound to; empty if there is
+        none."""
         row = self.module.nodes[number]
         return str(row[2]) if row[0] in ("param", "free", "impf") else self._bound.get(number, "")
 
     def names_given(self, number: int) -> set[str]:
-        """The names of the variables that a value, or what its statement makes of it, is bound to."""
+        """The variables that a value, or the result of its statement, is bound to."""
         found: set[str] = set()
         todo, seen = [number], {number}
         while todo and len(seen) < _MOST:
@@ -106,7 +108,7 @@ class Reading:
         return found
 
     def is_given_to(self, number: int, names: frozenset[str]) -> bool:
-        """Whether a value, a part of it or what methods make of it is handed to a function of one of some names."""
+        """Whether a value, a part of it or a result of its methods is passed to a function with one of these names."""
         todo, seen = [number], {number}
         while todo and len(seen) < _MOST:
             one = todo.pop()
@@ -120,11 +122,11 @@ class Reading:
         return False
 
     def is_added(self, number: int) -> bool:
-        """Whether a value is added to a sum as it is: ``total += loss.item()``."""
+        """Whether a value is added unchanged to a sum: ``total += loss.item()``."""
         return number in self._added
 
     def is_only_kept(self, number: int) -> bool:
-        """Whether a value that is read, or the variable that takes it, is only shown, collected or summed up in its function."""
+        """Whether a read value or its variable is only shown, collected or summed up in its function."""
         return self._is_kept(number, True, set())
 
     def _is_kept(self, number: int, may_be_bound: bool, seen: set[int]) -> bool:
@@ -137,7 +139,7 @@ class Reading:
         return bool(users) and all(self._keeps(number, one, seen) for one in users)
 
     def _is_idle(self, number: int) -> bool:
-        """Whether a way that a value takes leads nowhere: what a loop carries on and nobody reads."""
+        """Whether a use of a value leads nowhere: carried on by a loop and never read."""
         return self.module.nodes[number][0] in ("phi", "copy") and not self._users.get(number) and number not in self._returned
 
     def _keeps(self, number: int, user: int, seen: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Which models recompute their activations by torch's reentrant checkpoint: by calls in what their forward passes run."""
+"""Which models recompute their activations by torch's reentrant checkpoint: by calls in their forward passes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Recomputing:
 
     @cached_property
     def _reentrant(self) -> dict[int, list[int]]:
-        """The calls that are reentrant for certain, by the functions that they stand in, nested ones by those around them too."""
+        """The calls that are reentrant for certain, by the functions that they are in, nested ones by those around them
+        too."""
         found: dict[int, list[int]] = {}
         for call in dict.fromkeys(call for call, _ in self.ask.calls_of(CHECKPOINTS)):
             given = self.ask.argument(call, "use_reentrant")

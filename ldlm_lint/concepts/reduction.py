@@ -1,4 +1,4 @@
-"""Who decides whether the gradients of a training's steps are reduced: facts about its loop, never words of a file."""
+"""What decides whether the gradients of a training's steps are reduced: facts about its loop, never words in a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENGINES = frozenset({"accelerate.Accelerator"})
 
 
 class Reduction:
-    """What takes care of the reduction in the steps of a program."""
+    """The handling of the reduction in the steps of a program."""
 
     def __init__(self, training: Training, ask: Queries) -> None:
         self.training = training
@@ -35,10 +35,11 @@ class Reduction:
         self._taken: dict[tuple[frozenset[int], frozenset[int]], bool] = {}
 
     def is_taken_care_of(self, module: Module, models: frozenset[int] = frozenset()) -> bool:
-        """Whether something in the programs that a module takes part in decides on the reduction by itself.
+        """Whether something in the programs that a module takes part in decides on the reduction itself.
 
-        That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is sharded, or an engine.
-        The scope of a model that is surely none of some ``models`` (see `models_of`) decides nothing for those.
+        That is a scope or flag that a training step of the module's programs reaches, a static graph, a model that is
+        sharded, or an engine. The scope of a model that is surely not among ``models`` (see `models_of`) decides
+        nothing for those.
         """
         near = self.program.together.programs_of(module)
         if (near, models) not in self._taken:
@@ -46,7 +47,8 @@ class Reduction:
         return self._taken[near, models]
 
     def models_of(self, backward: int) -> frozenset[int]:
-        """Where DDP wraps the models (keys of calls) that the loop of a backward pass calls by plain names; those that are not known are left out."""
+        """Where DDP wraps the models (keys of calls) that the loop of a backward pass calls by plain names; unknown
+        ones are left out."""
         module = self.program.module_of(backward)
         site = module.table.sites[backward & MASK]
         inside = (one for one in module.scopes[site.scope].calls if module.table.sites[one].loop == site.loop)
@@ -54,7 +56,8 @@ class Reduction:
         return frozenset(one for one in map(self._wrapped_by, (module.base | one for one in called)) if one is not None)
 
     def _wrapped_by(self, key: int) -> int | None:
-        """The call that makes a DDP model: of the class, or of a function that does nothing else with what it wraps."""
+        """The call that makes a DDP model: of the class, or of a function that does nothing else with the wrapped
+        model."""
         call = model_behind(self.program, self.ask, key)
         return call if call is not None and self._wraps(call) else None
 
@@ -87,7 +90,7 @@ class Reduction:
 
     @cached_property
     def _stepping(self) -> frozenset[int]:
-        """The modules with a function that a step is seen to reach; of others nobody knows what runs there."""
+        """The modules with a function that a step is known to reach; for others it is unknown what runs there."""
         return frozenset(self.program.module_of(function).index for function in self.training.reached)
 
     def _sets_flag(self, index: int) -> bool:
@@ -100,7 +103,7 @@ class Reduction:
         )
 
     def _reaches(self, name: str, near: frozenset[int]) -> bool:
-        """Whether a step makes a call of this name, wherever a context manager for it is chosen."""
+        """Whether a step makes a call of this name, also if the context manager is selected elsewhere."""
         if name not in self._found:
             calls = ((call, self.program.function_of(call)) for call in self.program.calls.get(name, ()))
             self._found[name] = frozenset(
@@ -112,7 +115,7 @@ class Reduction:
         return not self._found[name].isdisjoint(near)
 
     def _is_for_others(self, near: frozenset[int], models: frozenset[int]) -> bool:
-        """Whether every ``no_sync`` of some modules is surely that of another model."""
+        """Whether every ``no_sync`` of some modules surely belongs to another model."""
         calls = [one for one in self.program.calls.get("no_sync", ()) if self.program.module_of(one).index in near]
         behind = [self._model_of_scope(one) for one in calls]
         return all(one is not None and one not in models for one in behind)
@@ -135,7 +138,7 @@ class Reduction:
         return False
 
     def _is_called(self, name: str, near: frozenset[int]) -> bool:
-        """Whether code that somebody runs shards a model."""
+        """Whether code that runs shards a model."""
         if name not in self._found:
             calls = self.program.calls.get(name, ())
             run = [call for call in calls if self.is_run(self.program.function_of(call))]
@@ -143,7 +146,7 @@ class Reduction:
         return not self._found[name].isdisjoint(near)
 
     def is_run(self, function: int) -> bool:
-        """Whether a step reaches a function, or the code of a module calls it, through whatever other functions."""
+        """Whether a step reaches a function, or the code of a module calls it, through any other functions."""
         seen: set[int] = set()
         todo = [function]
         while todo:
@@ -173,7 +176,8 @@ class Reduction:
 
 
 def model_behind(program: Program, ask: Queries, key: int) -> int | None:
-    """The call (key) that gave what an expression is, through names and the parameters of functions with one caller; None where that is open."""
+    """The call (key) that created the value of an expression, through names and the parameters of functions with one
+    caller; None if unknown."""
     for _ in range(_STEPS):
         module = program.module_of(key)
         row = module.nodes[key & MASK]

@@ -1,4 +1,4 @@
-"""What removes files, and the names that these may have."""
+"""Calls that remove files, and the possible names of these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 8
 
 
 class Removal(NamedTuple):
-    """A call (key) that takes files away, their names (none where these are not known), and the expression (key) of what is removed."""
+    """A call (key) that removes files, their names (empty if unknown), and the expression (key) of the removed path."""
 
     call: int
     names: set[str]
@@ -40,7 +40,7 @@ class Removals:
         self.patterns = patterns
 
     def all(self) -> Iterator[Removal]:
-        """The calls that remove files; one that gives them a name that stays the same takes them away under their own."""
+        """The calls that remove files; renaming to a constant name removes the file under its old name."""
         yield from self._removed()
         for name in _MOVES:
             for call in self.program.calls.get(name, ()):
@@ -76,12 +76,12 @@ class Removals:
                     yield Removal(call, self._names(module, row[2][0], 0), module.base | row[2][0])
 
     def _removes_files(self, module: Module, row: tuple[object, ...]) -> bool:
-        """Whether the function is one of Python's own: lists have a ``remove``, too."""
+        """Whether the function is from Python's standard library: lists have a ``remove``, too."""
         functions = self.program.ask(module.base | int(str(row[1])))
         return any(fields[1].partition(".")[0] in ("os", "shutil", "pathlib") for fields in self.program.atoms.kinds(functions, "x"))
 
     def _names(self, module: Module, number: int, steps: int) -> set[str]:
-        """The names that a removed path may be: what it is by itself, or what was looked for where it comes from."""
+        """The names that a removed path may be: its own patterns, or those of the search that found it."""
         texts = set(self.patterns.of(module.base | number)) - {"*"}
         if texts:
             return texts
@@ -113,13 +113,13 @@ class Removals:
         return self._names(module, inner, steps + 1) if inner else set()
 
     def _names_of_attribute(self, module: Module, row: tuple[Any, ...]) -> set[str]:
-        """What an object keeps of a path of its own, such as that of the last file."""
+        """The names of a path that an object stores, such as that of the last file."""
         owner = self.program.class_of_self(module, row[1])
         written = self.program.own_writes.get((owner, str(row[2])), ()) if owner is not None else ()
         return {text for one in written for text in self.patterns.of(one) if text.strip("*")}
 
     def _listed(self, module: Module, row: tuple[Any, ...]) -> set[str]:
-        """All that stands in a folder."""
+        """All that is in a folder."""
         function = module.nodes[row[1]]
         folder = row[2][0] if row[2] else function[1] if function[0] == "attr" else 0
         return {f"{text}/*" for text in self.patterns.of(module.base | folder)} if folder else set()

@@ -1,4 +1,4 @@
-"""Which functions a program puts in the place of `torch.load`, and whether they decide what the caller has left open."""
+"""The functions by which a program replaces `torch.load`, and whether they decide options that the caller omits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ class ReplacedLoad:
         self.program = program
 
     def decides_for(self, module: Module, call: int | None) -> bool:
-        """Whether a replacement is in force where a call of a module runs, and says ``weights_only`` itself."""
+        """Whether a replacement is active when a call of a module runs, and sets ``weights_only`` itself."""
         if any(self._decides(value) and self._is_in_force(place, module, call) for place, value in self._replacements()):
             return True
         return not self._setting_a_variable.isdisjoint(self.program.together.programs_of(module))
 
     @cached_property
     def _setting_a_variable(self) -> frozenset[int]:
-        """The modules that set a variable of the environment which torch asks: ``os.environ[…] = …``, ``setdefault`` and ``putenv``."""
+        """The modules that set an environment variable that torch reads: ``os.environ[…] = …``, ``setdefault`` and
+        ``putenv``."""
         found = set()
         for module in self.program.live:
             nodes = module.nodes
@@ -67,7 +68,7 @@ class ReplacedLoad:
         return any(fields[1] in ("torch", "torch.serialization") for fields in self.program.atoms.kinds(self.program.ask(key), "x"))
 
     def _decides(self, value: int) -> bool:
-        """Whether a replacement gives the option to the original, or reads it by itself."""
+        """Whether a replacement passes the option to the original, or reads it by itself."""
         program = self.program
         found = program.ask(value)
         for one in sorted(found):
@@ -78,7 +79,7 @@ class ReplacedLoad:
                     return True
             elif fields[0] in ("f", "b") and self._function_decides(fields[1]):
                 return True
-        # What is nothing that the program shows may decide anything; the original function does not.
+        # An unknown replacement may decide anything; the original function does not.
         return not found
 
     def _function_decides(self, function: int) -> bool:
@@ -93,14 +94,15 @@ class ReplacedLoad:
         return any(event[0] == "store" and module.nodes[module.nodes[event[1]][2]] == ("const", _OPTION) for event in scope.events)
 
     def _is_in_force(self, place: int, module: Module, call: int | None) -> bool:
-        """Whether the module that replaces the function runs in a program that a module takes part in; a context manager does so in its ``with``."""
+        """Whether the module that replaces the function runs in a program that a module takes part in; a context
+        manager is active in its ``with``."""
         if self.program.module_of(place).index not in self.program.together.programs_of(module):
             return False
         manager = self._manager_around(place)
         return not manager or call is None or self._entered(manager).covers(module.base | call)
 
     def _manager_around(self, place: int) -> int:
-        """The function (key) of a context manager that a replacement is written in; 0 for none."""
+        """The function (key) of a context manager that contains a replacement; 0 for none."""
         module = self.program.module_of(place)
         for number, scope in enumerate(module.scopes):
             if scope.kind == "def" and any(base == place & MASK and name == "load" for base, name, _, _ in scope.writes):

@@ -1,7 +1,7 @@
-"""How a program puts its model on several GPUs: by one process for all of them, or by one process for each.
+"""How a program puts its model on several GPUs: with one process for all, or one process for each.
 
-A wrapper in a function that nothing calls and that leads to no training step offers nothing; whoever holds a training step in such
-a function is its entry, and somebody starts it.
+A wrapper in a function that is never called and leads to no training step is ignored; an uncalled function with a
+training step is an entry point that users start.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ class Replicas:
 
     @cached_property
     def per_process(self) -> list[int]:
-        """The calls that give each GPU a process of its own, and that somebody may make."""
+        """The calls that give each GPU a process of its own, and that may run."""
         return [call for call in self._written if self._is_offered(call)]
 
     def are_of_one_process(self, module: Module) -> bool:
-        """Whether one process drives all GPUs in the programs of a module: a wrapper of that kind, and nothing for several processes."""
+        """Whether one process drives all GPUs in the programs of a module: there is a wrapper of that kind, and none
+        for several processes."""
         near = self.program.together.programs_of(module)
 
         def stands_near(call: int) -> bool:
@@ -79,16 +80,16 @@ class Replicas:
         return any(name.partition(".")[0] == package for name in names)
 
     def in_modules(self, modules: Collection[int]) -> list[int]:
-        """Those calls of them that stand in some modules, by their numbers."""
+        """Those calls of them that are in some modules, by their numbers."""
         return [call for call in self.per_process if self.program.module_of(call).index in modules]
 
     def _is_offered(self, call: int) -> bool:
-        """Whether the code of a module makes a call, a training step does, or a function that somebody starts."""
+        """Whether the code of a module makes a call, a training step does, or a function that users start."""
         tops = self._tops(self.program.function_of(call))
         return tops is None or any(self._may_be_started(one) for one in tops)
 
     def _tops(self, function: int) -> set[int] | None:
-        """The functions without callers that lead to one; None where a module or a step does, or too many."""
+        """The functions without callers that lead to one; None if a module or a step does, or too many."""
         tops: set[int] = set()
         seen: set[int] = set()
         todo = [function]
@@ -107,7 +108,7 @@ class Replicas:
         return tops
 
     def _may_be_started(self, function: int) -> bool:
-        """Whether something that the program does not show may call a function: all but a plain one that nobody names and that leads to no step."""
+        """Whether unknown code may call a function: any but a plain one that is never named and leads to no step."""
         module = self.program.module_of(function)
         scope = module.scopes[function & MASK]
         if scope.kind != "def" or scope.parent != 0 or scope.decorators or self._leads_to_step(function):
@@ -121,7 +122,7 @@ class Replicas:
         return any((row[0] in ("free", "attr", "impf") and row[2] == name) or (row[0] == "const" and row[1] == name) for row in nodes)
 
     def _leads_to_step(self, function: int) -> bool:
-        """Whether a function holds a training step, or calls one that does."""
+        """Whether a function contains a training step, or calls one that does."""
         seen = {function}
         todo = [function]
         while todo and len(seen) < _MOST:
@@ -143,14 +144,15 @@ class Replicas:
         return loops is not None and self.training.runs(self.program.module_of(call), call & MASK, function, loops)
 
     def is_stepped(self, wrapper: int) -> bool:
-        """Whether a training step runs the model that a call wraps; what a wrapper gives is the model, to the values of a program."""
+        """Whether a training step runs the model that a call wraps; in the values of a program the result of a wrapper
+        is the model."""
         if self.program.function_of(wrapper) in self.training.evaluates:
             return False
         return not self._stepped.isdisjoint(one for one in self.program.ask(wrapper) if one >= FIRST)
 
     @cached_property
     def _stepped(self) -> frozenset[int]:
-        """What training steps call."""
+        """The functions that training steps call."""
         program = self.program
         found: set[int] = set()
         for function, loops in self.training.reached.items():
@@ -161,7 +163,7 @@ class Replicas:
         return frozenset(found)
 
     def is_default(self, call: int, others: Collection[int]) -> bool:
-        """Whether a call is made where nobody sets an option, and none of the others is."""
+        """Whether a call is made with default options, and none of the others is."""
         return self._may_run(call, set()) and not any(self._may_run(one, set()) for one in others)
 
     def _may_run(self, call: int, seen: set[int]) -> bool:

@@ -1,9 +1,9 @@
-"""Branches that set anew what their own test compares, such as the count or the clock time of the last report.
+"""Branches that reset a value that their own test compares, such as the count or the clock time of the last report.
 
-    if time.time() - shown > 10:  # what stands here runs now and then
+    if time.time() - shown > 10:  # this code runs occasionally
         shown = time.time()
 
-The next steps compare with the new value, so the branch is one of a few steps, like one under the remainder of a count.
+The next steps compare with the new value, so the branch runs in few steps, like one under the remainder of a count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
 
 
 class Restarts:
-    """Which guards stand before such a branch."""
+    """The guards of such branches."""
 
     def __init__(self) -> None:
         self._bound: dict[int, dict[int, list[int]]] = {}
@@ -25,7 +25,7 @@ class Restarts:
         self._flags: dict[int, dict[int, list[tuple[int, list[int]]]]] = {}
 
     def of(self, module: Module, test: int, guard: int, function: int) -> bool:
-        """Whether a comparison in a test reads what its own branch sets for the next round of a loop."""
+        """Whether a comparison in a test reads a value that its own branch sets for the next iteration of a loop."""
         key = module.base | guard
         known = self._known.get(key)
         if known is None:
@@ -40,9 +40,9 @@ class Restarts:
         return any(_is_under(module, at, guard) for number in carried for at in bound.get(number, ()))
 
     def is_deadline(self, module: Module, test: int, guard: int, function: int) -> bool:
-        """Whether a count or a clock is compared with what it was when something was done last: ``seen >= reported + every``.
+        """Whether a count or a clock is compared with its value at the last time: ``seen >= reported + every``.
 
-        Of attributes that their branch sets anew, too: ``if self.seen >= self.every: self.seen = 0``.
+        Also for attributes that their branch resets: ``if self.seen >= self.every: self.seen = 0``.
         """
         compared = {one for one in _compared(module, test) if module.nodes[one][0] != "const"}
         for number in compared:
@@ -52,7 +52,8 @@ class Restarts:
         return any(name in names for name, place in self._written_under(module, guard, function))
 
     def is_set_once(self, module: Module, guard: Guard, number: int, function: int) -> bool:
-        """Whether a branch runs as long as something is not there, and makes it: ``if first is None: first = loss.item()``."""
+        """Whether a branch runs as long as a value is missing, and creates it: ``if first is None: first =
+        loss.item()``."""
         asked = _missing(module, guard.test, guard.holds)
         if asked is None:
             is_flag = guard.holds is True and module.nodes[guard.test][0] == "phi"
@@ -65,7 +66,8 @@ class Restarts:
         return self._is_bound_under(module, asked, number, function)
 
     def _is_bound_under(self, module: Module, asked: int, guard: int, function: int, turned: bool = False) -> bool:
-        """Whether a branch binds what its test misses (``turned``: takes away what it finds), and nothing in the rounds takes that back."""
+        """Whether a branch sets what its test misses (``turned``: removes what it finds), and no other code in the loop
+        undoes that."""
         carried = _carried(module, asked)
         events = [event for event in module.scopes[function & MASK].events if event[0] in ("bind", "add") and event[1] in carried]
         inside = [event for event in events if _is_under(module, event[3], guard)]
@@ -81,7 +83,8 @@ class Restarts:
         return [(name, place) for _, name, value, place in written if place > begins and module.nodes[value][0] == "const"]
 
     def settles(self, module: Module, number: int, function: int) -> bool:
-        """Whether a part of a test is asked only until its own branch sets the flag before it: ``if full or not queue.all(): full = True``."""
+        """Whether a part of a test is evaluated only until its own branch sets the flag before it: ``if full or not
+        queue.all(): full = True``."""
         for test, flags in self._behind_flags(module).get(number, ()):
             guards = [at for at, guard in enumerate(module.table.guards) if guard.test == test and guard.holds is True]
             if any(self._sets(module, flag, guard, function) for flag in flags for guard in guards):
@@ -124,7 +127,8 @@ class Restarts:
 
 
 def _missing(module: Module, test: int, holds: bool | None) -> int | None:
-    """What a test finds missing, as the row of a name, an attribute or (for ``hasattr``) a text: it is None, false or not there."""
+    """The value that a test finds missing, as the row of a name, an attribute or (for ``hasattr``) a text: it is None,
+    false or absent."""
     row = module.nodes[test]
     if row[0] == "not":
         return _missing(module, row[1], None if holds is None else not holds)
@@ -138,7 +142,7 @@ def _missing(module: Module, test: int, holds: bool | None) -> int | None:
 
 
 def _compared(module: Module, test: int) -> set[int]:
-    """What the ordering comparisons of a test compare, through ``and``, ``or``, ``not`` and arithmetic."""
+    """The operands of a test's ordering comparisons, through ``and``, ``or``, ``not`` and arithmetic."""
     found: set[int] = set()
     seen: set[int] = set()
     todo = [(test, False)]
@@ -160,7 +164,7 @@ def _compared(module: Module, test: int) -> set[int]:
 
 
 def _carried(module: Module, number: int) -> set[int]:
-    """What a name may hold from an earlier round of a loop, the way of other branches included."""
+    """The values that a name may keep from an earlier iteration, including through other branches."""
     if module.nodes[number][0] not in ("phi", "copy"):
         return set()
     found: set[int] = set()

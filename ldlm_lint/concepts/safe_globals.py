@@ -1,4 +1,4 @@
-"""Where `torch.load` is told which classes a file may name: whoever does that relies on ``weights_only``, which is on by default."""
+"""Allow-lists of classes for `torch.load`: code that sets one relies on ``weights_only``, which is on by default."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class SafeGlobals:
         self.program: Program = ask.program
 
     def cover(self, call: int) -> bool:
-        """Whether a call runs with such a list: inside of its ``with``, in all of its callers' or in a program that adds to the list."""
+        """Whether such a list applies to a call: inside its ``with``, in that of all its callers, or in a program that
+        adds to the list."""
         module = self.program.module_of(call)
         if not self._adding.isdisjoint(self.program.together.programs_of(module)):
             return True

@@ -1,4 +1,6 @@
-"""Schedules of the learning rate: the calls that step them, whose optimizers they change, and what steps those."""
+"""Schedules of the learning rate: the calls that step them, the optimizers they change, and the calls that step
+those.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _MOST = 200
 """Functions below a call that are looked at."""
 _ROWS = 30
 _GROWS = frozenset({"Gt", "GtE", "Lt", "LtE", "NotEq"})
-# Of an object that nothing is known of only its name is left.
+# For an unknown object only its name is known.
 _OPTIMIZER = lazily(r"optim|(?:^|_)opt(?:_|\d|$)|scaler", re.I)
 
 
@@ -61,7 +63,8 @@ class Schedules:
                     yield EarlyStep(step, *found)
 
     def stepping_below(self, call: int, *, optimizer: bool) -> int | None:
-        """The call that steps an optimizer, or else a schedule, in a function that a call goes to, from the first round of its loop on."""
+        """The call that steps an optimizer, or else a schedule, in a function that a call goes to, from the first
+        iteration of its loop on."""
         return self._below(call, self._is_optimizer_step if optimizer else self._is_schedule_step, set())
 
     def _below(self, call: int, is_one: Callable[[int], bool], seen: set[int]) -> int | None:
@@ -109,7 +112,7 @@ class Schedules:
 
     @staticmethod
     def _waits(module: Module, guard: int) -> bool:
-        """Whether something stands under a test for a later step or epoch: ``if iteration > 1``."""
+        """Whether code is under a test for a later step or epoch: ``if iteration > 1``."""
         while guard >= 0:
             held = module.table.guards[guard]
             if held.kind in ("if", "rest") and any(_counts(module, row) for row in _rows_of(module, held.test)):
@@ -118,7 +121,8 @@ class Schedules:
         return False
 
     def _optimizers_behind(self, step: int) -> frozenset[int]:
-        """The optimizers (the calls that make them) that a schedule changes; none where a call steps no schedule of torch."""
+        """The optimizers (the calls that make them) that a schedule changes; empty if a call steps no schedule of
+        torch."""
         module = self._program.module_of(step)
         row = module.nodes[step & MASK]
         function = module.nodes[row[1]]
@@ -135,7 +139,9 @@ class Schedules:
         return {fields[2] for fields in self._program.atoms.kinds(self._program.ask(key), "o") if _is_optimizer(fields[1])}
 
     def _in_loop_above(self, step: int, optimizers: frozenset[int]) -> tuple[int, int] | None:
-        """The call in the innermost loop around a step that leads to it, and the one that steps the optimizer behind it."""
+        """The call in the innermost loop around a step that leads to it, and the one that steps the optimizer after
+        it.
+        """
         call = step
         for _ in range(_LEVELS):
             module = self._program.module_of(call)
@@ -153,7 +159,7 @@ class Schedules:
 
     @staticmethod
     def _is_plain(module: Module, guard: int, outer: int) -> bool:
-        """Whether no test decides what stands under a guard, up to an outer one."""
+        """Whether no condition exists between a guard and an outer one."""
         while guard >= 0 and guard != outer:
             if module.table.guards[guard].kind != "with":
                 return False
@@ -161,7 +167,7 @@ class Schedules:
         return True
 
     def _behind(self, module: Module, call: int, optimizers: frozenset[int]) -> int | None:
-        """The call that steps one of the optimizers behind another call in a loop; None where one before it may."""
+        """The call that steps one of the optimizers after another call in a loop; None if one before it may."""
         site = module.table.sites[call]
         inside = [one for one in module.scopes[site.scope].calls if self._is_within(module, one, site.loop)]
         before = (one for one in inside if module.table.sites[one].end <= site.place)
@@ -183,7 +189,7 @@ class Schedules:
         return at == loop
 
     def _steps(self, call: int, optimizers: frozenset[int]) -> bool:
-        """Whether a call steps one of some optimizers, by itself or through a scaler of gradients."""
+        """Whether a call steps one of the optimizers, directly or through a scaler of gradients."""
         module = self._program.module_of(call)
         row = module.nodes[call & MASK]
         function = module.nodes[row[1]]

@@ -24,9 +24,10 @@ _DEEPEST = 60
 
 
 class CommandWord(NamedTuple):
-    """A word of a command as a shell would have it (``${name}`` for what is not known), and the expression that writes it.
+    """A word of a command in shell syntax (``${name}`` for an unknown part), and its expression.
 
-    ``node`` is that of the whole text where the word is a part of it; it and ``home`` (a module's index) are None where nothing writes it here.
+    ``node`` is that of the whole text where the word is a part of it; it and ``home`` (a module's index) are None if it
+    has no expression here.
     """
 
     text: str
@@ -42,7 +43,7 @@ class Command(NamedTuple):
 
 
 class StartedCommands:
-    """Finds the commands; ``written`` gives the expressions of a module by the places where they begin."""
+    """Finds the commands; ``written`` maps start positions to the expressions of a module."""
 
     def __init__(self, ask: Queries, texts: Texts, written: Callable[[Module], Mapping[int, list[ast.expr]]]) -> None:
         self._ask = ask
@@ -60,7 +61,7 @@ class StartedCommands:
                     yield Command(call, words)
 
     def _words(self, place: Place, reader: Place) -> list[CommandWord] | None:
-        """The words of a list that a call reads, or of a text that a shell or `shlex` takes apart."""
+        """The words of a list argument, or of a text that a shell or `shlex` splits."""
         elements = self._texts.places.elements(place, reader)
         if elements is not None:
             return [word for one in elements for word in self._word(one)]
@@ -69,7 +70,7 @@ class StartedCommands:
             return None
         row = self._texts.places.row(resolved)
         if row[0] == "seq":
-            # Something may be added to what is written out.
+            # Words may be added to the literal ones.
             own = [resolved.beside(one)._replace(slot=(resolved.key, index)) for index, one in enumerate(row[2])]
             return [*(word for one in own for word in self._word(one)), CommandWord("$@")]
         if row[0] == "call":
@@ -91,11 +92,11 @@ class StartedCommands:
             yield CommandWord(text, home, node)
 
     def _is_star(self, place: Place) -> bool:
-        """Whether any number of words may stand in a place."""
+        """Whether any number of words may be at a position."""
         return self._texts.places.row(place)[0] == "star"
 
     def _shown(self, place: Place, depth: int = 0) -> str | None:
-        """A text with ``$name`` for each part of it that is not known; None for something else."""
+        """A text with ``$name`` for each unknown part; None for something else."""
         if depth > _DEEPEST:
             return None
         known = self._texts.of(place.key, place.context)
@@ -119,7 +120,7 @@ class StartedCommands:
         return self._shown(place, depth) or self._name(place)
 
     def _name(self, place: Place) -> str:
-        """A variable of a shell for a value that nobody knows."""
+        """A variable of a shell for an unknown value."""
         module, row = self._program.module_of(place.key), self._texts.places.row(place)
         if row[0] == "call" and module.last_name(row[1]) == "str" and len(row[2]) == 1:
             return self._name(place.beside(row[2][0]))
@@ -146,7 +147,7 @@ def _split(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError:
-        # A quote that is left open: no shell would take it either.
+        # An unclosed quote: a shell would reject it too.
         return []
 
 

@@ -1,4 +1,4 @@
-"""Functions that do nothing but set ``requires_grad`` of what they are given, and the calls of them."""
+"""Functions that do nothing but set ``requires_grad`` of their argument, and the calls of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def switching_calls(program: Program, asks: Collection[str]) -> Iterator[int]:
 
 
 def _switched(module: Module, function: int) -> Iterator[tuple[str, bool]]:
-    """The parameters whose flags a function sets (empty: of something else), and whether these can only be models."""
+    """The parameters whose flags a function sets (empty: of another object), and whether these can only be models."""
     scope = module.scopes[function]
     for base, name, _, _ in scope.writes:
         if name == _FLAG:

@@ -1,4 +1,4 @@
-"""Where an expression's value is written, call by call, and what a sequence or mapping that is written out holds."""
+"""Where an expression's value is written, call by call, and the contents of literal sequences and mappings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _ONLY_READ = _PASSES_ON | {"print", "len", "str", "dict"}
 
 
 class Context(NamedTuple):
-    """What surrounds an expression: the call (key) of the ``function`` that it stands in, or what a loop takes (``element``: the row) at the moment."""
+    """The context of an expression: the call (key) of the ``function`` that it is in, or the current element of a loop
+    (``element``: the row)."""
 
     function: int = -1
     call: int = 0
@@ -34,7 +35,7 @@ class Context(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An expression (key) and what surrounds it; ``slot``: the list or call (key) that it is an element of, and the which."""
+    """An expression (key) and its context; ``slot``: the list or call (key) that it is an element of, and its index."""
 
     key: int
     context: Context | None = None
@@ -46,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """Follows expressions through a program; what cannot be told is None."""
+    """Follows expressions through a program; unknown results are None."""
 
     def __init__(self, ask: Queries) -> None:
         self.program = ask.program
@@ -58,7 +59,9 @@ class Places:
         return self.program.module_of(place.key).nodes[place.key & MASK]
 
     def resolved(self, place: Place) -> Place | None:
-        """Where the value of an expression is written: behind names, parameters, imports and functions that return it."""
+        """Where the value of an expression is written: after names, parameters, imports and functions that return
+        it.
+        """
         for _ in range(_STEPS):
             following = self._next(place)
             if following is place:
@@ -85,7 +88,7 @@ class Places:
         return self._container(place) if kind in ("attr", "impf", "item") else place
 
     def _container(self, place: Place) -> Place:
-        """The one container that an attribute or an imported name is, where it is made; else the expression itself."""
+        """The only container of an attribute or an imported name, where it is created; else the expression itself."""
         value = self.program.ask(place.key)
         made = self.program.atoms.kinds(value, "d")
         return Place(made[0][1]) if len(made) == len(value) == 1 and made[0][1] != place.key else place
@@ -110,7 +113,7 @@ class Places:
         return None if default is None or unpacked else Place(module.base | default)
 
     def _taken(self, row: Node, place: Place) -> Place | None:
-        """What a loop or an unpacking takes, in its present round."""
+        """The element of a loop or an unpacking in the current iteration."""
         if row[0] == "elem":
             context = place.context
             while context is not None and context.element != place.key:
@@ -146,14 +149,14 @@ class Places:
         return depth
 
     def elements(self, place: Place, reader: Place | None = None) -> list[Place] | None:
-        """What a list or a comprehension holds, in order, where a call (``reader``) reads it."""
+        """The elements of a list or a comprehension, in order, when a call (``reader``) reads it."""
         rounds = self.rounds(place, reader)
         return None if rounds is None or any(len(one) != 1 for one in rounds) else [one[0] for one in rounds]
 
     def rounds(self, place: Place, reader: Place | None = None) -> list[tuple[Place, ...]] | None:
-        """What each round of a loop over an expression takes: one value, or the key and the value of an item of a mapping."""
+        """The values of each iteration over an expression: one value, or the key and value of a mapping's item."""
         self._open += 1
-        # Lists that are added up, or made of each other, go into each other as deep as somebody writes them.
+        # Lists that are added up, or made of each other, can be nested arbitrarily deep.
         written = self.resolved(place) if self._open <= _STEPS else None
         found = None if written is None else self._rounds(written, reader or place)
         self._open -= 1
@@ -248,7 +251,7 @@ class Places:
     def _with_added(
         self, module: Module, place: Place, reader: Place, own: list[tuple[Place, ...]]
     ) -> list[tuple[Place, ...]] | None:
-        """A list with what is appended to it in a row, before it is read; None where something else may change it."""
+        """A list with the elements appended one after the other before it is read; None if other code may change it."""
         number = place.key & MASK
         bound = [(scope, event) for scope in module.scopes for event in scope.events if event[0] == "bind" and event[1] == number]
         if not bound:
@@ -278,7 +281,8 @@ class Places:
 
     @staticmethod
     def _is_read_before(module: Module, call: int, reader: int) -> bool:
-        """Whether a call is the one that reads, or stands behind it in the same function: rows are in the order of evaluation."""
+        """Whether a call is the one that reads, or is after it in the same function: rows are in the order of
+        evaluation."""
         reads = module.table.sites.get(reader)
         return reads is not None and reads.scope == module.table.sites[call].scope and call >= reader
 
@@ -289,14 +293,14 @@ class Places:
         return one == number
 
     def _hands_out(self, module: Module, row: Node, number: int) -> bool:
-        """Whether a call is given a list, and may change it."""
+        """Whether a call receives a list and may change it."""
         function = module.nodes[row[1]]
         given = any(self._is(module, one, number) for one in (*row[2], *(value for _, value in row[3])))
         name = function[2] if function[0] in ("attr", "free") else ""
         return given and name not in _ONLY_READ | {"join"}
 
     def _changes(self, place: Place, handled: frozenset[int] | set[int]) -> bool:
-        """Whether something else than what was ``handled`` is put into a container."""
+        """Whether anything besides the ``handled`` values is put into a container."""
         container = self.program.atoms.atom("d", place.key)
         index = self.program.module_of(place.key).index
         for name in self.program.names_of(place.key):

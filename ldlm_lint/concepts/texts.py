@@ -1,6 +1,8 @@
-"""Which text an expression is, to the last character: joined lists, formatted strings, what functions give, comprehensions over mappings.
+"""The exact text of an expression: joined lists, formatted strings, what functions return, comprehensions over
+mappings.
 
-The values of a program keep short texts with gaps; what a variable of the environment is set to is read as a whole or not at all.
+The values of a program keep short texts with gaps; here the value of an environment variable is known completely or not
+at all.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _PERCENT = ("%s", "%d")
 
 
 class Texts:
-    """Answers for expressions; ``is_plain`` tells of an f-string (module and row) that none of its fields has a format of its own."""
+    """Answers for expressions; ``is_plain`` says whether no field of an f-string (module and row) has a format
+    specification."""
 
     def __init__(self, ask: Queries, is_plain: Callable[[Module, int], bool]) -> None:
         self.places = Places(ask)
@@ -36,7 +39,7 @@ class Texts:
         self._reads = 0
 
     def of(self, key: int, context: Context | None = None) -> tuple[str, ...]:
-        """All the texts that an expression may be, a number as it is written into one; none where one of them is not known."""
+        """All possible texts of an expression, numbers as formatted; empty if one of them is unknown."""
         self._reads = 0
         return tuple(dict.fromkeys(self._of(Place(key, context)) or ()))
 
@@ -66,7 +69,7 @@ class Texts:
         return None if any(way is None for way in ways) else [text for way in ways for text in way or ()]
 
     def _known(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        """What the values of the program say, where they say all of it."""
+        """The values from the program, if they are complete."""
         if row[0] == "param":
             return None
         only = self._ask.meaning(place.key).only
@@ -81,7 +84,7 @@ class Texts:
             parts = self._added(module, place)
             if parts is None:
                 return None
-            # A sum of numbers is no text that is put together.
+            # A sum of numbers is not text that is put together.
             if any(self._is_number(one) for one in map(self.places.resolved, parts) if one is not None):
                 return self._known(module, row, place)
             return self._joined("", [self._of(one) for one in parts])
@@ -139,7 +142,7 @@ class Texts:
 
     @staticmethod
     def _joined(between: str, parts: list[list[str] | None]) -> list[str] | None:
-        """The ways to put one text of each part together; where two parts have several, one may decide the other."""
+        """The ways to put one text of each part together; if two parts have several, one may depend on the other."""
         if any(not part for part in parts) or sum(len(part or ()) > 1 for part in parts) > 1:
             return None
         return [between.join(one) for one in itertools.product(*(part or () for part in parts))]

@@ -1,4 +1,5 @@
-"""Loops that train one model after the other, such as folds, members and trials: each round makes the optimizer that it steps."""
+"""Loops that train one model after the other, such as folds, members and trials: each iteration creates the optimizer
+that it steps."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ _LEVELS = 3
 
 
 class TrainedAnew:
-    """Answers for what loops of a program count."""
+    """Answers for the counters of a program's loops."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self._known: dict[tuple[int, int], bool] = {}
 
     def counts_models(self, key: int) -> bool:
-        """Whether what counts (key) is the number of such a round: there are as many files as models."""
+        """Whether a counter (key) numbers such iterations: then there are as many files as models."""
         module = self.program.module_of(key)
         loop = loop_of(module, key & MASK)
         if loop < 0:
@@ -56,7 +57,7 @@ class TrainedAnew:
 
 
 def loop_of(module: Module, number: int) -> int:
-    """The loop that a value is the element, or the number, of; -1 for none."""
+    """The loop that a value is the element, or the number, of; -1 if there is none."""
     for _ in range(_STEPS):
         row = module.nodes[number]
         if row[0] in ("copy", "part"):
@@ -73,7 +74,8 @@ def loop_of(module: Module, number: int) -> int:
 
 
 def _made_by(module: Module, step: int) -> int:
-    """The call that makes what a method is called on: ``optimizer = Adam(…)``, ``model, optimizer = build()``; 0 for none."""
+    """The call that creates the receiver of a method: ``optimizer = Adam(…)``, ``model, optimizer = build()``; 0 for
+    none."""
     function = module.nodes[module.nodes[step][1]]
     number = function[1] if function[0] == "attr" else 0
     for _ in range(_STEPS):
@@ -81,7 +83,7 @@ def _made_by(module: Module, step: int) -> int:
         if row[0] in ("copy", "part", "item"):
             number = row[1]
         else:
-            # What a loop only changes, ``model = merged(model)``, is there before it.
+            # A value that a loop only changes, ``model = merged(model)``, exists before it.
             break
     return number if module.nodes[number][0] == "call" else 0
 

@@ -1,7 +1,8 @@
-"""What trains: the loops and functions that are a training step, and everything that runs in one.
+"""Training steps: the loops and functions that are one, and everything that runs in one.
 
-A step is what a backward pass stands in: the loop around it, or around the calls of the functions that it stands in, or a
-function that a framework calls for each step. If every backward pass of a loop stands under an interval, that branch is the step.
+A step is the code around a backward pass: the loop around it, or around the calls of the functions that it is in, or a
+function that a framework calls for each step. If every backward pass of a loop is under an interval, that branch is the
+step.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MOST_ABOVE = 200
 
 
 class Training:
-    """The training steps of a program. Making it asks the program for all it needs."""
+    """The training steps of a program. The constructor queries the program for everything it needs."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -74,7 +75,7 @@ class Training:
         self.frequency.left_out.reached, self.frequency.left_out.steps = self.reached, self.steps
 
     def _backwards(self) -> Iterator[int]:
-        """The calls of backward passes; a method of that name that only passes on is none."""
+        """The calls of backward passes; a method of that name that only forwards is not one."""
         program = self.program
         for name in BACKWARD:
             for call in program.calls.get(name, ()):
@@ -90,13 +91,13 @@ class Training:
         return tuple(OutsideSteps(self.program).calls())
 
     def _passes_on(self, call: int) -> bool:
-        """Whether a backward pass stands in a method of that name: whoever calls the method runs backward."""
+        """Whether a backward pass is in a method of that name: callers of the method run backward."""
         function = self.program.function_of(call)
         is_named = self.program.module_of(function).scopes[function & MASK].name in BACKWARD
         return is_named and function in self.program.owner
 
     def _find_steps(self, backwards: Iterable[int]) -> None:
-        """Go up from backward passes to the loops that repeat them; gradients that nothing is updated by train nothing."""
+        """Go up from backward passes to the loops that repeat them; gradients without an update do not train."""
         updates = Updates(self.program)
         stepping = self._stepping_loops(updates)
         for call in backwards:
@@ -112,7 +113,7 @@ class Training:
                     self._gates[place] += found
 
     def _above(self, backward: int, stepping: set[tuple[int, int]]) -> Above:
-        """The loops above a backward pass with the intervals that it stands under, and the functions that lead there."""
+        """The loops above a backward pass with the intervals around it, and the functions that lead there."""
         steps: dict[int, Loops] = defaultdict(set)
         gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         seen: set[int] = set()
@@ -162,14 +163,15 @@ class Training:
         return steps, gates, functions
 
     def _calls_element(self, module: Module, call: int, loop: int) -> bool:
-        """Whether a call is of a method of what a loop takes in turn, by its name or by one that is computed."""
+        """Whether a call is a method call on a loop's element, by a literal or a computed name."""
         row = module.nodes[module.nodes[call][1]]
         if row[0] == "call" and module.last_name(row[1]) == "getattr" and row[2]:
             return self._comes_from(module, row[2][0], module.table.loops[loop].value)
         return row[0] == "attr" and self._comes_from(module, row[1], module.table.loops[loop].value)
 
     def _named_at(self, call: int, method: int) -> dict[int, tuple[str, str]]:
-        """Of a call ``getattr(hook, name)()`` the function that it stands in, the parameter that has the name, and the name that leads to a method."""
+        """For a call ``getattr(hook, name)()`` the function that it is in, the parameter that has the name, and the
+        name that leads to a method."""
         module = self.program.module_of(call)
         row = module.nodes[module.nodes[call & MASK][1]]
         key = module.plain(row[2][1]) if row[0] == "call" and module.last_name(row[1]) == "getattr" and len(row[2]) > 1 else ("",)
@@ -178,7 +180,7 @@ class Training:
         return {module.base | key[1]: (key[2], self.program.module_of(method).scopes[method & MASK].name)}
 
     def _may_name(self, call: int, named: tuple[str, str] | None, function: int) -> bool:
-        """Whether a call of a function may give a parameter of it a name."""
+        """Whether a call of a function may pass a name for a parameter."""
         program = self.program
         edges = [edge for edge in program.ask(("edges", function)) if edge >> 2 == call] if named is not None else []
         if named is None or not edges or edges[0] & 3 == UNKNOWN:
@@ -188,7 +190,8 @@ class Training:
         return not texts or named[1] in texts
 
     def _look_above(self) -> None:
-        """Who calls the functions that hold the loops of steps, also as methods of objects, and so on: what they give is what training gets."""
+        """Find the callers of the functions with step loops, also as methods of objects, and their callers: their
+        arguments reach the training."""
         todo, seen = list(self.steps), set(self.steps)
         while todo and len(seen) < _MOST_ABOVE:
             function = todo.pop()
@@ -204,7 +207,7 @@ class Training:
             self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
     def _stepping_loops(self, updates: Updates) -> set[tuple[int, int]]:
-        """The loops in which something called ``step`` is called that is no schedule."""
+        """The loops that call a ``step`` which does not belong to a schedule."""
         found = set()
         for call in self.program.calls.get("step", ()):
             module = self.program.module_of(call)
@@ -221,7 +224,7 @@ class Training:
 
     @staticmethod
     def _comes_from(module: Module, number: int, iterable: int) -> bool:
-        """Whether an expression is what a loop takes from an iterable, or a part of it."""
+        """Whether an expression is the element of a loop over an iterable, or a part of it."""
         row = module.plain(number)
         for _ in range(3):
             if row[0] == "elem":
@@ -239,14 +242,14 @@ class Training:
         program.ask(("callers", function))
         known = self._edges_to(function) or self._given_to(function)
         if not known and function in program.owner:
-            # ``getattr(hook, name)(self)``: no name at the call tells which method that is.
+            # ``getattr(hook, name)(self)``: the call does not show which method that is.
             self._link_registrations()
             program.indirect.take_down()
             known = self._edges_to(function)
         return known
 
     def _link_registrations(self) -> None:
-        """Have the program look at who calls the methods that put something into a list: ``runner.register(hook)``."""
+        """Make the program find the callers of methods that add something to a list: ``runner.register(hook)``."""
         program = self.program
         if self._is_registered:
             return
@@ -259,7 +262,7 @@ class Training:
         return [edge >> 2 for edge in sorted(self.program.ask(("edges", function)))]
 
     def _given_to(self, function: int) -> list[int]:
-        """The calls of functions of the program that are given a function and call it: ``timed(step)``."""
+        """The calls of functions of the program that receive a function and call it: ``timed(step)``."""
         program, module = self.program, self.program.module_of(function)
         return [
             module.base | call
@@ -282,7 +285,7 @@ class Training:
         return found
 
     def _gate(self, module: Module, guard: int) -> int:
-        """The outermost interval that something stands under, -1 for none."""
+        """The outermost interval around the code, -1 if there is none."""
         gate = -1
         while guard >= 0:
             one = module.table.guards[guard]
@@ -292,7 +295,7 @@ class Training:
         return gate
 
     def _seed_losses(self, backwards: Iterable[int]) -> None:
-        """What is run backward is on the device, back through the operations that made it."""
+        """A loss that is run backward is on the device, back through the operations that made it."""
         program = self.program
         todo = [loss for call in backwards if (loss := self._loss(call)) is not None]
         seen = set(todo)
@@ -319,7 +322,7 @@ class Training:
         return [module.base | number for number, other in enumerate(module.nodes) if other == row]
 
     def _seed_record(self, key: int) -> None:
-        """What a loss is taken from holds others that are computed with it: ``results["loss"].backward()``."""
+        """The container of a loss has other values computed with it: ``results["loss"].backward()``."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "item" and module.plain(row[1])[0] in ("call", "dcomp", "param"):
@@ -327,7 +330,7 @@ class Training:
                 self.program.put(one, frozenset([IF_TENSOR]))
 
     def _loss(self, call: int) -> int | None:
-        """The expression that is run backward: the receiver, or what an engine is given."""
+        """The expression that is run backward: the receiver, or the argument of an engine."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         if call in self._stepped_outside:
@@ -339,7 +342,8 @@ class Training:
         return module.base | row[2][0] if is_engine and module.nodes[row[2][0]][0] != "const" else None
 
     def _is_own_object(self, module: Module, number: int) -> bool:
-        """Whether something is an object of a class of the project: its ``backward()`` is a method, and it is no loss."""
+        """Whether something is an object of a class of the project: its ``backward()`` is a method, and it is not a
+        loss."""
         program, key = self.program, module.base | number
         objects = program.atoms.kinds(program.ask(key), "i") + program.atoms.kinds(program.ask(key), "self")
         return program.class_of_self(module, number) is not None or bool(objects)
@@ -375,12 +379,12 @@ class Training:
             return [function[1]]
         value = self.program.ask(module.base | row[1])
         names = [fields[1] for kind in ("x", "o") for fields in self.program.atoms.kinds(value, kind)]
-        # Torch computes on one device: what a loss is made of is where the loss is.
+        # torch computes on one device: the operands of a loss are on the same device.
         is_loss = any(name.startswith("torch.nn.") for name in names)
         return [one for one in row[2][:2] if module.nodes[one][0] not in ("const", "star")] if is_loss else []
 
     def given(self, function: int, name: str) -> list[int]:
-        """The expressions (keys) that known callers give for a parameter."""
+        """The expressions (keys) that known callers pass for a parameter."""
         program = self.program
         program.ask(("callers", function))
         nodes = [self._given_by(edge, function, name) for edge in sorted(program.ask(("edges", function)))]
@@ -390,7 +394,7 @@ class Training:
         call, how = edge >> 2, edge & 3
         if how != UNKNOWN:
             return self.program.argument_node(call, function, how, name)
-        # Of a ``partial`` that is called the places are not known, the names are.
+        # For the call of a ``partial`` the positions are unknown, the names are known.
         module = self.program.module_of(call)
         return next((module.base | one for keyword, one in module.nodes[call & MASK][3] if keyword == name), None)
 
@@ -406,16 +410,16 @@ class Training:
                     if row[0] == "def":
                         self.steps[module.base | row[1]].add(None)
                         first = module.scopes[row[1]].params[1:2]
-                        # Behind the batch Lightning gives numbers: which batch, which optimizer.
+                        # After the batch Lightning passes indices: of the batch, of the optimizer.
                         only = {one: home for one in first} if name in OF_LIGHTNING else {"*": home}
                         if name == "forward":
-                            # Whoever trains a model moves its batches: what is said to be a tensor is on the device.
+                            # Training code moves its batches: a declared tensor is on the device.
                             types = module.scopes[row[1]].annotations
                             only |= {one: ON_DEVICE for one, type_ in types.items() if type_.endswith("Tensor")}
                         self._hook(module.base | row[1], only)
 
     def _hook(self, function: int, given: dict[str, Value]) -> None:
-        """Have parameters of a function be what somebody gives whom nobody sees; ``*`` stands for all others."""
+        """Set the parameters of a function to the arguments of an unknown caller; ``*`` stands for all others."""
         program = self.program
         program.hooks[function] = given
         for name in program.module_of(function).scopes[function & MASK].params:
@@ -434,7 +438,7 @@ class Training:
             self.evaluates.discard(program.function_of(call))
 
     def _freezes_part(self, module: Module, call: int, receiver: int) -> bool:
-        """Whether a module sets a part of its own to evaluation, such as a teacher: it trains for all that."""
+        """Whether a module sets a part of its own to evaluation, such as a teacher: it still trains."""
         owner = self.program.owner.get(module.base | module.table.sites[call].scope)
         row = module.plain(receiver)
         is_own = row[0] == "attr" and self.program.class_of_self(module, row[1]) is not None
@@ -447,7 +451,7 @@ class Training:
                 break
 
     def _reach(self) -> bool:
-        """Go forward from the steps over calls; whether it was asked of any call for the first time where it goes."""
+        """Go forward from the steps over calls; returns whether any call was resolved for the first time."""
         program = self.program
         self.reached, self.reached_by = {}, {}
         asked = False
@@ -471,7 +475,7 @@ class Training:
         return asked
 
     def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
-        """The calls of a function that run in each of the steps; most stand under few guards."""
+        """The calls of a function that run in each of the steps; most are under few guards."""
         passes: dict[int, bool] = {-1: True}
         for call in module.scopes[function & MASK].calls:
             site = module.table.sites[call]
@@ -482,7 +486,7 @@ class Training:
                     yield call
 
     def _followed(self, call: int) -> list[int]:
-        """Where a call of a step leads; the call that leads to the backward pass, only where that is.
+        """The targets of a call of a step; for the call that leads to the backward pass only those with one.
 
         An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
         """
@@ -492,7 +496,7 @@ class Training:
         return sorted(targets)
 
     def is_certain(self, function: int) -> bool:
-        """Whether a step surely leads to a function: each call on the way goes to one function alone."""
+        """Whether a step surely leads to a function: each call on the way has a single target."""
         seen: set[int] = set()
         while function not in self.steps and function in self.reached_by and function not in seen:
             seen.add(function)
@@ -513,7 +517,7 @@ class Training:
         return True
 
     def runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
-        """Whether a call in a function runs in each of the steps that ``loops`` stand for."""
+        """Whether a call in a function runs in each of the steps of ``loops``."""
         site = module.table.sites[call]
         return self.is_inside(module, site.loop, site.guard, function, loops) and self.frequency.passes(
             module, site.guard, function
@@ -537,14 +541,14 @@ class Training:
         return False
 
     def _find_unseen_losses(self) -> None:
-        """A loss that nobody in sight computes is computed in a step that is not in sight."""
+        """A loss without a visible caller is computed in a step that is not visible."""
         for function in list(UnseenLosses(self.program, self.reached).functions()):
             self.steps[function].add(None)
             self._give_tensors(function)
         self._reach_all()
 
     def _give_tensors(self, function: int) -> None:
-        """Have what a function is given be on the device if it is a tensor."""
+        """Assume that tensor arguments of a function are on the device."""
         program = self.program
         program.hooks[function] = {"*": frozenset([IF_TENSOR])}
         for name in program.module_of(function).scopes[function & MASK].params:
@@ -552,11 +556,12 @@ class Training:
                 program.requeue(("hook", function, name))
 
     def _ask_unseen_callers(self) -> None:
-        """What is reached by nobody known gets arguments that are on the device if they are tensors."""
+        """Assume that functions without known callers get tensors on the device."""
         program = self.program
         for function in list(self.reached):
             program.ask(("callers", function))
-            # Who holds the loop of the steps, or is a step that nobody is seen to call, has batches as loaders give them.
+            # A function with the loop of the steps, or a step without a known caller, gets batches as loaders yield
+            # them.
             is_unseen = self._is_called_by_mm(function) or not program.values.get(("edges", function))
             if is_unseen and function not in program.hooks and function not in self.steps:
                 self._give_tensors(function)
@@ -564,7 +569,7 @@ class Training:
         self._reach_all()
 
     def _is_called_by_mm(self, function: int) -> bool:
-        """Whether all that calls a function is OpenMMLab, which it is handed to: ``multi_apply(self.loss_single, …)``."""
+        """Whether a function is only called by OpenMMLab, which receives it: ``multi_apply(self.loss_single, …)``."""
         program = self.program
         edges = program.values.get(("edges", function), frozenset())
         return bool(edges) and all(edge & 3 == UNKNOWN and self._is_of_mm(edge >> 2) for edge in edges)

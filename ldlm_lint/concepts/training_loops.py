@@ -1,4 +1,5 @@
-"""The loops of a training around a call: step loops, and those around a call that leads to one, also above the function that it stands in."""
+"""The loops of a training around a call: step loops, and those around a call that leads to one, also in callers of its
+function."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class TrainingLoops:
         return None
 
     def _trains(self, module: Module, function: int, loop: int) -> bool:
-        """Whether a step stands in a loop, or a call that leads to one."""
+        """Whether a step is in a loop, or a call that leads to one."""
         if any(step is not None and self._is_within(module, step, loop) for step in self.training.steps.get(function, ())):
             return True
         calls = (one for one in module.scopes[function & MASK].calls if self._is_within(module, module.table.sites[one].loop, loop))

@@ -1,4 +1,4 @@
-"""What conditions say of the type of a value: that it is no tensor, or that arrays and numbers on the host may come here, too."""
+"""Type tests in conditions: a value is not a tensor, or arrays and numbers on the host may occur as well."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _MOST = 20
 
 
 def is_told_from_tensors(module: Module, guard: int, value: int) -> bool:
-    """Whether a value stands, under a guard, in the arm of a test that no tensor comes to: ``int(x)`` behind ``is_tensor(x)``."""
+    """Whether a value is, under a guard, in the branch of a test that no tensor reaches: ``int(x)`` after
+    ``is_tensor(x)``."""
     is_param = module.plain(value)[0] == "param"
     for test, holds in _tests_around(module, guard):
         kinds = _kinds(module, test)
@@ -25,14 +26,15 @@ def is_told_from_tensors(module: Module, guard: int, value: int) -> bool:
         asked = module.nodes[test][2][0]
         if len(tensors) == 1 and is_alike(module, asked, value) and tensors.pop() is not holds:
             return True
-        # Who gives a number has made no tensor on the device of it.
+        # A caller that passes a number has not made a device tensor of it.
         if holds and not is_param and kinds <= _NUMBERS and module.plain(asked)[0] == "param":
             return True
     return False
 
 
 def may_be_array(module: Module, guard: int, scope: int, value: int) -> bool:
-    """Whether a value comes from a name that is tested for arrays or numbers on the host: around it, or anywhere if it is a parameter."""
+    """Whether a value comes from a name that is tested for arrays or host numbers: around the value, or anywhere if it
+    is a parameter."""
     root = root_of(module, value)
     around = [test for test, holds in _tests_around(module, guard) if holds]
     if module.nodes[root][0] == "param":
@@ -41,7 +43,7 @@ def may_be_array(module: Module, guard: int, scope: int, value: int) -> bool:
 
 
 def root_of(module: Module, number: int) -> int:
-    """What a chain of attributes, methods and items begins with."""
+    """The first value in a chain of attributes, methods and items."""
     for _ in range(_MOST):
         row = module.nodes[number]
         if row[0] in ("attr", "item", "copy"):
@@ -54,14 +56,14 @@ def root_of(module: Module, number: int) -> int:
 
 
 def _is_of(module: Module, asked: int, root: int) -> bool:
-    """Whether what is tested is a value, or one of the ways that it comes by."""
+    """Whether the tested expression is a value, or one of its alternatives."""
     one = root_of(module, asked)
     ways = {one, *(module.nodes[one][1] if module.nodes[one][0] == "phi" else ())}
     return root in ways or one in (module.nodes[root][1] if module.nodes[root][0] == "phi" else ())
 
 
 def _tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
-    """The calls that the conditions around a place ask, with how they come out there."""
+    """The calls in the conditions around a place, with their results there."""
     while guard >= 0:
         one = module.table.guards[guard]
         if one.kind in ("if", "rest") and one.test and one.holds is not None:

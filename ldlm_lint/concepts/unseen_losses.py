@@ -1,4 +1,5 @@
-"""Losses that no call in sight computes: modules of a library, or of a training whose configuration names them. A step calls them.
+"""Losses that no visible call computes: modules of a library, or of a training whose configuration names them. A step
+calls them.
 
     class Objective(nn.Module):
         def forward(self, logits, target):
@@ -19,7 +20,7 @@ _STOPS = frozenset({"no_grad", "inference_mode"})
 
 
 class UnseenLosses:
-    """The losses of a program that nothing ``reached`` calls."""
+    """The losses of a program that no ``reached`` code calls."""
 
     def __init__(self, program: Program, reached: Collection[int]) -> None:
         self.program = program
@@ -28,7 +29,7 @@ class UnseenLosses:
     def functions(self) -> Iterator[int]:
         """The methods that compute such a loss.
 
-        Who calls an object is looked for in all of the program, so that the answer does not depend on what was asked before.
+        Callers of an object are searched in the whole program, so that the answer does not depend on earlier queries.
         """
         losses = list(self._losses())
         if losses:
@@ -65,7 +66,7 @@ class UnseenLosses:
         return any(word in module.scopes[owner & MASK].name for word in CLASS_WORDS)
 
     def _has_gradients(self, module: Module, owner: int, _: int) -> bool:
-        """Whether a class is an operation with a gradient of its own, which nothing but a training needs."""
+        """Whether a class is an operation with a gradient of its own, which only a training needs."""
         return "backward" in module.scopes[owner & MASK].bindings and any(one in OPERATIONS for one in self.program.outside_of(owner))
 
     def _computes_loss(self, module: Module, owner: int, function: int) -> bool:

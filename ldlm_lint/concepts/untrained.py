@@ -1,4 +1,5 @@
-"""Models that the code around them does not train: frozen beside it, only evaluated behind it, or run where no gradients are recorded."""
+"""Models that the code around them does not train: frozen next to it, only evaluated after it, or run without recording
+gradients."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Untrained:
         return False
 
     def is_run_unrecorded(self, call: int) -> bool:
-        """Whether what a call makes is kept on an object, whose class runs it under no recording of gradients alone."""
+        """Whether the object created by a call is stored on an object whose class runs it only without recording
+        gradients."""
         places = [place for place, values in self.program.own_writes.items() if call in values]
         runs = [one for owner, name in places for one in self.program.calls.get(name, ()) if self._is_of(one, owner)]
         return bool(runs) and all(map(self.records_nothing, runs))
@@ -56,7 +58,8 @@ class Untrained:
         return function[0] == "attr" and self.program.class_of_self(module, function[1]) == owner
 
     def is_only_evaluated(self, call: int) -> bool:
-        """Whether what a call makes goes to nothing but evaluations: ``evaluate(model, loader)``, ``model.eval()``."""
+        """Whether the object created by a call is only used in evaluations: ``evaluate(model, loader)``,
+        ``model.eval()``."""
         module = self.program.module_of(call)
         uses = list(self._uses(module, call & MASK))
         return bool(uses) and all(uses)
@@ -84,7 +87,7 @@ class Untrained:
         yield from (False for scope in module.scopes for _, _, value, _ in scope.writes if value in held)
 
     def _evaluates(self, module: Module, call: int) -> bool:
-        """Whether a call is of a function that evaluates; by its name alone where it is not known."""
+        """Whether a call is of a function that evaluates; by its name alone if it is unknown."""
         self.program.ask(("to", module.base | call))
         targets = self.program.targets_of.get(module.base | call, set())
         if targets and targets <= self.training.evaluates:
@@ -92,7 +95,8 @@ class Untrained:
         return names_evaluation(module.last_name(module.nodes[call][1]))
 
     def is_frozen_beside(self, call: int, model: int) -> bool:
-        """Whether the function around a call switches the gradients of a model (or of what the call makes of it) off, wherever it makes the call."""
+        """Whether the function around a call switches off the gradients of a model (or of the call's result), whenever
+        it makes the call."""
         module = self.program.module_of(call)
         site = module.table.sites[call & MASK]
         names = self._names(module, call & MASK) | self._names(module, model & MASK)
@@ -101,7 +105,7 @@ class Untrained:
         return any(target in (call & MASK, model & MASK) or names & self._names(module, target) for target, _ in frozen)
 
     def _frozen(self, module: Module, scope: int) -> Iterator[tuple[int, int]]:
-        """What a function switches the gradients off of, and the guard under which it does."""
+        """The objects whose gradients a function switches off, and the guard around that."""
         for one in module.scopes[scope].calls:
             row, site = module.nodes[one], module.table.sites[one]
             function = module.nodes[row[1]]
@@ -112,7 +116,7 @@ class Untrained:
                 yield from _whose(module, target, None, place)
 
     def _names(self, module: Module, number: int) -> frozenset[str]:
-        """The names under which the code has a value; of what stands inside of a wrapper, the wrapper's."""
+        """The names of a value in the code; for a wrapped value, the wrapper's names."""
         row = module.nodes[number]
         if row[0] == "attr":
             inner = self._names(module, row[1])
@@ -125,7 +129,7 @@ class Untrained:
 
 
 def _whose(module: Module, target: int, guard: int | None, place: int) -> Iterator[tuple[int, int]]:
-    """The model that a target is, or whose parameters a loop goes through to it; those of some name only count as none."""
+    """The model that a target is, or whose parameters a loop goes through to it; a filter by name does not count."""
     row = module.nodes[target]
     if row[0] == "part":
         row = module.nodes[row[1]]

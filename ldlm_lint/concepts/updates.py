@@ -1,6 +1,6 @@
-"""What changes parameters: calls that step an optimizer, and code that reads the gradients of what it trains.
+"""Updates of parameters: calls that step an optimizer, and code that reads the gradients of trained values.
 
-A gradient that only the input follows (guidance of a sampler, an attack, a saliency map) updates nothing:
+A gradient that only changes the input (guidance of a sampler, an attack, a saliency map) updates nothing:
 
     probe = latents.detach().requires_grad_()
     energy(model(probe)).backward()
@@ -48,7 +48,8 @@ class Updates:
         return not self.steps_schedule(call)
 
     def steps_schedule(self, call: int) -> bool:
-        """Whether a call of something's ``step`` steps a schedule alone, such as that of the learning rate: parameters stay as they are."""
+        """Whether a call of ``step`` only steps a schedule, such as that of the learning rate: parameters do not
+        change."""
         program = self.program
         module = program.module_of(call)
         function = module.nodes[module.nodes[call & MASK][1]]
@@ -87,7 +88,9 @@ class Updates:
 
     @staticmethod
     def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
-        """Whether an optimizer is made anew in the round of the loop that it steps in: what it changes is an input of that round."""
+        """Whether an optimizer is created again in the iteration that steps it: it changes an input of that
+        iteration.
+        """
         site = module.table.sites[call]
         if optimizer[0] != "call" or site.loop < 0:
             return False
@@ -95,7 +98,7 @@ class Updates:
         return any(module.nodes[one] is optimizer and module.table.sites[one].loop == site.loop for one in calls)
 
     def _steps_inputs(self, module: Module, optimizer: Node) -> bool:
-        """Whether an optimizer is given only what its function was given: ``Adam([image.detach().requires_grad_()])``."""
+        """Whether an optimizer only gets arguments of its function: ``Adam([image.detach().requires_grad_()])``."""
         if optimizer[0] != "call" or not optimizer[2]:
             return False
         steps = module.plain(optimizer[2][0])
@@ -114,7 +117,7 @@ class Updates:
         )
 
     def _is_made_in_step(self, module: Module, number: int) -> bool:
-        """Whether a value is marked anew in each round of a loop as what gradients are wanted of: an input, nothing that is trained."""
+        """Whether a value is marked as requiring gradients in each iteration again: an input, not a trained value."""
         todo, seen = [number], set()
         while todo:
             number = todo.pop()
@@ -132,7 +135,7 @@ class Updates:
         return not seen.isdisjoint(self._marked_in(module))
 
     def _marked_in(self, module: Module) -> frozenset[int]:
-        """What ``x.requires_grad = True`` is set on that a loop carries or makes."""
+        """The targets of ``x.requires_grad = True`` that a loop carries or creates."""
         if module.index not in self._marked:
             written = {base for scope in module.scopes for base, name, _, _ in scope.writes if name == "requires_grad"}
             sites = module.table.sites
@@ -142,7 +145,8 @@ class Updates:
 
 
 def _is_given(module: Module, number: int) -> bool:
-    """Whether an expression is a parameter of its function, or made of one by methods and by what marks it as trained."""
+    """Whether an expression is a parameter of its function, or derived from one by methods and by marking it as
+    trained."""
     row = module.plain(number)
     for _ in range(_MOST):
         if row[0] != "call":
@@ -154,14 +158,15 @@ def _is_given(module: Module, number: int) -> bool:
 
 
 def _changes(name: str) -> bool:
-    """Whether a function changes parameters, by its name: optimizers step, and so do those who wrap them."""
+    """Whether a function changes parameters, by its name: the ``step`` of optimizers and of their wrappers."""
     words = name.strip("_").split("_")
-    # ``create_optimizer`` gives what may change them later.
+    # ``create_optimizer`` returns an object that may change them later.
     return "step" in (words[0], words[-1]) or ("optimi" in name and not name.lower().endswith(("optimizer", "optimizers", "optimiser", "optim")))
 
 
 def _is_schedule(name: str) -> bool:
-    """Whether a class or function of another package gives a schedule of the learning rate (torch, timm, transformers, diffusers)."""
+    """Whether a class or function of another package returns a learning rate schedule (torch, timm, transformers,
+    diffusers)."""
     return "schedule" in name.rpartition(".")[2].lower() or ".lr_scheduler." in name or name.endswith("ABC")
 
 

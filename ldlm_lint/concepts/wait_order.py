@@ -1,6 +1,8 @@
-"""In what order the waits of one training step run, how often each runs, and which of them an earlier one leaves nothing to wait for.
+"""The execution order of the waits of one training step, how often each runs, and which have nothing left to wait for
+after an earlier one.
 
-The order is that of evaluation: of rows in a function's table, and along the calls that lead from the step to a function.
+The order is that of evaluation: of rows in a function's table, and along the calls that lead from the step to a
+function.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class WaitOrder:
         self._events: dict[int, dict[int, tuple[int, int]]] = {}
 
     def row_at(self, path: str, offset: int) -> Row | None:
-        """The outermost expression that begins at an offset of a file; None in a file that takes part in no training."""
+        """The outermost expression that begins at an offset of a file; None in a file outside of all trainings."""
         module = self._view.module(path)
         if module is None:
             return None
@@ -55,7 +57,7 @@ class WaitOrder:
         return Row(module, function, number, loop, guard)
 
     def _standing(self, module: Module, function: int, number: int) -> tuple[int, int]:
-        """The loop and the guard that a row stands under: its own where it is a call or an event, else those of the call before it."""
+        """The loop and the guard around a row: its own if it is a call or an event, else those of the previous call."""
         site = module.table.sites.get(number)
         if site is not None:
             return site.loop, site.guard
@@ -64,7 +66,7 @@ class WaitOrder:
         return self._events[function].get(number, (-1, -1))
 
     def path(self, row: Row) -> tuple[int, ...]:
-        """What the waits of a step are ordered by: the rows of the calls that lead from the step to a row, and the row."""
+        """The sort key for the waits of a step: the rows of the calls that lead from the step to a row, and the row."""
         return (*(one.number for one in self._way(row)), row.number)
 
     def _way(self, row: Row) -> list[Row]:
@@ -84,7 +86,8 @@ class WaitOrder:
         return found[::-1]
 
     def step(self, row: Row) -> tuple[Module, int] | None:
-        """The place where the step begins that a row runs in: its loop, or the function that is a step; None where no step is known."""
+        """The beginning of the step that a row runs in: its loop, or the function that is a step; None if no step is
+        known."""
         top = next(iter(self._way(row)), row)
         steps = self._view.training.steps.get(top.function)
         if steps is None:
@@ -98,14 +101,15 @@ class WaitOrder:
         return (top.module, top.module.scopes[top.function & MASK].place) if None in steps else None
 
     def frequency(self, row: Row) -> tuple[str, tuple[Module, int] | None]:
-        """What a row runs once for in a step, and the place of the loop that repeats it: the innermost one decides."""
+        """The unit per which a row runs once in a step, and the place of the loop that repeats it: the innermost one
+        decides."""
         for one in (row, *reversed(self._way(row))):
             for loop in self._inner_loops(one):
                 return self._kind(one.module, loop), (one.module, one.module.table.loops[loop].place)
         return "step", None
 
     def _inner_loops(self, row: Row) -> Iterator[int]:
-        """The loops around a row that a step goes through several times, innermost first."""
+        """The loops around a row that a step repeats, innermost first."""
         steps = self._view.training.steps.get(row.function, ())
         loop = row.loop
         while loop >= 0 and loop not in steps:
@@ -113,7 +117,8 @@ class WaitOrder:
             loop = row.module.table.loops[loop].parent
 
     def _kind(self, module: Module, number: int) -> str:
-        """What a loop goes over, by its values: the layers of a model, parameters, the samples of a tensor, or anything else."""
+        """The kind of a loop's iterable, by its values: the layers of a model, parameters, the samples of a tensor, or
+        anything else."""
         loop, program = module.table.loops[number], self._program
         if not loop.value or loop.kind == "while":
             return "pass"
@@ -149,14 +154,15 @@ class WaitOrder:
         return bool(self._program.ask(module.base | number) & MAY_BE_ON_DEVICE)
 
     def follows(self, earlier: Row, later: Row) -> bool:
-        """Whether Python waits at ``later`` for nothing that it has not waited for at ``earlier`` of the same pass: both stand in one
-        function and loop, the earlier one runs whenever the later one does, and nothing is launched between them."""
+        """Whether Python has nothing left to wait for at ``later`` after waiting at ``earlier`` in the same iteration:
+        both are in one function and loop, the earlier one runs whenever the later one does, and nothing is launched
+        between them."""
         if earlier.function != later.function or earlier.loop != later.loop or earlier.number >= later.number:
             return False
         if not self._stands_under(later, earlier.guard):
             return False
         first = earlier.number
-        # A comparison is launched before its truth is asked for; what a mask selects is copied behind the wait.
+        # A comparison is launched before its truth value is read; the selection by a mask is copied after the wait.
         if later.module.nodes[first][0] in _ASKED_LATER:
             first += 1
         return not any(self._launching.launches(later.module, number) for number in range(first, later.number + 1))

@@ -1,7 +1,7 @@
-"""Where Python waits for the device: reads of values that are there, spelt out or implied.
+"""Where Python waits for the device: explicit or implicit reads of device values.
 
-An explicit method of tensors counts on what *may* be on the device; conditions, ``int()`` and formats on what is *only* there:
-they are written for numbers of Python as well.
+Explicit tensor methods count for values that *may* be on the device; conditions, ``int()`` and formats only for values
+that are *always* there, since they are also used for Python numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ATTRIBUTES = WAITING_METHODS | WRITERS_METHODS | SIZES_OF_FUNCTIONS.keys() | SI
 
 
 class Wait(NamedTuple):
-    """A place where Python waits: its module, begin and end, what waits, and the function it stands in."""
+    """A place where Python waits: its module, start and end, the waiting operation, and its function."""
 
     module: Module
     place: int
@@ -80,7 +80,7 @@ class Waits:
 
     def all(self) -> list[Wait]:
         """The waits that run in every step, by module and place."""
-        # What is asked for the first time may let other values grow.
+        # A new query may let other values grow.
         for _ in self._found():
             pass
         self.program.solve()
@@ -116,7 +116,7 @@ class Waits:
         return what == "test" and self.training.frequency.restarts.settles(module, event[1], function)
 
     def _is_told_apart(self, module: Module, guard: int) -> bool:
-        """Whether something stands under a condition on the device: what is shown there is shown now and then."""
+        """Whether something is under a condition on the device: output there is occasional."""
         while guard >= 0:
             one = module.table.guards[guard]
             is_denied = bool(one.test) and module.nodes[one.test][0] == "not"
@@ -162,25 +162,26 @@ class Waits:
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
                 return name if receiver & _THERE or HOST_TENSOR not in receiver else ""
-            # What nothing is known of has no other method of this name; where a step begins it may lie on the host still.
+            # An unknown object has no other method of this name; at the beginning of a step it may still be on the
+            # host.
             is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(module, call)
             return f"?{name}" if is_unknown and not self._comes_with_batch(module, function[1]) else ""
         return self._of_moving(module, call, row, name, receiver)
 
     def _of_writer(self, module: Module, call: int, row: Node, name: str) -> str:
-        """TensorBoard's writer makes a number of Python of what it is given; a method of the project is looked at by itself."""
+        """TensorBoard's writer converts its argument to a Python number; a method of the project is analysed itself."""
         if self.program.targets_of.get(module.base | call):
             return ""
         given = dict(row[3]).get("scalar_value", row[2][1] if len(row[2]) > 1 else 0)
         return name if given and self.is_only_on_device(self._get(module, given)) else ""
 
     def _is_inside_step(self, module: Module, call: int) -> bool:
-        """Whether a call stands in a function that a step calls, or that a framework gives what is on the device."""
+        """Whether a call is in a function that a step calls, or that a framework calls with device values."""
         function = module.base | module.table.sites[call].scope
         return function in self.program.hooks or function not in self.training.steps
 
     def _comes_with_batch(self, module: Module, number: int) -> bool:
-        """Whether something is a part of a batch as the loop of a step takes it: it may lie on the host still."""
+        """Whether a value is a part of the batch of a step's loop: it may still be on the host."""
         seen: set[int] = set()
         todo = [module.base | number]
         while todo and len(seen) < _MOST_SOURCES:
@@ -201,7 +202,7 @@ class Waits:
         return False
 
     def _repeats_steps(self, module: Module, iterable: int) -> bool:
-        """Whether the loop of a step goes over an iterable."""
+        """Whether the loop of a step iterates over an iterable."""
         return module.base | iterable in self.training.frequency.repeated
 
     def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
@@ -214,19 +215,19 @@ class Waits:
         return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(module, row, 1) else ""
 
     def _of_sizes(self, module: Module, row: Node, places: slice | None) -> str:
-        """A size that is given as a tensor on the device becomes a number of Python first."""
+        """A size passed as a device tensor is converted to a Python number first."""
         given = [] if places is None else [*row[2][places], *(value for keyword, value in row[3] if keyword in SIZE_KEYWORDS)]
         parts = [inner for one in given for inner in (module.nodes[one][2] if module.nodes[one][0] == "seq" else (one,))]
         return "size" if any(self._bounds_on_device(module, one) for one in parts) else ""
 
     def _repeats_by_tensor(self, module: Module, row: tuple[Any, ...], place: int) -> bool:
-        """Whether ``repeat_interleave`` gets its counts as a tensor, and is not told how long the result becomes."""
+        """Whether ``repeat_interleave`` gets its counts as a tensor without ``output_size``."""
         keywords = dict(row[3])
         if "output_size" in keywords:
             return False
         counts = keywords.get("repeats", row[2][place] if len(row[2]) > place else 0)
         key = module.plain(counts)
-        # Of what has several dimensions a part is taken: with a tensor on the device torch wants the counts there.
+        # Repeats along a dimension: for a device tensor torch requires the counts on the device.
         takes_part = key[0] == "item" and module.nodes[key[2]][:2] == ("seq", "Tuple")
         value = self._get(module, counts)
         return bool(counts) and (self.is_only_on_device(value) or (takes_part and value.isdisjoint(_OFF_DEVICE)))
@@ -242,7 +243,7 @@ class Waits:
         return "type" if name == "type" and result == frozenset([HOST_TENSOR]) else ""
 
     def _is_cpu(self, module: Module, number: int) -> bool:
-        """Whether a device is the host, whichever way is taken: ``self.device if wanted else "cpu"`` may be another one."""
+        """Whether a device is the host on every path: ``self.device if wanted else "cpu"`` may be another one."""
         row = module.plain(number)
         if row[0] == "choice":
             return self._is_cpu(module, row[2]) and self._is_cpu(module, row[3])
@@ -257,7 +258,7 @@ class Waits:
         return name if any(self._is_read_from_device(module, one) for one in args) else ""
 
     def _is_read_from_device(self, module: Module, number: int) -> bool:
-        """Whether a value is on the device, or one of the entries is that a loop takes in turn."""
+        """Whether a value is on the device, or one of the entries that a loop iterates over is."""
         if self._may_only_be_on_device(module, number):
             return True
         return any(map(self.is_only_on_device, self._entries.of(module, number)))
@@ -277,7 +278,7 @@ class Waits:
             return ""
         value = self._get(module, node)
         if row[0] != "cmp" and not value.isdisjoint(_SWITCHES):
-            # An option with a default of Python, which a batch may hold as well.
+            # An option with a default of Python, which a batch may contain as well.
             return ""
         if BOOLEAN in value and HOST not in value and (DEVICE in value or value >= _GIVEN):
             if row[0] == "call" and self._may_return_plain(module.base | node):
@@ -290,13 +291,14 @@ class Waits:
         return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
 
     def _may_be_pure(self, module: Module, number: int) -> bool:
-        """Whether an operand is a tensor, or one of the ways that meet in it makes one on the device, where others make a number."""
+        """Whether an operand is a tensor, or one of its alternatives is a device tensor while others are numbers."""
         row = module.nodes[number]
         ways = [self._get(module, one) for one in row[1]] if row[0] == "phi" else []
         return self._is_pure(self._get(module, number)) or any(DEVICE in one and self._is_pure(one) for one in ways)
 
     def _may_return_plain(self, call: int) -> bool:
-        """Whether a function that a call goes to gives what is of Python for some caller: a comparison of sizes, for one."""
+        """Whether a function that a call goes to returns a Python value for some caller: a comparison of sizes, for
+        one."""
         program = self.program
         for function in program.targets_of.get(call, ()):
             module = program.module_of(function)
@@ -313,7 +315,7 @@ class Waits:
             return "slice" if any(one and self._bounds_on_device(module, one) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
             if self._is_on_host(base) and BOOLEAN in (given := self._get(module, one)) and self.is_only_on_device(given):
-                # What lies on the host takes the mask there first.
+                # Indexing a host value copies the mask to the host first.
                 return "mask"
             if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
                 # A number is filled in without a wait, a tensor needs the places.
@@ -326,11 +328,13 @@ class Waits:
 
     @staticmethod
     def _is_on_host(value: Value) -> bool:
-        """Whether a value that is indexed is a tensor on the host and nothing else; None takes no index."""
+        """Whether a value that is indexed can only be a tensor on the host; None cannot be indexed."""
         return HOST_TENSOR in value and value <= frozenset([HOST_TENSOR, BOOLEAN, NONE])
 
     def _bounds_on_device(self, module: Module, number: int) -> bool:
-        """Whether a bound is a tensor on the device; of what was moved as a whole, and is taken apart, sizes stay numbers."""
+        """Whether a bound is a tensor on the device; the sizes in a container that was moved and unpacked stay
+        numbers.
+        """
         row = module.plain(number)
         while row[0] == "item":
             row = module.plain(row[1])
@@ -339,7 +343,7 @@ class Waits:
         return self.is_only_on_device(self._get(module, number))
 
     def _is_row_of_tensor(self, module: Module, number: int) -> bool:
-        """Whether what is taken apart is a tensor that a function of torch made: ``for height, width in torch.stack(sizes)``."""
+        """Whether the unpacked value is a tensor from a torch function: ``for height, width in torch.stack(sizes)``."""
         for _ in range(_MOST_STEPS):
             row = module.nodes[number]
             if row[0] in ("part", "elem", "copy", "item"):
@@ -353,7 +357,7 @@ class Waits:
         return self._is_made_by_torch(module.base | number)
 
     def _is_made_by_torch(self, key: int) -> bool:
-        """Whether an expression is what a function of torch gave, whoever handed it in."""
+        """Whether an expression is the result of a torch function, also through parameters."""
         seen: set[int] = set()
         todo = [key]
         while todo and len(seen) < _MOST_SOURCES:
@@ -377,24 +381,24 @@ class Waits:
         if value <= OF_PYTHON:
             return base == ON_DEVICE and self._compares_unknown(module, number)
         row = module.plain(number)
-        # A mask from wherever it is: places that it marks in what is on the device go there first.
+        # A mask on any device: its positions are copied to the device first.
         if HOST_TENSOR in value or not value & (_THERE | frozenset([TENSOR])):
             return False
         if HOST in value:
-            # None compares as Python does, and makes no index.
+            # A comparison with None is plain Python and creates no index.
             return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
-        # What is inverted is a mask: of places it would make no places.
+        # An inverted index is a mask: inverting positions would not give positions.
         return BOOLEAN in value or row[:2] == ("un", "Invert") or row in self._inverted_in(module)
 
     def _inverted_in(self, module: Module) -> frozenset[Node]:
-        """What a module inverts somewhere (rows)."""
+        """The inverted values of a module (rows)."""
         if module.index not in self._inverted:
             values = (module.plain(row[2]) for row in module.nodes if row[:2] == ("un", "Invert"))
             self._inverted[module.index] = frozenset(row for row in values if row[0] == "param")
         return self._inverted[module.index]
 
     def _compares_unknown(self, module: Module, number: int) -> bool:
-        """Whether an index compares what nothing is known of; an index into what is on the device, it is no truth value of Python."""
+        """Whether an index compares unknown values; as an index into a device tensor it is not a Python truth value."""
         row = module.plain(number)
         if row[0] == "op" and row[1] in ("BitAnd", "BitOr"):
             return self._compares_unknown(module, row[2]) and self._compares_unknown(module, row[3])
@@ -404,7 +408,8 @@ class Waits:
 
     @staticmethod
     def _is_pure(value: Value) -> bool:
-        """Whether an operand is a tensor and nothing else; what a module is given is one where a caller, or torch, has made it one."""
+        """Whether an operand can only be a tensor; the argument of a module is one if a caller, or torch, has made it
+        one."""
         allowed = _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
         if DEVICE in value or value >= _GIVEN:
             allowed |= _GIVEN
@@ -412,11 +417,11 @@ class Waits:
 
     @staticmethod
     def is_only_on_device(value: Value) -> bool:
-        """Whether a value is a tensor on the device and nothing else that is known; callers whom nobody sees count for nothing."""
+        """Whether a value is a device tensor by everything that is known; unknown callers are ignored."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
 
     def _may_only_be_on_device(self, module: Module, number: int) -> bool:
-        """The same for one of the ways that meet in an expression; what a sum begins with is a number."""
+        """The same for one of the alternatives of an expression; the initial value of a sum is a number."""
         value = frozenset(one for one in self._get(module, number) if not self._is_number(one))
         row = module.nodes[number]
         return self.is_only_on_device(value) or (row[0] == "phi" and any(self.is_only_on_device(self._get(module, one)) for one in row[1]))
@@ -433,13 +438,13 @@ def _is_printed(module: Module, call: int) -> bool:
 
 
 def _is_state(module: Module, number: int) -> bool:
-    """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has put there."""
+    """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has set."""
     row = module.plain(number)
     return row[0] == "attr" and row[2] not in TENSOR_ATTRIBUTES
 
 
 def _is_math(module: Module, number: int) -> bool:
-    """Whether an expression is Python's `math`, whose functions take numbers alone."""
+    """Whether an expression is Python's `math`, whose functions only accept numbers."""
     row = module.plain(number)
     bound = module.scopes[0].bindings.get(row[2], ()) if row[0] == "free" else ()
     rows = [module.nodes[one] for one in bound] if row[0] == "free" else [row]
@@ -447,12 +452,13 @@ def _is_math(module: Module, number: int) -> bool:
 
 
 def _is_from_math(module: Module, row: Node) -> bool:
-    """Whether a name is one that `math` gives: ``from math import sqrt``."""
+    """Whether a name is one imported from `math`: ``from math import sqrt``."""
     return any(module.nodes[one][:2] == ("impf", "math") for one in module.scopes[0].bindings.get(row[2], ()))
 
 
 def _is_of_record(module: Module, row: Node) -> bool:
-    """Whether something is a part of an element of a sequence: ``for edges, _, size in layers``; ``zip`` makes no such elements."""
+    """Whether a value is a part of a sequence's element: ``for edges, _, size in layers``; ``zip`` makes no such
+    elements."""
     if row[0] != "part":
         return False
     base = module.plain(row[1])

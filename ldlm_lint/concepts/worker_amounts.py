@@ -1,4 +1,4 @@
-"""Where the numbers of workers are written that a loader may get: constants by the ways to them, and counts of the node's CPUs."""
+"""The places of the possible worker numbers of a loader: constants, and counts of the node's CPUs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 60
 
 
 class Written(NamedTuple):
-    """A number that a setting gets elsewhere: by an option's default, an attribute that is set, a field of a class; where that stands."""
+    """A number that a setting gets elsewhere (an option's default, an attribute, a field of a class) with its place."""
 
     number: int
     home: Module
@@ -38,7 +38,7 @@ class WorkerAmounts:
         self._open = 0
 
     def whole_nodes(self, key: int, limit: int) -> list[int]:
-        """The expressions (keys) behind a number of workers that are the CPUs of the node, or nearly all of them."""
+        """The expressions (keys) after a number of workers that are the CPUs of the node, or nearly all of them."""
         if self._open > _MOST_OPEN:
             return []
         self._open += 1
@@ -83,13 +83,13 @@ class WorkerAmounts:
             for one in args:
                 yield from self.whole_nodes(one, limit)
         elif name == "min" and args:
-            # The smallest decides: all of them have to be so large, and a number says more.
+            # The smallest decides: all of them must be that large, and a number is more informative.
             each = [self.whole_nodes(one, limit) for one in args]
             if all(each):
                 yield each[0][0]
 
     def written_for(self, key: int) -> Iterator[Written]:
-        """The numbers that are written for a setting whose value is not known here, in the programs that read it."""
+        """The numbers for a setting whose value is unknown here, in the programs that read it."""
         seen, todo = {key}, [key]
         while todo and len(seen) < _MOST:
             one = todo.pop()
@@ -126,7 +126,7 @@ class WorkerAmounts:
         near = program.together.programs_of(module)
         flags = [fields[1] for fields in program.atoms.kinds(program.ask(key), "flag")] or self.ask.flags_by_name(key)
         computed = (_whole(program.module_of(value), value & MASK) is None for _, value in program.other_writes.get(name, ()) if program.module_of(value).index in near)
-        # ``args.workers = args.workers // ranks``: the option is not what the loader gets.
+        # ``args.workers = args.workers // ranks``: the loader does not get the option itself.
         for call in () if any(computed) else flags:
             default = self.ask.flag(call).default
             yield from self._numbered(default, near, call)
@@ -154,7 +154,7 @@ class WorkerAmounts:
 
 
 def _whole(module: Module, number: int) -> int | None:
-    """A whole number that is written out, also as a text."""
+    """A literal integer, also as text."""
     row = module.plain(number)
     if row[0] != "const":
         return None

@@ -1,4 +1,4 @@
-"""How large a number of loader workers may be: what the code says, the machine has, launches and configurations give."""
+"""Bounds on the number of loader workers: from code, the machine, launches and configurations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CPU_COUNTS = frozenset(
 )
 _OF_MACHINE = CPU_COUNTS | {"torch.cuda.device_count", "torch.accelerator.device_count"}
 _ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
-# Batch systems say how many CPUs a job has: SLURM_CPUS_PER_TASK, PBS_NCPUS, LSB_DJOB_NUMPROC, NSLOTS.
+# Batch systems provide the number of CPUs of a job: SLURM_CPUS_PER_TASK, PBS_NCPUS, LSB_DJOB_NUMPROC, NSLOTS.
 _CPU_VARIABLE = lazily(r"cpus?(_|$)|cores?(_|$)|nprocs?(_|$)|numproc|nslots", re.I)
 _CASTS = frozenset({"int", "round", "floor"})
 _GROWS_WITH: dict[str, slice] = {
@@ -44,13 +44,13 @@ class WorkerCounts:
         self._open = 0
 
     def may_exceed(self, key: int, most: int) -> bool:
-        """Whether an expression may be larger than a number of workers, by anything that the project shows."""
+        """Whether an expression may be larger than a number of workers, judging by the whole project."""
         known = self._known.get((key, most))
         if known is not None:
             return known
         if self._open > _MOST_OPEN:
             return True
-        # What rests on itself adds nothing to what it is besides.
+        # A self-reference adds nothing.
         self._known[key, most] = False
         self._open += 1
         self._known[key, most] = found = self._exceeds(key, most)
@@ -71,7 +71,7 @@ class WorkerCounts:
         return self._is_set_beyond(module, key, row, most)
 
     def _parts(self, module: Module, row: Node, most: int) -> Iterator[int]:
-        """The expressions that a number is one of, or grows with."""
+        """The alternatives of a number, and the operands it grows with."""
         kind, base = row[0], module.base
         if kind == "phi":
             yield from (base | one for one in row[1])
@@ -136,7 +136,8 @@ class WorkerCounts:
         return self.ask.names_of(self.program.ask(module.base | number))
 
     def _is_set_beyond(self, module: Module, key: int, row: Node, most: int) -> bool:
-        """Whether something sets a setting to more: the value itself, a default of a flag, an attribute, a launch, a configuration."""
+        """Whether a setting is set to more anywhere: the value itself, a default of a flag, an attribute, a launch, a
+        configuration."""
         value = self.program.ask(key)
         if any(one > most for one in self.program.atoms.numbers(value)):
             return True
@@ -160,7 +161,7 @@ class WorkerCounts:
 
 
 def _rounded_up(module: Module, left: int, right: int) -> list[int]:
-    """``workers`` of ``(workers + ranks - 1) / ranks``, which is no larger; nothing for another division."""
+    """``workers`` of ``(workers + ranks - 1) / ranks``, which is not larger; empty for another division."""
     terms, todo = [], [left]
     while todo:
         row = module.plain(todo[-1])
@@ -210,7 +211,7 @@ def _number(value: object) -> float:
 
 
 def is_bounded(module: Module, arm: int, test: int, holds: bool, most: int) -> bool:
-    """Whether a condition keeps a number at most so large: ``5 if os.cpu_count() > 4 else os.cpu_count()``."""
+    """Whether a condition keeps a number below a limit: ``5 if os.cpu_count() > 4 else os.cpu_count()``."""
     row = module.nodes[test]
     if row[0] != "cmp" or len(row[1]) != 1 or not _same(module, row[2], arm, 0):
         return False

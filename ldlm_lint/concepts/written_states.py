@@ -1,4 +1,6 @@
-"""Which written objects hold the state of a training: ``state_dict()`` or a module stands in them, wherever they are put together."""
+"""Decides which written objects contain a training's state: ``state_dict()`` or a module is in them, wherever they are
+built.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class WrittenStates:
         self._fills: dict[int, dict[int, list[int]]] = {}
 
     def written_by(self, call: int) -> bool:
-        """Whether what a call writes holds a state."""
+        """Whether the object written by a call contains a state."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         first = row[2][0] if row[2] else next((value for name, value in row[3] if name in _WRITTEN), 0)
@@ -73,7 +75,7 @@ class WrittenStates:
         return found
 
     def _filled(self, module: Module, container: int) -> list[int]:
-        """What is put into a container, or into one that it holds, by its methods: ``state["optimizers"].append(…)``."""
+        """The values that methods put into a container, or into an inner one: ``state["optimizers"].append(…)``."""
         if module.index not in self._fills:
             fills = self._fills[module.index] = defaultdict(list)
             for call in (one for name in _FILLS for one in module.table.named.get(name, ())):
@@ -85,7 +87,7 @@ class WrittenStates:
 
 
 def _root(module: Module, number: int) -> int:
-    """The container that an item is an item of, behind copies and what was stored into it."""
+    """The outermost container of an item, after copies and stores."""
     for _ in range(_MOST):
         row = module.nodes[number]
         if row[0] not in ("item", "copy", "upd"):
@@ -98,7 +100,7 @@ def _root(module: Module, number: int) -> int:
 
 
 def _held(row: Node) -> list[int]:
-    """The expressions that one holds, or that it takes something from."""
+    """The expressions in a container, or those that a value is taken from."""
     kind = row[0]
     if kind in ("map", "seq"):
         return list(row[2])

@@ -1,6 +1,7 @@
-"""pylint checkers on astroid, one class per room of rules; `CHECKERS` is the one list both hosts use.
+"""The checkers of Python files, on astroid trees: one class per group of rules; the command and the pylint plugin use
+the list `CHECKERS`.
 
-The light host takes only those of a file's rules at risk from `checkers_of`, and only those are imported.
+The linter takes only the checkers of a file's rules at risk from `checkers_of`, and only those are imported.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# A room ``gradient_scaling`` is a module here with its ``GradientScalingChecker``, and a module of rules.
+# A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
     *("distributed", "batch_size", "memory", "loss", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
     *("no_sync", "rank_divergence", "segments"),
 )
-# Rooms whose rules stand in other modules than the one of their name.
+# Groups whose rules are not in the module with their name.
 _RULES = {
     "distributed": (
         *("accumulation", "collectives", "ddp", "environment", "environment_aliases", "environment_allocator"),
@@ -31,20 +32,20 @@ _RULES = {
 
 
 def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:
-    """The checkers with a rule among these symbols, in the order in which they run; None asks for all of them."""
+    """The checkers with a rule among these symbols, in the order in which they run; None means all."""
     return tuple(_checker(room) for room in ROOMS if at_risk is None or not symbols_of(room).isdisjoint(at_risk))
 
 
 @functools.cache
 def symbols_of(room: str) -> frozenset[str]:
-    """The rules of a room."""
+    """The rules of a group."""
     modules = (importlib.import_module(f"ldlm_lint.rules.{name}") for name in _RULES.get(room, (room,)))
     return frozenset(rule.symbol for module in modules for rule in module.RULES)
 
 
 @functools.cache
 def symbols_of_files() -> frozenset[str]:
-    """The rules that are looked for in each file by itself; those left are the linked program's alone."""
+    """The rules that are checked per file; all others need the linked program."""
     return frozenset().union(*map(symbols_of, ROOMS))
 
 

@@ -1,4 +1,4 @@
-"""Backward passes of an Accelerator that a loop accumulates by hand: Accelerate reduces the gradients in each of them."""
+"""Backward passes of an Accelerator in manual accumulation loops: Accelerate reduces the gradients in each of them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def is_backward_of_accelerator(call: nodes.Call) -> bool:
 
 
 def reduces_each_pass(call: nodes.Call) -> bool:
-    """Whether DDP reduces the gradients of each such pass: nothing of the file keeps them local, and no other engine is asked for."""
+    """Whether DDP reduces the gradients of each such pass: no code of the file keeps them local, and no other engine is
+    configured."""
     made = _made(call.func.expr)
     plain = all(Arguments(one)[name].absent or Arguments(one)[name].is_only(None) for one in made for name in _OTHER_ENGINES)
     methods = remembered(call.root(), ("methods of accelerators",), lambda: _methods(call.root()))
-    # A model that nothing prepares is wrapped by nobody.
+    # A model that is not prepared is not wrapped.
     return bool(made) and plain and "prepare" in methods and methods.isdisjoint(_LOCAL)
 
 
@@ -38,7 +39,7 @@ def _methods(module: nodes.Module) -> frozenset[str]:
 
 
 def _made(owner: nodes.NodeNG) -> list[nodes.Call]:
-    """The constructors of the Accelerator that an expression is; empty where it may be anything else."""
+    """The constructors of the Accelerator that an expression is; empty if it may be anything else."""
     values = _values(owner)
     calls = [one for one in values if isinstance(one, nodes.Call) and is_named(one.func, _ACCELERATOR)]
     return calls if len(calls) == len(values) else []

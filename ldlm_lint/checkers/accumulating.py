@@ -1,7 +1,7 @@
-"""Gradients that are added up over micro-batches, told from the events of a step; helpers are followed into.
+"""Gradients that are added up over micro-batches, found from the events of a step, including helpers.
 
-Two shapes count: the optimizer steps under a guard that the backward pass is not under, or a loop over ``range(n)`` has
-only the backward pass and the step follows it.
+There are two shapes: the optimizer steps under a guard that the backward pass is not under, or a loop over ``range(n)``
+has only the backward pass and the step follows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ldlm_lint.checkers.step_names import last_name
 class MicroBatches:
     """A backward pass per micro-batch and the ``step`` after ``count`` of them.
 
-    ``guard`` lets the step run only at the last one, None where a loop over all of them ends before it.
+    ``guard`` lets the step run only at the last one, None if a loop over all of them ends before it.
     """
 
     backward: Event
@@ -30,7 +30,7 @@ class MicroBatches:
     guard: nodes.If | None
 
     def repeats(self, event: Event) -> bool:
-        """Whether an event runs for every micro-batch: in the same loop, and under no test that tells them apart."""
+        """Whether an event runs for every micro-batch: in the same loop, and under no test that distinguishes them."""
         loops = self.backward.loops
         if event.loops[: len(loops)] != loops or exclude(event.conditions, self.backward.conditions):
             return False
@@ -77,7 +77,7 @@ def _guard(event: Event, backward: Event) -> tuple[nodes.If, nodes.NodeNG] | Non
 
 
 def _boundary(guard: nodes.If) -> Boundary | None:
-    """What a guard says of micro-batches; where it leaves the pass early, what follows it resets a counter."""
+    """The meaning of a guard for micro-batches; if it ends the iteration early, the code after it resets a counter."""
     block = guard.body
     if isinstance(block[-1], nodes.Continue):
         suite: list[nodes.NodeNG] = next((one for one in (getattr(guard.parent, name, None) for name in ("body", "orelse")) if one and guard in one), [])

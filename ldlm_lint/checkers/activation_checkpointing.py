@@ -1,4 +1,4 @@
-"""Calls of torch's activation checkpointing and what they leave to its default."""
+"""Calls of torch's activation checkpointing and their missing arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _REASON = "another implementation computes the backward pass, and gradients that
 
 
 def check_use_reentrant(checker: LdlmChecker, node: nodes.Call) -> None:
-    """Report a checkpointed segment that does not choose its implementation, where nothing worse is said of it."""
+    """Report a checkpointed segment that does not choose its implementation, unless a worse problem of it is
+    reported.
+    """
     if not is_named(node.func, _FUNCTIONS) or _may_pass_flag(node) or misuse_of(node) is not None:
         return
     target = handed_to(node) if is_checkpoint(node) else None
@@ -67,6 +69,6 @@ def _flag_fix(source: Source, call: nodes.Call) -> Fix | None:
     level, reason = Applicability.UNSAFE, _REASON
     handed = sorted(name for one in call.keywords if one.arg is None for name in mapping_of(one.value).entries if name not in OWN_KEYWORDS)
     if handed:
-        # The reentrant implementation raises for them; the other one hands them to the function, which may raise, too.
+        # The reentrant implementation raises for them; the other one passes them to the function, which may raise, too.
         level, reason = Applicability.DISPLAY, f"{_REASON}; {unknown_callee(call.args[0].as_string() if call.args else 'the function', handed)}"
     return Fix("set use_reentrant=False", (edit,), level, reason, needs=(tables.interface(FLAG),)) if edit else None

@@ -1,4 +1,4 @@
-"""Rewriting calls of torch.cuda.amp and torch.cpu.amp to torch.amp, together with the imports that name them."""
+"""Rewriting calls of torch.cuda.amp and torch.cpu.amp to torch.amp, and their imports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TYPE_CHECK = "a type check for the old class in this file no longer matches"
 
 @dataclass
 class Rewriting:
-    """The edits that rewrite the uses of a file, decided over all of them at once."""
+    """The edits that rewrite the uses of a file, decided for all of them together."""
 
     source: Source
     module: nodes.Module
@@ -42,7 +42,7 @@ class Rewriting:
     target: tuple[int, int] | None
 
     def fix(self, use: Use) -> Fix | None:
-        """The fix of one use: of that call alone, or of all uses that hang on the same import."""
+        """The fix of one use: for that call alone, or for all uses that depend on the same import."""
         root = root_of(use.node)
         title = f"use torch.amp.{use.moved.name}"
         if root is None:
@@ -84,7 +84,7 @@ class Rewriting:
         return True
 
     def _edits(self, use: Use, callee: str | None) -> tuple[Edit, ...]:
-        """The edits of one use; empty where it is unlike the calls that can be rewritten."""
+        """The edits of one use; empty if it cannot be rewritten."""
         span = span_of(self.source, use.node)
         attribute = _attribute_behind_module(use.node)
         if callee is None and attribute is not None:
@@ -145,7 +145,7 @@ class Rewriting:
         return arguments["dtype"].absent and not arguments["enabled"].is_only(False)
 
     def _doubts(self, uses: Iterable[Use]) -> list[str]:
-        """Why a rewriting may change what the file does."""
+        """Why a rewrite may change the behaviour of the file."""
         found = [_SCRIPTED] if b"jit.script" in self.source.data or b"ScriptModule" in self.source.data else []
         for use in uses:
             if use.moved.name == "autocast":
@@ -175,7 +175,7 @@ class Rewriting:
 
 
 def _stays_here(made: nodes.NodeNG) -> bool:
-    """Whether an object is kept in one variable, of which the file only calls methods and reads attributes."""
+    """Whether an object is stored in one variable, of which the file only calls methods and reads attributes."""
     statement = made.parent
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     if len(targets) != 1 or not isinstance(targets[0], nodes.AssignName) or statement.value is not made:
@@ -185,7 +185,7 @@ def _stays_here(made: nodes.NodeNG) -> bool:
 
 
 def root_of(node: nodes.NodeNG) -> nodes.Name | None:
-    """The name that a dotted expression begins with."""
+    """The name at the beginning of a dotted expression."""
     while isinstance(node, nodes.Attribute):
         node = node.expr
     return node if isinstance(node, nodes.Name) else None
@@ -198,13 +198,13 @@ def _attribute_behind_module(node: nodes.NodeNG) -> str | None:
 
 
 def _only_import(name: nodes.Name) -> nodes.NodeNG | None:
-    """The one import statement that binds a name, None where there is anything else."""
+    """The one import statement that binds a name, None if there are other bindings."""
     found = bindings(name)
     return found[0] if len(found) == 1 and isinstance(found[0], (nodes.Import, nodes.ImportFrom)) else None
 
 
 def _renamed_import(source: Source, statement: nodes.NodeNG) -> Edit | None:
-    """The edit that lets an import take from ``torch.amp`` what it took from an old module."""
+    """The edit that imports from ``torch.amp`` instead of an old module."""
     span = span_of(source, statement)
     text = source.slice(span)
     if isinstance(statement, nodes.ImportFrom):
@@ -226,7 +226,9 @@ def _renamed_import(source: Source, statement: nodes.NodeNG) -> Edit | None:
 
 
 def _is_plain(use: Use) -> bool:
-    """Whether the arguments of a call can be put in their new places: no ``*args`` of ``autocast``, no device yet."""
+    """Whether the arguments of a call can be moved to their new positions: no ``*args`` of ``autocast``, no device
+    yet.
+    """
     call = use.place
     starred = any(isinstance(one, nodes.Starred) for one in call.args)
     named = {keyword.arg for keyword in call.keywords}

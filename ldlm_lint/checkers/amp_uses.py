@@ -1,4 +1,4 @@
-"""Where a file uses the names that torch.cuda.amp and torch.cpu.amp gave way to torch.amp."""
+"""The uses in a file of names from torch.cuda.amp and torch.cpu.amp that moved to torch.amp."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PRIVATE = {
 
 
 class Moved(NamedTuple):
-    """A name that moved to ``torch.amp``, and the device type that its old module stands for."""
+    """A name that moved to ``torch.amp``, and the device type of its old module."""
 
     name: str
     device: str
@@ -37,7 +37,7 @@ class Moved(NamedTuple):
 
     @property
     def new(self) -> Interface:
-        """What takes its place, with the first torch that has it."""
+        """Its replacement, with the first torch that has it."""
         return tables.interface(f"torch.amp.{self.name}")
 
 
@@ -50,14 +50,14 @@ OLD = {
 
 
 def advice(moved: Moved) -> str:
-    """The new call in words."""
+    """The new call as text."""
     if moved.name.startswith("custom_"):
         return f'`torch.amp.{moved.name}(device_type="{moved.device}")`'
     return f'`torch.amp.{moved.name}("{moved.device}", ...)`'
 
 
 class Role(enum.Enum):
-    """What a use does with the name: call it, decorate with it, or anything else."""
+    """The kind of use of the name: call it, decorate with it, or anything else."""
 
     CALL = "call"
     DECORATOR = "decorator"
@@ -70,7 +70,7 @@ _NEW_TEXTS = {"amp", "torch.amp", "autocast", "GradScaler"}
 class Use(NamedTuple):
     """A use of a moved name; ``node`` is the name as the file writes it.
 
-    It is ``guarded`` where the file asks whether torch has the name: on all versions in question it has.
+    It is ``guarded`` if the file tests whether torch has the name: all supported versions have it.
     """
 
     node: nodes.NodeNG
@@ -108,7 +108,7 @@ def moved_name(node: nodes.NodeNG) -> Moved | None:
 
 
 def _knows_new_names(module: nodes.Module) -> bool:
-    """Whether a file speaks of ``torch.amp`` or ``torch.autocast``: what it asks may be which of both there is."""
+    """Whether a file mentions ``torch.amp`` or ``torch.autocast``: its test may choose between both."""
     return remembered(module, ("new amp",), lambda: any(map(_is_new_name, nodes_of(module, _NAMING))))
 
 
@@ -128,14 +128,14 @@ def _is_new_name(node: nodes.NodeNG) -> bool:
 
 
 def role_of(node: nodes.NodeNG) -> Role:
-    """What stands around a name."""
+    """What is around a name."""
     if isinstance(node.parent, nodes.Call) and node.parent.func is node:
         return Role.CALL
     return Role.DECORATOR if isinstance(node.parent, nodes.Decorators) else Role.OTHER
 
 
 def is_only_named(node: nodes.NodeNG) -> bool:
-    """Whether a name stands in an annotation, a type or a comparison of types, which run nothing."""
+    """Whether a name is in an annotation, a type or a comparison of types, which execute nothing."""
     child, parent = node, node.parent
     while parent is not None and not isinstance(parent, nodes.Module):
         if isinstance(parent, nodes.Compare) or (isinstance(parent, nodes.Subscript) and child is parent.slice):
@@ -155,13 +155,13 @@ def is_only_named(node: nodes.NodeNG) -> bool:
 
 
 def _is_alias(node: nodes.NodeNG) -> bool:
-    """``autocast = torch.cuda.amp.autocast`` at the top of a file: the calls through the alias are what is found."""
+    """``autocast = torch.cuda.amp.autocast`` at the top of a file: the calls through the alias are reported."""
     parent = node.parent
     return isinstance(parent, nodes.Assign) and all(isinstance(one, nodes.AssignName) for one in parent.targets)
 
 
 def aliased(node: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """What the assignments of a file bind to the name that a use goes by: the old name as it is written there."""
+    """The old names that the file assigns to the alias in a use, as written."""
     while isinstance(node, nodes.Attribute):
         node = node.expr
     found = bindings(node) if isinstance(node, nodes.Name) else []

@@ -20,8 +20,8 @@ from ldlm_lint.wording import quoted
 _FUSED = lazily(
     r"scaled_dot_product_attention|flash_attn|flash_attention|memory_efficient_attention|flex_attention|xformers|sdpa|fused_attn"
 )
-# Constructors with a switch for fused attention: the keyword, the value that turns it off, and what turns it on.
-# As of transformers 4.57, x-transformers 2.11, denoising-diffusion-pytorch 2.2.
+# Constructors with a switch for fused attention: the keyword, the value that turns it off, and the value that turns it
+# on. As of transformers 4.57, x-transformers 2.11, denoising-diffusion-pytorch 2.2.
 _SWITCHES: tuple[tuple[re.Pattern[str], str, object, str], ...] = (
     (re.compile(r"^transformers\..*\.(from_pretrained|from_config)$"), "attn_implementation", "eager", '"sdpa"'),
     (
@@ -41,7 +41,7 @@ class AttentionChecker(LdlmChecker):
     rules = RULES
 
     def visit_functiondef(self, node: nodes.FunctionDef) -> None:
-        """Look at every function that takes a softmax between two products."""
+        """Check every function with a softmax between two products."""
         if b"oftmax(" not in self.source.data:
             return
         softmax = written_out_attention(node)
@@ -56,7 +56,7 @@ class AttentionChecker(LdlmChecker):
         )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at constructors that are told to leave fused attention out."""
+        """Check constructors that switch fused attention off."""
         names = qualified(node.func)
         if len(names) != 1:
             return
@@ -76,13 +76,13 @@ class AttentionChecker(LdlmChecker):
             )
 
     def _text_around(self, node: nodes.FunctionDef) -> str:
-        """The code of the class that a function belongs to, which may choose between two ways."""
+        """The code of the class that a function belongs to, which may choose between two implementations."""
         around = node.parent if isinstance(node.parent, nodes.ClassDef) else node
         return "\n".join(self.source.lines[around.fromlineno - 1 : around.end_lineno])
 
 
 def _switched_on(source: Source, argument: Argument, keyword: str, value: str) -> Fix | None:
-    """The fix that gives the switch its other value, where it is written in the call."""
+    """The fix that sets the switch to its other value, if it is in the call."""
     if not isinstance(argument.node, nodes.Const):
         return None
     edit = Edit(span_of(source, argument.node), value)

@@ -1,4 +1,4 @@
-"""Recognizes attention that is written out: a product of queries and keys, a softmax, a product with the values."""
+"""Recognizes hand-written attention: a product of queries and keys, a softmax, a product with the values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUERY_OR_KEY = lazily(
 
 
 def written_out_attention(function: nodes.FunctionDef) -> nodes.Call | None:
-    """The softmax of attention that a function writes out; None where its weights are handed on, or there is none."""
+    """The softmax of attention in a function; None if its weights are passed on, or there is no attention."""
     defined = _definitions(function)
     for call in nodes_of(function, nodes.Call):
         if not _is_softmax(call) or call.scope() is not function:
@@ -54,7 +54,7 @@ def _is_softmax(call: nodes.Call) -> bool:
 
 
 def _scores(call: nodes.Call) -> nodes.NodeNG | None:
-    """What a softmax is taken of: its first argument, or the tensor whose method it is."""
+    """The argument of a softmax: its first argument, or the tensor whose method it is."""
     function = call.func
     if isinstance(function, nodes.Attribute) and not qualified(function) & _FUNCTIONS:
         # ``scores.softmax(dim=-1)`` against ``self.softmax(scores)``.
@@ -132,7 +132,7 @@ def _is_made_of(value: nodes.NodeNG, call: nodes.Call, names: set[str]) -> bool:
 
 
 def _multiplies(function: nodes.FunctionDef, call: nodes.Call, names: set[str]) -> bool:
-    """Whether the weights are multiplied with something behind the softmax."""
+    """Whether the weights are multiplied with something after the softmax."""
     for node in nodes_of(function, (nodes.BinOp, nodes.Call)):
         if not _is_product(node) or (node.end_lineno or 0) < (call.lineno or 0):
             continue
@@ -156,7 +156,7 @@ def _hands_on(function: nodes.FunctionDef, call: nodes.Call, names: set[str]) ->
 
 
 def _handed_on(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The values that a statement or call takes out of the function, or puts into a collection that may go out."""
+    """The values that a statement or call returns from the function, or puts into a collection that may be returned."""
     if isinstance(node, nodes.Call):
         if isinstance(node.func, nodes.Attribute) and _STORES.match(node.func.attrname):
             yield from (*node.args, node.func.expr)

@@ -1,4 +1,4 @@
-"""Finds graphs that are kept, and checks of autograd that are left on."""
+"""Finds graphs that are kept, and autograd checks that are left on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _note(found: Kept) -> str:
 
 
 class AutogradChecker(LdlmChecker):
-    """Graphs that are kept, and checks of autograd that are left on."""
+    """Graphs that are kept, and autograd checks that are left on."""
 
     rules = RULES
     finds: ClassVar = {"visit_call": (ANOMALY_DETECTION_LEFT_ON, GRAPH_RETAINED_ON_BACKWARD)}
@@ -75,7 +75,7 @@ class AutogradChecker(LdlmChecker):
         )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every call that may switch a check on, or retain a graph."""
+        """Check every call that may switch a check on, or retain a graph."""
         if ANOMALY_DETECTION_LEFT_ON in self._possible:
             self._check_anomaly(node)
         if GRAPH_RETAINED_ON_BACKWARD in self._possible and retained_for_nobody(node):

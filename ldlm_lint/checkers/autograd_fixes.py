@@ -1,4 +1,4 @@
-"""The fix of a loss that is kept with its graph: `.detach()`, which is safe where all uses of the sum are known."""
+"""The fix of a loss that is kept with its graph: `.detach()`, which is safe if all uses of the sum are known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def detach_fix(source: Source, found: Kept) -> Fix | None:
 
 
 def _is_tensor(found: Kept) -> bool:
-    """Whether the loss itself is asked for its backward pass, so that it is a tensor for certain."""
+    """Whether the loss itself runs backward, so that it is certainly a tensor."""
     call = found.backward
     receiver = call.func.expr if isinstance(call, nodes.Call) and isinstance(call.func, nodes.Attribute) else None
     return (
@@ -51,7 +51,8 @@ def _brings_torch(statement: nodes.Import | nodes.ImportFrom) -> bool:
 
 
 def _is_own_graph(owner: nodes.ClassDef) -> bool:
-    """A class with a ``backward`` of its own that needs no context: its objects may pass for losses and lack ``detach``."""
+    """A class with a ``backward`` of its own that needs no context: its objects may be used as losses and lack
+    ``detach``."""
     method = owner.locals.get("backward", [None])[0]
     bases = {name for base in owner.bases for name in qualified(base)}
     return (
@@ -60,7 +61,7 @@ def _is_own_graph(owner: nodes.ClassDef) -> bool:
 
 
 def _is_read_only(found: Kept) -> bool:
-    """Whether the sum is a variable of the function that is only printed, divided or asked for its number."""
+    """Whether the sum is a variable of the function that is only printed, divided or converted to a number."""
     owner = function_of(found.node)
     target = found.node.targets[0] if isinstance(found.node, nodes.Assign) else None
     if isinstance(target, (nodes.Tuple, nodes.Subscript)):

@@ -29,9 +29,9 @@ _LISTS = ("list", "defaultdict")
 class Kept(NamedTuple):
     """A loss that is added to or put into something that outlives the step.
 
-    ``parts`` are the expressions of the value whose graph is kept; ``into`` is what keeps it, by its code; ``backward``
-    the call that has differentiated it, or the return by which a framework gets to; ``meter`` where a method of the project's decides, as its class and argument;
-    ``by_callers`` where no loop is in sight that repeats it.
+    ``parts`` are the expressions of the value whose graph is kept; ``into`` is the code of its container; ``backward``
+    the call that differentiates it, or the return value that a framework differentiates; ``meter`` a method of the
+    project that decides, as its class and argument; ``by_callers`` is set if no loop that repeats it is visible.
     """
 
     node: nodes.NodeNG
@@ -120,7 +120,7 @@ def _makes_dictionary(value: nodes.NodeNG) -> bool:
 
 
 def _list_of(node: nodes.NodeNG) -> nodes.NodeNG | None:
-    """The list that something is put into, or the dictionary that has it: ``sums.setdefault(name, [])``."""
+    """The list that a value is put into, or the dictionary that has it: ``sums.setdefault(name, [])``."""
     if isinstance(node, nodes.Call) and last_name(node.func) == "setdefault" and isinstance(node.func, nodes.Attribute):
         return node.func.expr if len(node.args) == 2 and _makes_lists(node.args[1]) else None
     return node if _is_list(node) else None
@@ -147,7 +147,7 @@ def _values_of(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def _given_to(target: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What an assignment gives a target, also one of several."""
+    """The value that an assignment gives to a target, also with several targets."""
     if isinstance(target.parent, nodes.Tuple) and isinstance(target.parent.parent, nodes.Assign):
         return next((value for one, value in assigned_pairs(target.parent.parent) if one is target), None)
     return getattr(target.parent, "value", None)
@@ -163,7 +163,7 @@ def _makes_lists(value: nodes.NodeNG) -> bool:
 
 
 def _class_of(node: nodes.NodeNG) -> str:
-    """The qualified name of the one class whose instance a variable or attribute holds; empty where it is unknown."""
+    """The qualified name of the one class whose instance a variable or attribute holds; empty if it is unknown."""
     values = _values_of(node)
     names = {name for value in values if isinstance(value, nodes.Call) for name in qualified(value.func)}
     known = len(names) == 1 and all(isinstance(value, nodes.Call) for value in values)
@@ -192,7 +192,7 @@ def _kept(candidate: _Candidate) -> Kept | None:
 
 
 def _steps(node: nodes.NodeNG, owner: nodes.NodeNG, into: str) -> Iterator[nodes.NodeNG]:
-    """What may be repeated around a node: its loops, and the method itself where an attribute outlives it."""
+    """The repeated code around a node: its loops, and the method itself if an attribute outlives it."""
     for loop in loops_around(node):
         if not isinstance(loop, _LOOPS):
             return
@@ -218,7 +218,7 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.NodeNG]:
     found: dict[str, nodes.NodeNG] = {}
     owner = function_of(loop)
     if is_step_hook(loop):
-        # The framework runs backward what the hook returns.
+        # The framework runs backward on the result of the hook.
         returns = [one for one in nodes_of(loop, nodes.Return) if one.value is not None and function_of(one) is loop]
         found |= {text_of(part): one for one in returns for part in _returned_loss(one.value)}
     for call, value in backward_passes(loop):
@@ -226,7 +226,7 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.NodeNG]:
             one.arg in ("retain_graph", "create_graph") and constant(one.value) is not False for one in call.keywords
         ):
             return {}
-        # A step function that is made in the loop has a ``loss`` of its own, and may return a number.
+        # A step function that is defined in the loop has its own ``loss``, and may return a number.
         seen = (text_of(one) for one in _losses_in(value) if not belongs_inside(one, owner))
         found |= {name: call for name in seen if name not in found}
     statements = [one for one in nodes_of(loop, (nodes.Assign, nodes.AugAssign)) if function_of(one) is owner]
@@ -250,19 +250,19 @@ def is_step_hook(function: nodes.NodeNG) -> bool:
 
 
 def _returned_loss(value: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The loss that a hook returns, by itself or under ``loss``."""
+    """The loss that a hook returns, directly or under ``loss``."""
     if isinstance(value, nodes.Dict):
         return [part for key, one in value.items if constant(key) == "loss" for part in kept(one)]
     return _losses_in(value)
 
 
 def _names_loss(name: str) -> bool:
-    """Whether a dotted name, or what an item is taken from, is called a loss."""
+    """Whether a dotted name, or the container of an item, is named like a loss."""
     return is_loss_name(name.partition("[")[0].rpartition(".")[2])
 
 
 def _losses_in(value: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """What a value is differentiated for: of a product the factor that is called a loss, where the other is not."""
+    """The losses in a differentiated value: in a product the factor that is named like a loss, if the other is not."""
     if not isinstance(value, nodes.BinOp) or value.op not in ("+", "-", "*"):
         return kept(value)
     sides = [_losses_in(value.left), _losses_in(value.right)]
@@ -280,7 +280,7 @@ def _received(statement: nodes.Assign) -> Iterator[str]:
 
 
 def _differentiated_results(call: nodes.Call) -> set[str]:
-    """Which results of a call its function has differentiated: indices of a tuple, empty for the whole."""
+    """The results of a call that its function has differentiated: indices of a tuple, empty for the whole."""
     function = _local_function(call)
     if function is None:
         return set()
@@ -295,14 +295,14 @@ def _differentiated_results(call: nodes.Call) -> set[str]:
 
 
 def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
-    """The function of this file, or the method of the same class, whose result a call gives."""
+    """The function of this file, or the method of the same class, whose result a call returns."""
     if isinstance(call.func, nodes.Name):
         found = bindings(call.func)
     elif isinstance(call.func, nodes.Attribute) and dotted(call.func.expr) == "self":
         owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
         found = owner.locals.get(call.func.attrname, []) if owner is not None else []
     elif last_name(call.func) == "step" and len(call.args) == 1 and isinstance(call.args[0], nodes.Name):
-        # The optimizers of torch return what the closure does that they are given.
+        # torch's optimizers return the result of the closure.
         found = bindings(call.args[0])
     else:
         return None
@@ -327,7 +327,7 @@ def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.Node
 
 
 def _is_gradient(node: nodes.NodeNG) -> bool:
-    """Whether ``output.backward(weight * copy.grad)`` gets what to multiply with, where an engine gets the loss."""
+    """Whether ``output.backward(weight * copy.grad)`` gets a factor, while an engine gets the loss."""
     return any(isinstance(one, nodes.Attribute) and one.attrname == "grad" for one in [node, *nodes_of(node, nodes.Attribute)])
 
 
@@ -336,7 +336,9 @@ def _is_loss_like(node: nodes.NodeNG) -> bool:
 
 
 def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
-    """Whether each pass of a loop begins with a new sum or list, under no condition but that of an optimizer's step."""
+    """Whether each pass of a loop begins with a new sum or list, under no condition except that of an optimizer's
+    step.
+    """
     base = into.partition("[")[0]
     for target in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)):
         statement = target.statement()
@@ -355,7 +357,7 @@ def _ends_step(block: nodes.NodeNG) -> bool:
 
 
 def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
-    """Whether the sum is differentiated itself, or goes into something that is."""
+    """Whether the sum is differentiated itself, or is used in a value that is."""
     asked = [one.args[0] for one in nodes_of(owner, nodes.Call) if last_name(one.func) == "grad" and one.args]
     values = [*(value for _, value in backward_passes(owner)), *asked]
     if not values:
@@ -371,7 +373,7 @@ def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
 
 
 def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
-    # The text of an attribute ends with its name: for most no text need be made.
+    # The text of an attribute ends with its name: so most need no text.
     ends = {name.rpartition(".")[2] for name in names}
     for one in nodes_of(node, (nodes.Name, nodes.Attribute)):
         if one.name in names if isinstance(one, nodes.Name) else one.attrname in ends and text_of(one) in names:
@@ -380,7 +382,7 @@ def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
 
 
 def _lasts(losses: list[nodes.NodeNG], backward: nodes.NodeNG, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
-    """Whether the loss is the tensor that is differentiated: made in the loop, not bound anew meanwhile."""
+    """Whether the loss is the tensor that is differentiated: created in the loop, not rebound in between."""
     for loss in losses:
         name = text_of(loss)
         first, last = sorted((backward.lineno, node.lineno))

@@ -1,4 +1,4 @@
-"""Checks of autograd that are switched on for good, and graphs that a backward pass keeps for nobody."""
+"""Checks of autograd that are switched on for good, and graphs that a backward pass keeps unnecessarily."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def switched_on(call: nodes.Call) -> nodes.NodeNG | None:
 
 
 def is_deliberate(call: nodes.Call) -> bool:
-    """Whether a switch stands under a condition, or in code that looks for errors."""
+    """Whether a switch is under a condition, or in code that looks for errors."""
     child: nodes.NodeNG = call
     for parent in call.node_ancestors():
         if (
@@ -67,7 +67,7 @@ def is_deliberate(call: nodes.Call) -> bool:
 
 
 def is_started(call: nodes.Call) -> bool:
-    """Whether a switch stands under ``if __name__ == "__main__"``: it is on only where the file itself is started."""
+    """Whether a switch is under ``if __name__ == "__main__"``: it is on only when the file itself is run."""
     return any(isinstance(one, nodes.If) and _MAIN.search(one.test.as_string()) for one in call.node_ancestors())
 
 
@@ -83,7 +83,7 @@ def _switches_off(module: nodes.Module) -> bool:
 
 
 def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:
-    """Delete the statement where it stands alone; otherwise write False for True."""
+    """Delete the statement if it is alone; otherwise replace True by False."""
     if is_named(call.func, _CONTEXTS):
         return None
     statement = call.parent
@@ -127,7 +127,7 @@ def retained_for_nobody(call: nodes.Call) -> bool:
 
 
 def mode_text(call: nodes.Call) -> str:
-    """The name of what switches the detection on, as a message shows it."""
+    """The name of the call that switches the detection on, as a message shows it."""
     if is_named(call.func, _TRAINERS):
         return "Trainer(detect_anomaly=True)"
     name = next(iter(qualified(call.func))).rpartition(".")[2]

@@ -41,7 +41,8 @@ class BackendsChecker(LdlmChecker):
     rules = RULES
 
     def visit_module(self, node: nodes.Module) -> None:
-        """Look at what a file sets for the whole process, and at what the beginning of a script leaves unset."""
+        """Check the settings of a file for the whole process, and settings that are missing at the beginning of a
+        script."""
         data = self.source.data
         if b"fp32_precision" in data:
             self._check_interfaces(node)
@@ -97,7 +98,7 @@ class BackendsChecker(LdlmChecker):
     def _report_benchmark(self, settings: list[nodes.NodeNG]) -> None:
         loose = [node for node in settings if not _is_conditional(node)]
         span = self.span(loose[0]) if loose else None
-        # Who gives a reason beside it has decided.
+        # A reason in a comment next to it shows a decision.
         if span is None or remark_at(self.source, span.start, span.end):
             return
         self.report(
@@ -168,7 +169,7 @@ def _by_function(module: nodes.Module) -> Iterator[list[tuple[nodes.NodeNG, str,
 
 
 def _is_conditional(node: nodes.NodeNG) -> bool:
-    """Whether something that the user chooses decides about a statement."""
+    """Whether a choice of the user decides about a statement."""
     function = function_of(node)
     if isinstance(function, nodes.FunctionDef) and speaks_of_debugging(function.name):
         return True

@@ -1,8 +1,8 @@
 """The base of every checker: messages from the rules, one way to report, and a guard around each visitor.
 
-The light host of `ldlm_lint.checkers.host` runs them, for the command and for the plugin of pylint alike: a finding becomes a
-`Finding` with its fix, which `ldlm_lint.checkers.project` hands to pylint as a message. Their visitors are named as those of
-pylint's checkers are; they are none of those, since pylint takes longer to import than a file to check.
+`ldlm_lint.checkers.host` runs them, for the command and for the pylint plugin: a finding becomes a `Finding` with its
+fix, which `ldlm_lint.checkers.project` passes to pylint as a message. Their visitors have the same names as in pylint's
+checkers, but they do not derive from those, since importing pylint takes longer than checking a file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 
 
 class LdlmChecker:
-    """A checker of the ``rules`` of one room, which are all of one family."""
+    """A checker for the ``rules`` of one group, which all belong to one family."""
 
     name: ClassVar[str]
     rules: ClassVar[tuple[Rule, ...]] = ()
@@ -70,12 +70,12 @@ class LdlmChecker:
         return self.linter.ldlm_source
 
     def may_break(self, *rules: Rule) -> bool:
-        """Whether the file's bytes leave it open that one of these rules of the room is broken."""
+        """Whether one of these rules of the group may be broken, judging by the file's bytes."""
         at_risk = self.linter.ldlm_at_risk
         return at_risk is None or any(rule.symbol in at_risk for rule in rules)
 
     def is_idle(self, visitor: str) -> bool:
-        """Whether a visitor has nothing to look for in the file, since none of its rules can be broken there."""
+        """Whether a visitor has nothing to do in the file, since none of its rules can be broken there."""
         rules = self.finds.get(visitor)
         return rules is not None and not self.may_break(*rules)
 
@@ -101,7 +101,7 @@ class LdlmChecker:
     ) -> None:
         """Report a defect at a node with its fix; ``claims`` are the facts of other files that it waits for.
 
-        ``level`` takes the place of the rule's severity.
+        ``level`` replaces the rule's severity.
         """
         source = self.source
         self.record(
@@ -124,7 +124,7 @@ class LdlmChecker:
 
 
 def presumed(node: nodes.NodeNG) -> tuple[Claim, ...]:
-    """What must hold where the call that is reported is of a name which a module of the project hands on."""
+    """The claims for a reported call whose name is re-exported by a module of the project."""
     for one in (node, *node.node_ancestors()):
         if isinstance(one, nodes.Call) and (found := handed_on(one.func)) is not None:
             return (Claim("module-hands-on", "|".join(found)),)
@@ -134,7 +134,7 @@ def presumed(node: nodes.NodeNG) -> tuple[Claim, ...]:
 
 
 def extent(node: nodes.NodeNG) -> tuple[int, int, int, int]:
-    """The 1-based lines and 0-based UTF-8 columns of a node; of a class or function those of its header."""
+    """The 1-based lines and 0-based UTF-8 columns of a node; for a class or function those of its header."""
     position = getattr(node, "position", None)
     if position is not None:
         return position.lineno, position.col_offset, position.end_lineno, position.end_col_offset

@@ -20,7 +20,7 @@ _MOVES = (nodes.Assign, nodes.Call, nodes.For, nodes.Comprehension)
 
 
 def batch_of_next(call: nodes.Call) -> tuple[nodes.NodeNG, list[nodes.NodeNG]] | None:
-    """The loop around ``batch = next(iterator)`` and what it binds; None for any other call."""
+    """The loop around ``batch = next(iterator)`` and its target; None for any other call."""
     if not is_call_of(call, "next") or not call.args or not isinstance(call.parent, nodes.Assign):
         return None
     around = loops_around(call)
@@ -28,7 +28,7 @@ def batch_of_next(call: nodes.Call) -> tuple[nodes.NodeNG, list[nodes.NodeNG]] |
 
 
 def blocking_copies(loop: nodes.NodeNG, targets: list[nodes.NodeNG]) -> list[nodes.Call]:
-    """The calls that copy what the targets hold, or a part of it, to a GPU and wait; none where some of them do not wait."""
+    """The blocking copies of the targets, or parts of them, to a GPU; empty if some of them do not block."""
     names = {one.name for target in targets for one in _names(target)}
     found, asynchronous = [], False
     for call in _copies(loop, names):
@@ -48,7 +48,7 @@ def _copies(loop: nodes.NodeNG, names: set[str]) -> Iterator[nodes.Call]:
     own = function_of(loop)
     inner = [one for part in loop.body for one in nodes_of(part, _MOVES) if function_of(one) is own]
     for node in inner:
-        # A comprehension's elements are visited before what it takes them from, so the calls wait for a second pass.
+        # A comprehension's element is visited before its iterable, so the calls are handled in a second pass.
         if isinstance(node, nodes.Assign) and _takes_from(node.value, names) and not _holds_copy(node.value):
             names |= {one.name for target in node.targets for one in _names(target)}
         elif isinstance(node, (nodes.For, nodes.Comprehension)) and _root(node.iter) in names:
@@ -77,7 +77,7 @@ def _copied(call: nodes.Call) -> str:
         device = next((one.value for one in call.keywords if one.arg == "device"), call.args[0] if call.args else None)
         if device is None or not _is_gpu(device):
             return ""
-    # What another method computed on the host lies in memory that is not pinned.
+    # Results of other methods on the host are not in pinned memory.
     methods = [one.func for one in nodes_of(call.func.expr, nodes.Call) if isinstance(one.func, nodes.Attribute)]
     return _root(call.func.expr) if all(one.attrname in _VIEWS for one in methods) else ""
 
@@ -93,10 +93,10 @@ def _is_gpu(node: nodes.NodeNG) -> bool:
 
 
 def _root(node: nodes.NodeNG | None) -> str:
-    """The variable that an expression takes a part of, through attributes, elements and methods; empty where there is none."""
+    """The variable at the root of an expression, through attributes, elements and methods; empty if there is none."""
     while node is not None and not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Call):
-            # ``enumerate(batch)`` hands on what it gets.
+            # ``enumerate(batch)`` passes its argument on.
             node = node.args[0] if isinstance(node.func, nodes.Name) and node.args else getattr(node.func, "expr", None)
         elif isinstance(node, (nodes.Attribute, nodes.Starred)):
             node = node.expr if isinstance(node, nodes.Attribute) else node.value

@@ -1,4 +1,4 @@
-"""Finds accumulation steps that are rounded down: ``target // (batch * world_size)`` without a look at the remainder."""
+"""Finds accumulation steps that are rounded down: ``target // (batch * world_size)`` without checking the remainder."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class BatchSizeChecker(LdlmChecker):
 
 
 class Drift(NamedTuple):
-    """A quotient that is rounded down and not looked at again: what is divided, and by what."""
+    """A quotient that is rounded down without a check: dividend and divisor."""
 
     name: str
     total: nodes.NodeNG
@@ -67,7 +67,7 @@ class Drift(NamedTuple):
 
     @property
     def args(self) -> dict[str, str]:
-        """What the message says."""
+        """The arguments of the message."""
         return {"name": quoted(self.name), "target": quoted(self.total.as_string()), "divisor": quoted(self.divisor.as_string())}
 
 
@@ -79,7 +79,7 @@ def drift_of(node: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeNG | Non
         return None
     left, right = operands
     if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
-        # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
+        # Values that a framework reports (`get_global_batch_size()`) were checked when they were set.
         return None
     if _is_rounded_up(left) or leaves_nothing(left, right) or _is_checked(node.root(), name, names_behind(left) | names_behind(right)):
         return None
@@ -112,7 +112,7 @@ def _of_division(value: nodes.NodeNG) -> tuple[nodes.NodeNG, nodes.NodeNG] | Non
 
 
 def _flattened(value: nodes.BinOp) -> tuple[nodes.NodeNG, nodes.NodeNG]:
-    """``a // b // world``: the last divisor that holds the number of ranks, and what it divides."""
+    """``a // b // world``: the last divisor with the number of ranks, and its dividend."""
     left, right = value.left, value.right
     while isinstance(left, nodes.BinOp) and left.op == "//" and not counts_ranks(right):
         left, right = left.left, left.right
@@ -143,7 +143,7 @@ def _is_checked(module: nodes.Module, result: str, operands: set[str]) -> bool:
 
 
 def _fix(source: Source, node: nodes.NodeNG, left: nodes.NodeNG, right: nodes.NodeNG) -> Fix | None:
-    """An ``assert`` in front of an assignment that stands on a line of its own."""
+    """An ``assert`` in front of an assignment that is on a line of its own."""
     line, column, _, _ = extent(node)
     indent = source.lines[line - 1][:column]
     if indent.strip():

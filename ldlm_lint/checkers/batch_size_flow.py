@@ -1,4 +1,4 @@
-"""What numbers of a batch stand for, told by where they come from and where they go: ranks, and accumulation steps."""
+"""The meaning of batch numbers, from their origins and uses: ranks, and accumulation steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def names_in(node: nodes.NodeNG) -> Iterator[str]:
 
 
 def names_behind(node: nodes.NodeNG) -> set[str]:
-    """The names in an expression, and in what its variables are bound to, however many steps away."""
+    """The names in an expression, and in the values of its variables, transitively."""
     found: set[str] = set()
     waiting = [node]
     while waiting and len(found) < _MOST_NAMES:
@@ -50,17 +50,17 @@ def _variables_read(node: nodes.NodeNG) -> Iterator[str]:
 
 
 def counts_ranks(node: nodes.NodeNG) -> bool:
-    """Whether a number of ranks, GPUs or nodes is in an expression, or in what its variables are bound to."""
+    """Whether a number of ranks, GPUs or nodes is in an expression, or in the values of its variables."""
     return any(map(is_world_size, names_behind(node)))
 
 
 def is_of_one_rank(node: nodes.NodeNG) -> bool:
-    """Whether a variable holds the share of one rank: ``target // world_size``, also where it is divided once more."""
+    """Whether a variable holds the share of one rank: ``target // world_size``, also if it is divided again."""
     return any(counts_ranks(divisor) for _, divisor in _divisions(node))
 
 
 def leaves_nothing(left: nodes.NodeNG, right: nodes.NodeNG) -> bool:
-    """Whether all numbers of a division, and of those that its left side comes from, are written out and leave no remainder."""
+    """Whether a division, and those behind its left side, have only literal numbers and no remainder."""
     for one, divisor in ((left, right), *_divisions(left)):
         number, by = constant(one), constant(divisor)
         if not _is_number(number) or not _is_number(by) or by <= 0 or number % by:
@@ -90,7 +90,7 @@ def _divisions(node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]
 
 
 def holds_steps(target: nodes.NodeNG) -> bool:
-    """Whether what is assigned to is the number of accumulation steps, by its name or by what it is used as."""
+    """Whether the target of an assignment is the number of accumulation steps, by its name or its use."""
     return is_accumulation(name_of(target)) or any(map(is_steps, _uses(target)))
 
 

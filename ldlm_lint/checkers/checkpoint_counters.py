@@ -52,7 +52,7 @@ def counters_in(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
 
 
 def _keys_of_state(node: nodes.NodeNG) -> Iterator[str]:
-    """``state["step"]``: what a training counts; the keys of a configuration say how far it shall."""
+    """``state["step"]``: a training's counters; the keys of a configuration are limits."""
     if isinstance(node, nodes.Subscript) and isinstance(node.value, nodes.Name) and node.value.name.endswith("state"):
         key = constant(node.slice)
         if isinstance(key, str):
@@ -75,7 +75,8 @@ def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
 
 
 def _trains_another(loop: nodes.NodeNG) -> bool:
-    """Whether each pass makes an optimizer: it trains the model of another fold, member or trial, and there are so many."""
+    """Whether each pass makes an optimizer: it trains the model of another fold, member or trial, and their number is
+    limited."""
     return any(
         _makes_anew(one.value) and any(_OPTIMIZER.search(name) for target in one.targets for name in _targets(target))
         for one in nodes_of(loop, nodes.Assign)
@@ -83,7 +84,7 @@ def _trains_another(loop: nodes.NodeNG) -> bool:
 
 
 def _makes_anew(value: nodes.NodeNG) -> bool:
-    """A call that takes no optimizer: ``optimizer.state_dict()`` and ``prepare(optimizer)`` make none."""
+    """A call that takes no optimizer: ``optimizer.state_dict()`` and ``prepare(optimizer)`` create none."""
     if not isinstance(value, nodes.Call):
         return False
     taken = [*value.args, *(one.value for one in value.keywords)]
@@ -107,7 +108,7 @@ def _targets(node: nodes.NodeNG) -> Iterator[str]:
 
 
 def _bound_in_loop(path: nodes.NodeNG, loop: nodes.NodeNG, depth: int = 0) -> Iterator[nodes.NodeNG]:
-    """What the names in a path hold that a loop binds anew: ``path = f"{i:06d}.pt"``."""
+    """The values of names in a path that a loop rebinds: ``path = f"{i:06d}.pt"``."""
     for name in nodes_of(path, nodes.Name) if depth < _NAMED else ():
         for value in bound_values(name):
             if loop.parent_of(value):
@@ -133,7 +134,7 @@ def _incremented(loop: nodes.NodeNG) -> Iterator[str]:
 
 
 def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The expressions that a path written in place puts into its name."""
+    """The expressions that a path literal formats into its name."""
     for node in nodes_of(path, (nodes.FormattedValue, nodes.Call, nodes.BinOp)):
         if isinstance(node, nodes.FormattedValue):
             yield node.value
@@ -144,7 +145,7 @@ def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 
 def _formats_nothing(call: nodes.Call) -> bool:
-    """``"last.pt".format(epoch)`` is one name, whatever it is given."""
+    """``"last.pt".format(epoch)`` is always the same name."""
     text = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "format" else None
     return is_text(text) and "{" not in text.value
 
@@ -155,7 +156,8 @@ def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
 
 
 def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
-    """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
+    """The possible values of a name at its use: assigned, opened by a ``with``, or an element of the list it loops
+    over."""
     # To look a builtin up astroid would have to paint all of them (0.1 s, 12 MB).
     for binding in _within(node, visible(node, node.name) if scope_of(node) is not None else []):
         parent = binding.parent
@@ -168,7 +170,7 @@ def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
 
 
 def _within(node: nodes.Name, binders: list[nodes.NodeNG]) -> list[nodes.NodeNG]:
-    """Inside of a ``with`` that binds a name, what bound it before counts no more."""
+    """Inside of a ``with`` that binds a name, earlier bindings no longer count."""
     openings = [one.parent for one in binders if isinstance(one.parent, nodes.With)]
     inside = (one for one in node.node_ancestors() if one in openings) if openings else ()
     statement = node.statement()
@@ -215,13 +217,13 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
 
 
 def _names_given(call: nodes.Call) -> Iterator[str]:
-    """The names that a call hands over."""
+    """The names in the arguments of a call."""
     for value in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from identifiers(value)
 
 
 def _texts_given(call: nodes.Call) -> Iterator[nodes.NodeNG]:
-    """The texts that the variables hold which a call hands over: ``tag = str(step)``."""
+    """The text values of variables in the arguments of a call: ``tag = str(step)``."""
     for value in (*call.args, *(keyword.value for keyword in call.keywords)):
         if isinstance(value, nodes.Name):
             yield from (one for one in bound_values(value) if isinstance(one, nodes.JoinedStr) or _is_number_as_text(one))
@@ -232,7 +234,7 @@ def _is_number_as_text(node: nodes.NodeNG) -> bool:
 
 
 def _of_function(call: nodes.Call, depth: int) -> Iterator[str]:
-    """``checkpoint_name(folder, step)``: the counters handed over that the function puts into the name it returns."""
+    """``checkpoint_name(folder, step)``: the arguments that the function formats into the returned name."""
     function = _own_function(call.func)
     if function is None:
         return
@@ -260,13 +262,13 @@ def _own_function(node: nodes.NodeNG) -> nodes.FunctionDef | None:
 
 
 def _is_one_text(node: nodes.Name) -> bool:
-    """``epoch_name = "last"``, whatever it is called."""
+    """``epoch_name = "last"``, under any name."""
     values = [getattr(one.parent, "value", None) for one in bindings(node)]
     return bool(values) and all(one is not None and is_text(one) for one in values)
 
 
 def identifiers(node: nodes.NodeNG) -> Iterator[str]:
-    """The variable names of an expression that counts; a call in it (``strftime``) is no counter."""
+    """The variable names of an expression that counts; a call in it (``strftime``) is not a counter."""
     if isinstance(node, nodes.Name):
         if not _is_one_text(node):
             yield node.name

@@ -1,4 +1,4 @@
-"""Finds calls of torch.load that leave to the file on which device its tensors go."""
+"""Finds calls of torch.load that leave the device of the tensors to the file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _speaks_of_shards(text: str) -> bool:
 
 
 def _loads_state(node: nodes.Call) -> bool:
-    """Whether a load reads the state of a model or an optimizer, as its words or the function around it tell."""
+    """Whether a load reads the state of a model or an optimizer, by its words or the function around it."""
     statement = node.statement()
     if _STATE.search(statement.as_string().replace(node.func.as_string(), "")):
         return True
@@ -74,6 +74,6 @@ def _loads_state(node: nodes.Call) -> bool:
 
 
 def _fix(source: Source, node: nodes.Call, name: str, value: str, level: Applicability, reason: str) -> Fix | None:
-    # What else the function may be, by another branch, need not take the keyword.
+    # In another branch the function may be one that rejects the keyword.
     edit = add_keyword(source, span_of(source, node), name, value) if qualified(node.func) <= LOADS else None
     return Fix(f"set {name}={value}", (edit,), level, reason) if edit else None

@@ -1,4 +1,4 @@
-"""What is lost where only the last of numbered checkpoints stay: the best one, or those that somebody names by their numbers."""
+"""Losses when only the last of numbered checkpoints are kept: the best one, or those that users select by number."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ldlm_lint.python.walks import nodes_of
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 _KEEPS = re.compile(r"save|copy|link|export|upload|(?:^|_)push|write_checkpoint|snapshot", re.I)
 _STATE = re.compile(r"state_dict|deepcopy")
-# What finds out which files there are, and what reads the number of the last one.
+# Calls that list the existing files, and that read the number of the last one.
 _FINDS = re.compile(r"^(?:max|min|sorted|glob|iglob|listdir|iterdir|scandir|rglob|read|read_text|readline|load|loads|search|match|findall|split|get_latest\w*|find_\w+)$")
 _DEPTH = 4
 
 
 def words_of(name: Numbered) -> tuple[str, ...]:
-    """The texts beside the number of a file's name by which other code for the same files is known."""
+    """The texts next to the number of a file's name that identify other code for the same files."""
     texts = [part.strip("/") for part in (*name.before[-1:], *name.after[:1]) if isinstance(part, str)]
     return tuple(text for text in texts if re.search("[a-z]{3}", text, re.I) and not text.startswith("."))
 
 
 def unsaved_best(modules: Iterable[nodes.Module], training: Iterable[nodes.Module] = ()) -> str:
-    """What is said of a best value that one of some modules keeps track of without a checkpoint for it; empty where there is none.
+    """The warning about a best value that a module tracks without saving a checkpoint for it; empty if there is none.
 
-    ``training`` are the other modules of the same training, which may save it; they are asked for only then.
+    ``training`` are the other modules of the same training, which may save it; they are read only then.
     """
     modules = list(modules)
     found = next((one for module in modules for one in _best_values(module)), None)
@@ -44,7 +44,7 @@ def unsaved_best(modules: Iterable[nodes.Module], training: Iterable[nodes.Modul
 
 
 def chosen_by_number(module: nodes.Module, words: Sequence[str], own: Sequence[nodes.NodeNG] = ()) -> str:
-    """What is said of a path of such files that is put together from a number of the user's; empty where there is none.
+    """The warning about a path of such files built from a number of the user; empty if there is none.
 
     ``own`` are the saves themselves, whose paths do not count.
     """
@@ -61,7 +61,7 @@ def chosen_by_number(module: nodes.Module, words: Sequence[str], own: Sequence[n
 def _best_values(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, str]]:
     """Where a best value so far is kept: ``best = max(best, score)``, ``if loss < best: best = loss``."""
     for assign in nodes_of(module, nodes.Assign):
-        # Most assignments are neither, and to write one out as text takes longer than to see that.
+        # Most assignments are neither, and converting one to text takes longer than checking that.
         if not _takes_extreme(assign.value) and not isinstance(assign.parent, nodes.If):
             continue
         target = assign.targets[0].as_string()
@@ -79,7 +79,7 @@ def _is_extreme(assign: nodes.Assign, target: str) -> bool:
 
 
 def _is_improved(assign: nodes.Assign, target: str) -> bool:
-    """Whether the assignment stands below a test that compares its target with what it assigns."""
+    """Whether the assignment is below a test that compares its target with the assigned value."""
     branch = assign.parent
     test = branch.test if isinstance(branch, nodes.If) and assign in branch.body else None
     if isinstance(test, nodes.Name):
@@ -93,7 +93,7 @@ def _is_improved(assign: nodes.Assign, target: str) -> bool:
 
 
 def _keeps_best(module: nodes.Module) -> bool:
-    """Whether something of the best state is kept: a file that is saved or copied for it, or the state itself."""
+    """Whether the best state is kept: a file that is saved or copied for it, or the state itself."""
     for call in nodes_of(module, nodes.Call):
         if _KEEPS.search(last_name(call.func)) and (is_chosen(call) or "best" in call.as_string().lower()):
             return True
@@ -103,7 +103,7 @@ def _keeps_best(module: nodes.Module) -> bool:
 
 
 def _path_around(text: nodes.Const) -> nodes.NodeNG | None:
-    """The expression that puts a text and a number together; None where the text stands alone."""
+    """The expression that combines a text and a number; None if the text is alone."""
     path = text
     while isinstance(path.parent, (nodes.JoinedStr, nodes.BinOp)) or (
         isinstance(path.parent, nodes.Attribute) and path.parent.attrname == "format" and isinstance(path.parent.parent, nodes.Call)
@@ -113,7 +113,7 @@ def _path_around(text: nodes.Const) -> nodes.NodeNG | None:
 
 
 def _numbers_in(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The values that a path is formatted with; a folder that it begins with is none of them."""
+    """The values that a path is formatted with; the folder at its beginning does not count."""
     for node in nodes_of(path, (nodes.FormattedValue, nodes.Call, nodes.BinOp)):
         if isinstance(node, nodes.FormattedValue):
             yield node.value
@@ -124,9 +124,9 @@ def _numbers_in(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 
 def _is_given(value: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether a number comes from whoever starts the program: ``args.resume_step``, ``cfg["epoch"]``, ``sys.argv[1]``.
+    """Whether a number comes from the user: ``args.resume_step``, ``cfg["epoch"]``, ``sys.argv[1]``.
 
-    What the program finds out, as by ``max(...)`` over the files that there are, is no such number.
+    A number computed by the program, such as ``max(...)`` over the existing files, does not count.
     """
     if depth > _DEPTH or not _counts(value):
         return False
@@ -149,7 +149,7 @@ def _counts(value: nodes.NodeNG) -> bool:
 
 
 def _is_found_out(name: nodes.Name) -> bool:
-    """Whether a variable holds what a checkpoint or a look at the folder told."""
+    """Whether the value of a variable comes from a checkpoint or a directory listing."""
     calls = [one for value in bound_values(name) for one in nodes_of(value, nodes.Call)]
     return any(_FINDS.match(last_name(one.func)) for one in calls)
 
@@ -169,7 +169,8 @@ def _is_of(path: nodes.NodeNG, save: nodes.NodeNG) -> bool:
 
 
 def _is_read(path: nodes.NodeNG) -> bool:
-    """Whether a path goes to what loads or looks for a file, as far as its own function tells; not to what writes or prints it."""
+    """Whether a path is passed to code that loads or searches a file, within its own function; not to code that writes
+    or prints it."""
     statement = path.statement()
     around = [last_name(one.func) for one in path.node_ancestors() if isinstance(one, nodes.Call)]
     if isinstance(statement, nodes.Assign):

@@ -1,4 +1,4 @@
-"""The name of a numbered file, cut at its number: what the expression of a path puts before and behind it."""
+"""The name of a numbered file, cut at its number: the parts of a path before and after it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PURE = {
 
 
 class Value(NamedTuple):
-    """An expression whose value is a part of a path; ``whole`` if it is written as a whole number would be."""
+    """An expression whose value is a part of a path; ``whole`` if it is formatted like an integer."""
 
     node: nodes.NodeNG
     whole: bool = False
@@ -58,7 +58,7 @@ Part = str | Value
 
 
 class Numbered(NamedTuple):
-    """A path whose last component holds one running number: what stands before and behind it, and the folder's parts."""
+    """A path whose last component holds one running number: the parts before and after it, and the folder's parts."""
 
     folder: tuple[Part, ...]
     before: tuple[Part, ...]
@@ -67,7 +67,7 @@ class Numbered(NamedTuple):
 
 
 def numbered(path: nodes.NodeNG, save: nodes.Call) -> Numbered | None:
-    """The name that a save gives its file, where one running number in it is all that changes from save to save."""
+    """The name that a save gives its file, if only one running number changes from save to save."""
     folder, name = _split(list(_joined(parts_of(path))))
     counting = loop_counters(save, path)
     places = [index for index, part in enumerate(name) if isinstance(part, Value) and _is_counter(part.node, counting)]
@@ -85,7 +85,7 @@ def numbered(path: nodes.NodeNG, save: nodes.Call) -> Numbered | None:
 
 
 def parts_of(path: nodes.NodeNG, depth: int = 0) -> list[Part]:
-    """The texts and values that a path is put together from, in order, with a slash between components."""
+    """The texts and values that a path consists of, in order, with a slash between components."""
     if depth > _DEPTH:
         return [Value(path)]
     if is_text(path):
@@ -101,7 +101,7 @@ def parts_of(path: nodes.NodeNG, depth: int = 0) -> list[Part]:
 
 
 def is_textual(node: nodes.NodeNG) -> bool:
-    """Whether an expression makes a text or a path, as its form tells."""
+    """Whether an expression is a text or a path, by its form."""
     if isinstance(node, nodes.BinOp):
         return node.op in ("/", "+", "%") and (is_textual(node.left) or is_textual(node.right))
     if isinstance(node, nodes.Call):
@@ -115,7 +115,7 @@ def is_textual(node: nodes.NodeNG) -> bool:
 def is_plain(path: nodes.NodeNG) -> bool:
     """Whether an expression may be evaluated again."""
     if isinstance(path, nodes.Name):
-        # What a `with` opens is still being written.
+        # A file opened by a `with` is still being written.
         return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in visible(path, path.name))
     calls = (one.func for one in nodes_of(path, nodes.Call))
     return all(getattr(one, "attrname", getattr(one, "name", "")) in _PURE for one in calls) and not any(
@@ -124,7 +124,7 @@ def is_plain(path: nodes.NodeNG) -> bool:
 
 
 def is_fixed(node: nodes.NodeNG) -> bool:
-    """Whether a value in a name is one setting of the run, such as ``args.name``, and no tag, measure or time."""
+    """Whether a value in a name is one setting of the run, such as ``args.name``, not a tag, metric or time."""
     if isinstance(node, nodes.Name):
         value = _only_value(node)
         return isinstance(value, nodes.Attribute) and is_fixed(value) and not _VARYING.search(node.name)
@@ -161,7 +161,7 @@ def _of_operation(node: nodes.BinOp, depth: int) -> list[Part]:
 
 
 def _percent(text: str, values: list[nodes.NodeNG], depth: int) -> list[Part]:
-    """The parts of ``"model_%03d.pt" % epoch``; empty where the format is another one."""
+    """The parts of ``"model_%03d.pt" % epoch``; empty if the format is another one."""
     found: list[Part] = []
     position, waiting = 0, iter(values)
     for match in _PERCENT.finditer(text):
@@ -200,13 +200,13 @@ def _of_call(node: nodes.Call, depth: int) -> list[Part]:
 
 
 def _value(node: nodes.NodeNG, depth: int) -> list[Part]:
-    """A value that is written as it is: the parts of a text, or a number."""
+    """A value that is inserted unchanged: the parts of a text, or a number."""
     found = parts_of(node, depth + 1)
     return [Value(node, True)] if found == [Value(node)] else found
 
 
 def _braces(text: str, call: nodes.Call, depth: int) -> list[Part]:
-    """The parts of ``"model_{:03d}.pt".format(epoch)``; empty where the fields are no plain ones."""
+    """The parts of ``"model_{:03d}.pt".format(epoch)``; empty if the fields are not plain ones."""
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     found: list[Part] = []
     try:
@@ -276,7 +276,7 @@ def _is_counter(node: nodes.NodeNG, counting: set[str]) -> bool:
 
 
 def _rises(node: nodes.NodeNG) -> bool:
-    """Whether an expression grows, or stays, when the counter in it grows."""
+    """Whether an expression does not decrease when the counter in it grows."""
     if isinstance(node, nodes.BinOp):
         constant = isinstance(node.right, nodes.Const)
         return _rises(node.left) and (node.op == "+" or (node.op in ("-", "//", "*") and constant))
@@ -291,7 +291,7 @@ def _rises(node: nodes.NodeNG) -> bool:
 
 
 def _runs(node: nodes.NodeNG, counting: set[str]) -> bool:
-    """Whether a number counts on during the run, and is no total that is the same in all of it."""
+    """Whether a number increases during the run, and is not a constant total."""
     names = [name for name in identifiers(node) if name in counting or COUNTER.search(name.lower())]
     root = node.root()
     targets = {last_name(one.target) or getattr(one.target, "name", "") for one in nodes_of(root, nodes.AugAssign)}
@@ -309,7 +309,7 @@ def _runs(node: nodes.NodeNG, counting: set[str]) -> bool:
 
 
 def _runs_together(before: tuple[Part, ...], after: tuple[Part, ...]) -> bool:
-    """Whether the number cannot be told from what stands beside it in the name."""
+    """Whether the number cannot be separated from the text next to it in the name."""
     left, right = (before[-1] if before else ""), (after[0] if after else "")
     if not (isinstance(left, str) and isinstance(right, str)):
         return True

@@ -1,4 +1,4 @@
-"""What is saved and where to: the words of a path and of an object, through the variables of the file."""
+"""What is saved and where: the words of a path and of an object, including the variables of the file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _PARTS = {
 
 @dataclass
 class Words:
-    """The identifiers and texts of an expression, those of the variables that it is made of included.
+    """The identifiers and texts of an expression, including those of its variables.
 
     ``parameters`` are the function's own, whose values its callers know; ``names`` are attributes and functions.
     """
@@ -74,7 +74,7 @@ class Words:
 
     @property
     def belongs_to_a_process(self) -> bool:
-        """Whether a path holds what differs from process to process, or is no file of the disk."""
+        """Whether a path differs between processes, or is not a file on disk."""
         return any(map(_OWN_TO_A_PROCESS.search, [*self.all, *self.texts]))
 
 
@@ -143,7 +143,7 @@ def _values(binding: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 
 def saves_state(save: Save) -> bool:
-    """Whether what is saved is the state of a training, by the words of the object, the path and the function."""
+    """Whether the saved object is the state of a training, by the words of the object, the path and the function."""
     if _in_dataset(save.node):
         return False
     obj = [*_own_words(save.obj)] if save.obj is not None else []

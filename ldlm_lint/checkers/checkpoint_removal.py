@@ -21,7 +21,7 @@ _CACHE = "_ldlm_removes"
 
 
 def removed_before(save: Save) -> nodes.Call | None:
-    """The call, earlier in the same pass of the same function, that deletes what the save replaces."""
+    """The call, earlier in the same pass of the same function, that deletes the file that the save replaces."""
     function = function_of(save.node)
     if isinstance(function, nodes.Module) or _OTHER_FILE.search(save.path.as_string()) or not _removes(function):
         return None
@@ -51,7 +51,7 @@ def _earlier_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
 
 
 def _made_at_once(statement: nodes.NodeNG) -> Iterator[nodes.Call]:
-    """The calls of a statement, those of functions that it defines left out."""
+    """The calls of a statement, without those in functions that it defines."""
     later = (nodes.FunctionDef, nodes.Lambda)
     if next(iter(nodes_of(statement, later)), None) is None:
         return nodes_of(statement, nodes.Call)
@@ -59,7 +59,7 @@ def _made_at_once(statement: nodes.NodeNG) -> Iterator[nodes.Call]:
 
 
 def _removes(function: nodes.NodeNG) -> bool:
-    """Whether a function deletes anything: asked once, since every save in it wants to know."""
+    """Whether a function deletes anything; cached, since every save in it needs it."""
     known: bool | None = function.__dict__.get(_CACHE)
     if known is None:
         known = function.__dict__[_CACHE] = any(removed(call) is not None for call in nodes_of(function, nodes.Call))
@@ -67,7 +67,7 @@ def _removes(function: nodes.NodeNG) -> bool:
 
 
 def removed(call: nodes.Call) -> nodes.NodeNG | None:
-    """What a call deletes."""
+    """The deleted path of a call."""
     if qualified(call.func) <= _REMOVALS:
         return call.args[0] if call.args else None
     if isinstance(call.func, nodes.Attribute) and call.func.attrname == "unlink":
@@ -76,7 +76,7 @@ def removed(call: nodes.Call) -> nodes.NodeNG | None:
 
 
 def names_of_path(expression: nodes.NodeNG) -> set[str]:
-    """The texts that stand for an expression: its own, and that of the one value of a variable."""
+    """The texts of an expression: its own, and that of a variable's only value."""
     found = {expression.as_string()}
     if isinstance(expression, nodes.Name):
         values = [getattr(one.parent, "value", None) for one in bindings(expression)]
@@ -86,7 +86,7 @@ def names_of_path(expression: nodes.NodeNG) -> set[str]:
 
 
 def _holds(folder: nodes.NodeNG, path: nodes.NodeNG) -> bool:
-    """Whether a path is written as something inside a deleted folder."""
+    """Whether a path is inside a deleted folder."""
     text, inner = folder.as_string(), max(names_of_path(path), key=len)
     if len(text) < 2 or not isinstance(folder, (nodes.Name, nodes.Attribute)):
         return False
@@ -106,7 +106,7 @@ def _takes_its_place(save: Save, old: nodes.NodeNG) -> bool:
 
 
 def _is_kept(function: nodes.NodeNG, save: Save) -> bool:
-    """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one is left."""
+    """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one remains."""
     for call in nodes_of(function, nodes.Call):
         last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
         if last in _KEEPS and call.args:

@@ -1,4 +1,4 @@
-"""The edits that keep the last few of numbered checkpoints: a function of the file, and its call behind each save."""
+"""The edits that keep the last few of numbered checkpoints: a function of the file, and its call after each save."""
 
 from __future__ import annotations
 
@@ -70,9 +70,11 @@ class _Rotated(NamedTuple):
 
 
 def rotation_fix(source: Source, saves: Sequence[nodes.Call], keep: int) -> Fix | None:
-    """Keep the last ``keep`` files of each of the saves; None unless that is right for all of them, as far as the file tells.
+    """Keep the last ``keep`` files of each of the saves; None unless that is right for all of them, judging by the
+    file.
 
-    Who else comes to the saves is for the project to say (`ldlm_lint.project.rotation`). They are saves of one place. A set of which one part stays and another goes would be worse than a full disk.
+    The project decides about other callers (`ldlm_lint.project.rotation`). The saves belong to one place: deleting only
+    a part of a set would be worse than a full disk.
     """
     found = [one for save in saves if (one := _rotated(save)) is not None]
     if len(found) < len(saves) or keep < 1 or not all(_stands_alone(source, one.node) for one in found):
@@ -96,7 +98,7 @@ def rotation_fix(source: Source, saves: Sequence[nodes.Call], keep: int) -> Fix 
 
 
 def shown_where_lost(fix: Fix, lost: str) -> Fix:
-    """The fix, only shown where something that the project needs would be lost."""
+    """The fix, only shown if the project needs files that would be lost."""
     return fix._replace(applicability=Applicability.DISPLAY, reason=f"{lost}; {fix.reason}") if lost else fix
 
 
@@ -106,13 +108,13 @@ def _chosen_later(module: nodes.Module, saves: Sequence[_Rotated]) -> str:
 
 
 def words_of_save(save: nodes.Call) -> tuple[str, ...]:
-    """The words by which other files name the checkpoints of a save of one file; none for another one."""
+    """The words by which other files name the checkpoints of a save of one file; empty for others."""
     rotated = _rotated(save)
     return words_of(rotated.name) if rotated is not None else ()
 
 
 def _rotated(save: nodes.Call) -> _Rotated | None:
-    """The save if it writes one file whose older ones may go."""
+    """The save, if it writes one file whose older versions may be deleted."""
     path = Arguments(save, ("obj", "f"))["f"].node if qualified(save.func) == {"torch.save"} else None
     name = numbered(path, save) if path is not None else None
     if path is None or name is None or not (is_plain(path) and _is_checkpoint(name)):
@@ -123,7 +125,7 @@ def _rotated(save: nodes.Call) -> _Rotated | None:
 
 
 def _is_checkpoint(name: Numbered) -> bool:
-    """Whether the words of a name and its folder are those of checkpoints that follow each other."""
+    """Whether the words of a name and its folder are those of consecutive checkpoints."""
     words = " ".join(map(_words, (*name.before, *name.after)))
     folder = " ".join(map(_words, name.folder))
     if (
@@ -145,7 +147,9 @@ def _words(part: Part) -> str:
 
 
 def _last_of_set(save: _Rotated, others: Sequence[_Rotated]) -> nodes.NodeNG:
-    """The statement behind which old files go: where a step writes several, none goes before all of them are whole."""
+    """The statement after which old files are deleted: if a step writes several, only after all of them are
+    complete.
+    """
     statement = save.node.statement()
     siblings = {id(one.node.statement()) for one in others}
     last, following = statement, statement
@@ -156,21 +160,21 @@ def _last_of_set(save: _Rotated, others: Sequence[_Rotated]) -> nodes.NodeNG:
 
 
 def _rebinds(statement: nodes.NodeNG, path: nodes.NodeNG) -> bool:
-    """Whether a statement may give a name in a path another value."""
+    """Whether a statement may rebind a name in a path."""
     names = {last_name(one) for one in nodes_of(path, (nodes.Name, nodes.Attribute))}
     targets = nodes_of(statement, (nodes.AssignName, nodes.AssignAttr, nodes.DelName))
     return any(getattr(one, "name", getattr(one, "attrname", "")) in names for one in targets)
 
 
 def _line_behind(source: Source, statement: nodes.NodeNG) -> Span:
-    """The end of the last line of a statement, behind the comment that it may have there."""
+    """The end of the last line of a statement, after a comment on it."""
     line, _ = source.position(span_of(source, statement).end)
     end = source.line_starts[line - 1] + len(source.lines[line - 1].encode(source.encoding))
     return source.span(end, end)
 
 
 def _call(source: Source, save: _Rotated) -> str | None:
-    """The line that deletes what a save makes superfluous."""
+    """The line that deletes files made superfluous by a save."""
     quote = _quote(source)
     before, after = (_text(parts, quote) for parts in (save.name.before, save.name.after))
     path = source.slice(span_of(source, save.path))
@@ -249,7 +253,7 @@ def _in_style(text: str, step: str, quote: str) -> str:
 
 
 def _stands_alone(source: Source, save: nodes.Call) -> bool:
-    """Whether a save is a statement of its own, and nothing but a comment stands on its lines."""
+    """Whether a save is a statement of its own, with only a comment on its lines."""
     statement = save.statement()
     if not isinstance(statement, nodes.Expr) or statement.value is not save:
         return False

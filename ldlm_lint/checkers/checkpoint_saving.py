@@ -1,4 +1,4 @@
-"""Finds how checkpoints are written: by whom, over what, from what."""
+"""Finds how checkpoints are written: by which rank, over which file, from which data."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CheckpointSavingChecker(LdlmChecker):
             self._report_live_state(found)
 
     def leave_module(self, _node: nodes.Module) -> None:
-        """Report the saves of one block together: one test of the rank mends them all."""
+        """Report the saves of one block together: one test of the rank fixes them all."""
         for saves in self._blocks.values():
             self._report_every_rank(saves)
         for saves, test in self._of_nodes.values():
@@ -97,7 +97,7 @@ class CheckpointSavingChecker(LdlmChecker):
             )
 
     def _note_writers(self, node: nodes.Call, save: Save) -> None:
-        """Keep a save that every rank comes to, or the first rank of each node."""
+        """Record a save that every rank reaches, or the first rank of each node."""
         test = local_test(node)
         if (test is None and RANK in guards_of(node)) or not saves_state(save) or words_of(save.path).belongs_to_a_process or _exports(node):
             return
@@ -107,9 +107,9 @@ class CheckpointSavingChecker(LdlmChecker):
             self._of_nodes.setdefault(_block_of(node), ([], test))[0].append(save)
 
     def _save_pretrained(self, node: nodes.Call) -> Save | None:
-        """A Hugging Face model that writes itself; one of TensorFlow, which does so too, is none of ours.
+        """A Hugging Face model that writes itself; TensorFlow models, which do so too, are ignored.
 
-        What is sharded is gathered for it, by all ranks together.
+        Sharded state is gathered for it by all ranks together.
         """
         found = _save_pretrained(node)
         if found is None:
@@ -152,7 +152,7 @@ class CheckpointSavingChecker(LdlmChecker):
 
 
 def _writer(save: Save) -> str:
-    """What the project is asked about a save: its place, what its path is made of, and whose disk that names."""
+    """The claim about a save: its place, the parts of its path, and whether the disk is shared."""
     words = words_of(save.path)
     text = " ".join(words.texts)
     disk = "node" if any(map(_NODE_WORD.search, words.all)) else disk_of(text)
@@ -165,7 +165,7 @@ def _exports(node: nodes.Call) -> bool:
 
 
 def _save_pretrained(node: nodes.Call) -> Save | None:
-    """A Hugging Face model that writes itself, and is told neither the process nor a function that knows it."""
+    """A Hugging Face model that writes itself, and gets neither the process nor a function that knows it."""
     if not (isinstance(node.func, nodes.Attribute) and node.func.attrname == "save_pretrained" and node.args):
         return None
     told = {keyword.arg for keyword in node.keywords} & {"is_main_process", "save_function", None}
@@ -176,7 +176,7 @@ def _save_pretrained(node: nodes.Call) -> Save | None:
 
 
 def _block_of(node: nodes.Call) -> int:
-    """The statement whose blocks a save stands in: the branches of one ``if`` count as one."""
+    """The statement whose blocks a save is in: the branches of one ``if`` count as one."""
     return id(node.statement().parent)
 
 

@@ -1,4 +1,4 @@
-"""The edits that mend a save: a test of the rank around it, a temporary file before it."""
+"""The edits that fix a save: a test of the rank around it, a temporary file before it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPACE = (
 
 
 def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
-    """``if get_rank() == 0:`` around one save that is a statement of its own on lines of its own."""
+    """``if get_rank() == 0:`` around one save that is a single statement on its own lines."""
     statement = saves[0].statement()
     if len(saves) > 1 or not _stands_alone(source, statement) or '"""' in statement.as_string():
         return None
@@ -46,8 +46,8 @@ def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
 
 
 def atomic_fix(source: Source, save: Save) -> Fix | None:
-    """Save beside the file, then take its place in one step."""
-    # Two ranks that rename one temporary file: the second one finds none.
+    """Save next to the file, then replace it atomically."""
+    # Two ranks that rename one temporary file: the second one does not find it.
     if not is_repeated(save.node) or saved_on_several_ranks(save.node):
         return None
     edits = _atomic_edits(source, save)
@@ -64,7 +64,7 @@ def _atomic_edits(source: Source, save: Save) -> tuple[Edit, ...]:
     line = source.position(span.start)[0] - 1
     indent = source.slice(source.span(source.line_starts[line], span.start))
     move = f"{source.newline}{indent}{replace}({temporary}, {source.slice(path)})"
-    # Behind the comment that may stand there, which is the save's.
+    # After a comment there, which belongs to the save.
     last = source.position(span.end)[0] - 1
     end = source.line_starts[last] + len(source.lines[last].encode(source.encoding))
     edits = [Edit(path, temporary), Edit(source.span(end, end), move)]
@@ -72,7 +72,7 @@ def _atomic_edits(source: Source, save: Save) -> tuple[Edit, ...]:
 
 
 def _beside(source: Source, path: nodes.NodeNG) -> str | None:
-    """The expression of a name beside a path that may be evaluated twice."""
+    """The expression of a name next to a path that may be evaluated twice."""
     parts = parts_of(path)
     if any(isinstance(part, str) and "://" in part for part in parts) or path.lineno != path.end_lineno:
         return None
@@ -91,7 +91,7 @@ def _beside(source: Source, path: nodes.NodeNG) -> str | None:
 
 
 def _holds_paths(node: nodes.Name | nodes.Attribute) -> bool:
-    """Whether all that the file gives a variable or attribute are paths, and no open file."""
+    """Whether all values of a variable or attribute in the file are paths, not open files."""
     if isinstance(node, nodes.Name):
         values = [getattr(one.parent, "value", None) for one in bindings(node)]
     else:
@@ -113,7 +113,8 @@ def _last_text(path: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def replacement_fix(source: Source, save: Save, removal: nodes.Call) -> Fix | None:
-    """Delete the old checkpoint behind the save of the new one; where both have one name, let the new one take its place."""
+    """Delete the old checkpoint after the save of the new one; where both have one name, let the new one take its
+    place."""
     statement = removal.statement()
     block, number = source.lines, statement.lineno
     if isinstance(statement.parent, nodes.If) and statement.parent.body == [statement] and not statement.parent.orelse:
@@ -142,7 +143,7 @@ def replacement_fix(source: Source, save: Save, removal: nodes.Call) -> Fix | No
 
 
 def _is_tree(removal: nodes.Call) -> bool:
-    """A folder may be the one that is saved to."""
+    """The target of the save may be a folder."""
     return qualified(removal.func) <= {"shutil.rmtree"}
 
 
@@ -159,7 +160,7 @@ def copy_fix(source: Source, states: Sequence[nodes.NodeNG]) -> Fix | None:
 
 
 def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
-    """Whether nothing else stands on the lines of a statement."""
+    """Whether a statement is alone on its lines."""
     if not isinstance(statement, nodes.Expr):
         return False
     span = span_of(source, statement)

@@ -1,4 +1,4 @@
-"""What becomes of a loaded state: whether its tensors go nowhere but into ``load_state_dict``, which moves them itself."""
+"""The use of a loaded state: whether its tensors only go into ``load_state_dict``, which moves them itself."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _DEPTH = 3
 
 
 def fills_only(node: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether an expression that holds a state is handed to ``load_state_dict``, itself or what is taken out of it, and
-    otherwise asked for plain values only, such as the epoch."""
+    """Whether a state or parts of it are passed to ``load_state_dict``, and otherwise only plain values such as the
+    epoch are read."""
     if depth > _DEPTH:
         return False
     taken = _taken(node)
@@ -59,7 +59,7 @@ def _leaves(function: nodes.NodeNG, name: str) -> Iterator[nodes.NodeNG]:
 
 
 def _taken(node: nodes.NodeNG) -> nodes.NodeNG:
-    """What is taken out of a state: ``state["model"]``, ``state.get("model")``, ``state["model"].items()``."""
+    """The parts taken out of a state: ``state["model"]``, ``state.get("model")``, ``state["model"].items()``."""
     while True:
         parent = node.parent
         if isinstance(parent, nodes.Subscript) and parent.value is node:
@@ -73,7 +73,7 @@ def _taken(node: nodes.NodeNG) -> nodes.NodeNG:
 
 
 def _is_plain(node: nodes.NodeNG) -> bool:
-    """Whether what is taken is no tensor, as its key tells."""
+    """Whether a taken part is not a tensor, by its key."""
     if isinstance(node, nodes.Subscript):
         key = node.slice
     elif isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute) and node.args:

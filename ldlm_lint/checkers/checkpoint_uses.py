@@ -1,4 +1,4 @@
-"""What else a file does with its numbered checkpoints: whether one is kept on purpose, or read again by its number."""
+"""Other uses of a file's numbered checkpoints: whether one is kept on purpose, or read again by its number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROTATION = "_keep_last"
 
 
 def saved_when_best(save: nodes.Call) -> bool:
-    """Whether a save may be of the best state so far, where it stands or where its function is called in the file."""
+    """Whether a save may be of the best state so far, judging by its place or the calls of its function in the file."""
     return any(map(is_chosen, _places(save)))
 
 
@@ -44,14 +44,14 @@ def is_repeated(save: nodes.Call) -> bool:
 
 
 def saved_on_several_ranks(save: nodes.Call) -> bool:
-    """Whether the file trains with several processes and no test of the rank is seen on the way to a save."""
+    """Whether the file trains with several processes and no test of the rank is visible on the way to a save."""
     if not _DISTRIBUTED.search(save.root().as_string()):
         return False
     return not _is_guarded(save)
 
 
 def _is_guarded(call: nodes.Call, depth: int = 0) -> bool:
-    """Whether one rank is singled out for a call, where it stands or wherever its function is called."""
+    """Whether one rank is selected for a call, at its place or at all calls of its function."""
     if RANK in guards_of(call):
         return True
     callers = list(_callers(call)) if depth < _DEPTH else []
@@ -94,7 +94,9 @@ def _callers(node: nodes.Call) -> Iterator[nodes.Call]:
 
 
 def _is_read(text: nodes.Const) -> bool:
-    """Whether a text that is like the name stands in a pattern, or in another formatted name that nobody writes or prints."""
+    """Whether a text like the name is in a pattern, or in another formatted name that is neither written nor
+    printed.
+    """
     formatted = text
     while isinstance(formatted.parent, (nodes.JoinedStr, nodes.BinOp, nodes.Attribute)):
         formatted = formatted.parent
@@ -116,7 +118,7 @@ def _is_read(text: nodes.Const) -> bool:
 
 
 def _is_the_saved_one(text: nodes.Const, save: nodes.Call, name: Numbered) -> bool:
-    """Whether a name with the number that was just saved is handed on, as to a link, and not to what loads."""
+    """Whether a name with the number that was just saved is passed on, as to a link, and not to a load."""
     if function_of(text) is not function_of(save) or not isinstance(function_of(save), nodes.FunctionDef):
         return False
     number = name.number.as_string()
@@ -126,7 +128,7 @@ def _is_the_saved_one(text: nodes.Const, save: nodes.Call, name: Numbered) -> bo
 
 
 def _is_saved_to(assign: nodes.Assign) -> bool:
-    """Whether the path that is put together here is one that the function saves to, and loads nothing from."""
+    """Whether the path built here is one that the function saves to and does not load from."""
     names = {one.name for one in assign.targets if isinstance(one, nodes.AssignName)}
     calls = [
         last_name(call.func)

@@ -16,7 +16,7 @@ from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
 _COMPILE = frozenset({"torch.compile"})
-# What these exceptions ask is whether the name exists at all, or whether the user stops the run.
+# These exceptions test whether the name exists at all, or handle a user's interrupt.
 _ASKS_SOMETHING_ELSE = lazily(
     r"Attribute|Import|ModuleNotFound|KeyboardInterrupt|SystemExit|TypeError|NameError|NotFound"
 )
@@ -37,8 +37,8 @@ class CompilationChecker(LdlmChecker):
     rules = RULES
 
     def visit_try(self, node: nodes.Try) -> None:
-        """Look at every ``try`` that compiles and, whatever goes wrong, goes on."""
-        # torch itself goes on without compiling where the file asks for it.
+        """Check every ``try`` that compiles and continues after any error."""
+        # torch itself continues without compiling if the file requests it.
         if any(word in self.source.data for word in COMPILE_GUARDED_BY_TRY.silencers):
             return
         if not node.handlers or not all(_goes_on(handler) for handler in node.handlers):
@@ -59,7 +59,7 @@ class CompilationChecker(LdlmChecker):
         )
 
     def _only_compiles(self, statement: nodes.Try, compiled: list[nodes.Call]) -> bool:
-        """Whether the body does nothing else that may fail, above all no call of what was compiled."""
+        """Whether the body does nothing else that may fail, in particular no call of the compiled model."""
         if any(
             True for part in statement.body for _ in nodes_of(part, (nodes.Import, nodes.ImportFrom, nodes.Raise))
         ):
@@ -76,12 +76,12 @@ def _calls(body: list[nodes.NodeNG]) -> Iterator[nodes.Call]:
 
 def _is_compile(call: nodes.Call) -> bool:
     """``torch.compile(model)``, not the decorator factory ``torch.compile(mode=...)``; ``model.compile()`` of a module
-    cannot be told from Keras's."""
+    cannot be distinguished from Keras's."""
     return is_named(call.func, _COMPILE) and bool(call.args or any(one.arg == "model" for one in call.keywords))
 
 
 def _goes_on(handler: nodes.ExceptHandler) -> bool:
-    """Whether a handler is meant for whatever compilation raises, and lets the program go on."""
+    """Whether a handler is meant for any error of compilation, and lets the program continue."""
     caught = handler.type.as_string() if handler.type is not None else ""
     if _ASKS_SOMETHING_ELSE.search(caught):
         return False
@@ -91,7 +91,7 @@ def _goes_on(handler: nodes.ExceptHandler) -> bool:
 
 
 def _is_harmless(call: nodes.Call, compiled: list[nodes.Call]) -> bool:
-    """A call that says or looks at something, or makes the arguments of the compilation."""
+    """A call that prints or inspects something, or builds the arguments of the compilation."""
     name = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
     if _SAYS_SOMETHING.search(name) or _ONLY_LOOKS.search(name):
         return True
@@ -99,7 +99,7 @@ def _is_harmless(call: nodes.Call, compiled: list[nodes.Call]) -> bool:
 
 
 def _target(call: nodes.Call) -> str:
-    """What the compiled model is called by."""
+    """The name of the compiled model."""
     parent = call.parent
     if isinstance(parent, nodes.Assign):
         return quoted(parent.targets[0].as_string())
@@ -107,7 +107,7 @@ def _target(call: nodes.Call) -> str:
 
 
 def _without_try(source: Source, statement: nodes.Try) -> Fix:
-    """The body alone, as it behaves today; with edits where it is all that the ``try`` holds."""
+    """The body alone, with today's behaviour; with edits if the ``try`` contains nothing else."""
     title = "remove the try, which changes nothing today"
     return Fix(title, _body_alone(source, statement), Applicability.DISPLAY, _REASON)
 

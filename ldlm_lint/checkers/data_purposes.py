@@ -1,4 +1,4 @@
-"""What the code says a loader or a sampler is for: by its own name, its dataset's, or the branch that it is made in."""
+"""The purpose of a loader or a sampler in the code: by its own name, its dataset's, or its branch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRAINS = lazily(r"(?i)train|loaders$|splits$|datasets$")
 
 
 def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
-    """Whether what a call makes is called one for evaluation, though a loop that can also train takes it."""
+    """Whether the result of a call is named as one for evaluation, although a loop that can also train uses it."""
     names = [target.as_string().rpartition(".")[2] for target in _targets(call)]
     if isinstance(dataset, (nodes.Name, nodes.Attribute)):
         names += dataset.as_string().split(".")
@@ -33,26 +33,29 @@ def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
 
 
 def says_evaluation(names: Iterable[str], maker: str, splits: Iterable[str]) -> bool:
-    """Whether the names of a loader and its dataset, of the function that makes it, or the split that it is made for speak of evaluation."""
+    """Whether the names of a loader and its dataset, of the function that creates it, or its split mention
+    evaluation.
+    """
     told = list(names)
-    # ``def build_test_loader():`` makes none for training, whatever takes it in the end; a maker of several may.
+    # ``def build_test_loader():`` creates none for training, whatever uses it; a function that creates several may.
     if _MAKES.match(maker) and not any(map(_TRAINS.search, (maker, *told))):
         told.append(maker)
     return any(map(_EVALUATES.search, told)) or any(map(_EVALUATED.match, splits))
 
 
 def says_test(splits: Iterable[str]) -> bool:
-    """Whether the split is the one for tests."""
+    """Whether the split is the test split."""
     return any(map(_TESTED.match, splits))
 
 
 def wants_no_workers(remark: str) -> bool:
-    """Whether a remark says that a loader has to do without workers: its data come from threads or processes of their own, or cannot be shared."""
+    """Whether a comment says why a loader has no workers: its data come from separate threads or processes, or cannot
+    be shared."""
     return _WANTS_NONE.search(remark) is not None
 
 
 def _targets(call: nodes.Call) -> list[nodes.NodeNG]:
-    """What is assigned, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+    """The targets of an assignment, through the calls around the value: ``valid = cycle(DataLoader(…))``."""
     parent = call.parent
     while isinstance(parent, nodes.Call):
         parent = parent.parent
@@ -60,7 +63,7 @@ def _targets(call: nodes.Call) -> list[nodes.NodeNG]:
 
 
 def _splits(call: nodes.Call) -> list[str]:
-    """The words that something is compared with and is equal to where the call stands: ``if split == "test":``."""
+    """The words that a value is equal to where the call is: ``if split == "test":``."""
     return remembered(call, ("splits",), lambda: list(_equals(call)))
 
 

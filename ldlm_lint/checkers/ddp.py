@@ -1,4 +1,4 @@
-"""What DistributedDataParallel calls leave out or pass needlessly: the views and buffers that they share between ranks."""
+"""Missing or unnecessary arguments of DistributedDataParallel: the views and buffers that they share between ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RENAME_REASON = "torch before 2.13 has no `forward_sync_buffers`, and False no 
 
 
 def check_broadcast_buffers(checker: LdlmChecker, node: nodes.Call) -> None:
-    """Report ``broadcast_buffers`` where it is deprecated, or where leaving out the first broadcast makes ranks differ."""
+    """Report ``broadcast_buffers`` if it is deprecated, or if omitting the first broadcast makes ranks differ."""
     arguments = Arguments(node, _POSITIONAL)
     argument = arguments["broadcast_buffers"]
     if argument.node is None or len(node.args) > len(_POSITIONAL):
@@ -65,7 +65,7 @@ def _is_recent(checker: LdlmChecker) -> bool:
 
 
 def _origins(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
-    """The last names of the classes and functions of which an expression may be a result."""
+    """The last names of the classes and functions that may have created an expression's value."""
     if depth > 4:
         return
     if isinstance(node, nodes.Call):

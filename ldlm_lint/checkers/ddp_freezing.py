@@ -1,7 +1,7 @@
 """Finds the places that freeze or unfreeze a part of a model after DDP has wrapped it.
 
-The whole of a network is another matter: a teacher, or an adversary whose turn it is not, is frozen as a whole, and DDP
-does not wait for gradients of a model that computes none.
+Freezing a whole network is fine: a teacher, or an adversary out of turn, is frozen completely, and DDP does not wait
+for gradients of a model that computes none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DRIFTS = "DDP does not average its gradients, and the ranks drift apart"
 
 
 class LateChange(NamedTuple):
-    """A place that changes what requires gradients behind DDP's back, in the words of the message."""
+    """A place that changes ``requires_grad`` after DDP has read it, with the texts of the message."""
 
     node: nodes.NodeNG
     target: str
@@ -43,7 +43,7 @@ class LateChange(NamedTuple):
 
 @dataclass
 class _Wrap:
-    """A call of DDP that a name or attribute takes: ``raw`` is what the model was called before."""
+    """A call of DDP that is bound to a name or attribute: ``raw`` is the name of the model before."""
 
     call: nodes.Call
     holder: str
@@ -52,12 +52,12 @@ class _Wrap:
 
     @property
     def roots(self) -> set[str]:
-        """What the whole model is called behind the wrap."""
+        """The names of the whole model after the wrap."""
         return {self.holder, f"{self.holder}.module", self.raw, *self.aliases}
 
 
 def late_changes(module: nodes.Module) -> Iterator[LateChange]:
-    """The late changes of a file, one for each wrap and direction; what follows the first is told beside it."""
+    """The late changes of a file, one for each wrap and direction; later ones are related places of the first."""
     settings = sorted(settings_of(module), key=lambda one: (one.node.lineno, one.node.col_offset))
     if not settings:
         return
@@ -116,7 +116,7 @@ def _aliases(wrap: _Wrap) -> Iterator[str]:
 
 
 def _assigned_texts(function: nodes.NodeNG) -> dict[str, list[tuple[str, int]]]:
-    """What a function gives a single name, by its text: the names and the lines."""
+    """What a function returns a single name, by its text: the names and the lines."""
     return remembered(function, ("assigned texts",), lambda: _find_assigned(function))
 
 
@@ -129,7 +129,7 @@ def _find_assigned(function: nodes.NodeNG) -> dict[str, list[tuple[str, int]]]:
 
 
 def _comes_late(one: Setting, wrap: _Wrap, wraps: list[_Wrap]) -> bool:
-    """Whether a setting touches a wrapped model behind the wrap, and no further wrap follows."""
+    """Whether a setting changes a wrapped model after the wrap, without a later wrap."""
     parts = _prefixes(one.target)
     function = function_of(one.node)
     if function is not function_of(wrap.call):
@@ -151,7 +151,7 @@ def _reaches_into_a_wrapper(one: Setting, wraps: list[_Wrap]) -> bool:
 
 
 def _effect(one: Setting, wrap: _Wrap | None, settings: list[Setting]) -> str:
-    """What the change leads to; empty where it is none, or right."""
+    """The effect of the change; empty if there is none, or if it is right."""
     whole = one.text in wrap.roots if wrap is not None else names_of(one.target)[-1:] == ["module"]
     if one.flag is True:
         return _DRIFTS if wrap is not None and _was_frozen(one, wrap, settings) else ""
@@ -198,7 +198,7 @@ def _prefixes(target: nodes.NodeNG) -> set[str]:
 
 
 def _before_module(target: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What ``.module`` is asked of."""
+    """The object of ``.module``."""
     while isinstance(target, (nodes.Attribute, nodes.Subscript)):
         if isinstance(target, nodes.Attribute) and target.attrname == "module":
             return target.expr
@@ -226,7 +226,7 @@ def _happens_once(node: nodes.NodeNG) -> bool:
 
 
 def _exclude(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:
-    """Whether two nodes stand in the two branches of one ``if``."""
+    """Whether two nodes are in the two branches of one ``if``."""
     child = one
     for parent in one.node_ancestors():
         if isinstance(parent, nodes.If) and child is not parent.test:

@@ -21,7 +21,8 @@ _FLAGS = (True, False)
 
 
 class Setting(NamedTuple):
-    """A place that sets ``requires_grad``: of what, to what (None: computed), and whether of ``some`` parameters only."""
+    """A place that sets ``requires_grad``: its target, its value (None: computed), and whether only ``some`` parameters
+    are changed."""
 
     node: nodes.NodeNG
     target: nodes.NodeNG
@@ -30,7 +31,7 @@ class Setting(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The target as it is written, without its list of parameters."""
+        """The target as written, without its list of parameters."""
         return self.target.as_string()
 
 
@@ -96,7 +97,7 @@ def _names_a_part(name: str) -> bool:
 
 
 def names_of(node: nodes.NodeNG) -> list[str]:
-    """The names that a dotted expression is made of."""
+    """The names in a dotted expression."""
     names: list[str] = []
     while isinstance(node, (nodes.Attribute, nodes.Subscript)):
         if isinstance(node, nodes.Attribute):
@@ -112,7 +113,7 @@ def _loop_of(name: nodes.Name) -> nodes.For | None:
 
 
 def listed(iterable: nodes.NodeNG) -> nodes.NodeNG | None:
-    """The module whose parameters a loop goes over."""
+    """The module whose parameters a loop iterates over."""
     if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Attribute) and iterable.func.attrname in LISTING:
         return iterable.func.expr
     return None

@@ -1,4 +1,4 @@
-"""Finds DDP's promises about the graph that something else breaks, and parameters that are frozen behind its back."""
+"""Finds promises to DDP about the graph that other code breaks, and parameters that are frozen after the wrap."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ldlm_lint.source import Source
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
-# What hands a model to the engine.
+# Calls that pass a model to the engine.
 _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
 _STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors"
 
 
 class DdpGraphChecker(LdlmChecker):
-    """What DDP allows a model and its parameters to do."""
+    """The constraints of DDP on a model and its parameters."""
 
     rules = RULES
     finds: ClassVar = {
@@ -54,7 +54,7 @@ class DdpGraphChecker(LdlmChecker):
             )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every call that says what DDP may expect of the graph."""
+        """Check every call that promises something about the graph to DDP."""
         names = qualified(node.func)
         if len(names) != 1:
             return
@@ -86,7 +86,7 @@ class DdpGraphChecker(LdlmChecker):
 
 
 def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
-    """What the file hands to the engine for training."""
+    """The models that the file passes to the engine for training."""
     wanted = _TAKES_MODEL.get(engine, "")
     calls = [
         call

@@ -90,7 +90,7 @@ class DistributedChecker(LdlmChecker):
             check_broadcast_buffers(self, node)
 
     def _check_order(self, node: nodes.Call) -> None:
-        """Look at the variables that are set behind a process group."""
+        """Look at the variables that are set after a process group."""
         for write in settings_after(node):
             if write.value in self._late:
                 continue
@@ -117,7 +117,7 @@ class DistributedChecker(LdlmChecker):
         return earlier(source, node, place, name, options_of(self.option))
 
     def _check_accumulation(self, node: nodes.Call) -> None:
-        """One loop is one defect, however many backward passes it has."""
+        """One loop is one defect, with any number of backward passes."""
         found = accumulation_of(node)
         slots = called_slots(found) if found is not None and found.loop not in self._accumulating else []
         if found is None or not slots:

@@ -32,10 +32,10 @@ from ldlm_lint.source import Source
 _WORDS = (b"environ", b"putenv", b"env=")
 _REMOVED = lazily(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
 _SEVERAL = lazily(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
-# Branches of a statement: the field of its parent that a node stands in.
+# Branches of a statement: the field of its parent that a node is in.
 _INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")
-# ``def enable_full_determinism():`` makes runs repeatable at any price, as it says.
+# ``def enable_full_determinism():`` makes runs repeatable at any cost, as its name says.
 _DETERMINISM = lazily(r"determinis", re.I)
 
 
@@ -50,7 +50,9 @@ def findings_of(module: nodes.Module, source: Source, option: Callable[[str], ob
 
 
 def is_for_some_versions(module: nodes.Module, source: Source, place: Span) -> bool:
-    """Whether a variable is set for some versions of torch only, of which those before 2.2 know no other name."""
+    """Whether a variable is set for some versions of torch only, of which those before 2.2 have no other name for
+    it.
+    """
     if b"version" not in source.data:
         return False
     around = (one for one in nodes_of(module, (nodes.Assign, nodes.Call)) if _holds(span_of(source, one), place))
@@ -62,7 +64,7 @@ def _holds(outer: Span, inner: Span) -> bool:
 
 
 def options_of(option: Callable[[str], object]) -> dict[str, object]:
-    """What the decisions about variables are told of the configuration."""
+    """The configuration for decisions about variables."""
     options = (*EXCESSIVE_HEARTBEAT_TIMEOUT.options, COLLECTIVE_LIMIT, COLLECTIVE_MINIMUM)
     return {name: option(name) for name in (*(one.name for one in options), OLDEST_TORCH, NEWEST_TORCH)}
 
@@ -75,7 +77,7 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
 
 
 class Editor(NamedTuple):
-    """Takes assignments out of Python that nothing reads; every other variable is rewritten in its place."""
+    """Removes unread assignments from Python; other variables are rewritten in place."""
 
     module: nodes.Module
     source: Source
@@ -86,7 +88,7 @@ class Editor(NamedTuple):
         found: dict[Setting, Removal] = {}
         for node in nodes_of(self.module, nodes.Assign) if useless else ():
             setting = useless.get(span_of(self.source, node))
-            # A constant is all that goes: nothing is called, and the block keeps another statement.
+            # Only a constant is removed: nothing is called, and the block keeps another statement.
             if setting is None or len(node.targets) != 1 or not isinstance(node.value, nodes.Const):
                 continue
             lines = lines_of(self.source, span_of(self.source, node))
@@ -97,40 +99,40 @@ class Editor(NamedTuple):
 
 
 def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The statements of the block that a statement stands in."""
+    """The statements of the block that a statement is in."""
     parts = (getattr(statement.parent, name, None) for name in _BRANCHES)
     return next((part for part in parts if isinstance(part, list) and statement in part), [])
 
 
 def lines_of(source: Source, span: Span) -> Span | None:
-    """The lines of a statement with the comment behind it, None where another statement stands on them."""
+    """The lines of a statement with the comment after it, None if another statement is on them."""
     lines = delete_line(source, span).span
     before, after = source.data[lines.start : span.start], source.data[span.end : lines.end].strip()
     return lines if not before.strip() and (not after or after.startswith(b"#")) else None
 
 
 def scene_of(source: Source) -> Scene:
-    """What a file tells of the processes that get its variables."""
+    """The facts of a file about the processes that get its variables."""
     text = without_comments(source.data).decode(errors="replace")
     removed = frozenset(name for match in _REMOVED.findall(text) for name in match if name)
     return Scene(is_diagnostic(source.path, ()), several=bool(_SEVERAL.search(text)), unset=removed, text=text)
 
 
 def setting_of(source: Source, pair: Write) -> Setting:
-    """A write as the decisions about variables see it."""
+    """A write in the form for decisions about variables."""
     text = constant(pair.value)
     span = span_of(source, pair.statement)
     if pair.part is not None:
         first, last = (span_of(source, node) for node in pair.part)
         span = Span(span.path, first.start, last.end, span.cell)
-    # A value that a loop gives to several names is none of one name's own.
+    # A value that a loop gives to several names belongs to no single name.
     literal = _literal(source, pair.value) if pair.part is None or _holds(span, span_of(source, pair.value)) else None
     known = None
     if isinstance(text, str):
         # Only a literal in place can be rewritten; a constant that other code shares cannot.
         known = (Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else ""),)
     written = source.slice(span_of(source, pair.value))
-    # A dictionary that is made elsewhere may be read by its keys, too.
+    # A dictionary from elsewhere may also be read by its keys.
     shared = not _holds(span_of(source, pair.statement), span) and source.data.count(pair.name.encode()) > 1
     return Setting(
         pair.name,
@@ -144,7 +146,7 @@ def setting_of(source: Source, pair: Write) -> Setting:
 
 
 def _literal(source: Source, node: nodes.NodeNG) -> Value | None:
-    """A string that is written out in plain quotes, None for everything else."""
+    """A string in plain quotes, None for everything else."""
     if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
         return None
     place = span_of(source, node)
@@ -154,7 +156,7 @@ def _literal(source: Source, node: nodes.NodeNG) -> Value | None:
 
 
 def _twin(source: Source, pair: Write) -> Twin | None:
-    """A second target of the same assignment gives the value to another name."""
+    """A second target of the same assignment assigns the value to another name."""
     if not isinstance(pair.statement, nodes.Assign) or pair.part is not None or pair.key is None or _literal(source, pair.key) is None:
         return None
     start = span_of(source, pair.statement).start
@@ -166,7 +168,7 @@ def _twin(source: Source, pair: Write) -> Twin | None:
 
 
 def _surroundings(source: Source, statement: nodes.NodeNG) -> Surroundings:
-    """The branches and functions around a statement, and the comment beside it."""
+    """The branches and functions around a statement, and the comment next to it."""
     scope: list[int] = []
     conditions: list[str] = []
     names: list[str] = []
@@ -191,6 +193,8 @@ def _surroundings(source: Source, statement: nodes.NodeNG) -> Surroundings:
 
 
 def _is_of_course(test: nodes.NodeNG) -> bool:
-    """Whether a condition says nothing about the machine or the user: the main guard, a variable that is not set yet."""
+    """Whether a condition is independent of the machine and the user: the main guard, a variable that is not set
+    yet.
+    """
     text = test.as_string()
     return "__name__" in text or ("environ" in text and (" not in " in text or " is None" in text))

@@ -1,4 +1,4 @@
-"""What the callers of a function of the file pass for its parameters, where it writes them into the environment."""
+"""The arguments of callers for parameters that a function of the file writes into the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CALLS = 50
 
 
 def function_with(name: nodes.NodeNG) -> nodes.FunctionDef | None:
-    """The function of the module whose parameter a variable is; None where it is none, or bound again."""
+    """The function of the module whose parameter a variable is; None if it is not a parameter, or rebound."""
     function = scope_of(name) if isinstance(name, nodes.Name) else None
     if not isinstance(function, nodes.FunctionDef) or not isinstance(function.parent, nodes.Module) or name.name not in _parameters(function):
         return None
@@ -26,7 +26,7 @@ def function_with(name: nodes.NodeNG) -> nodes.FunctionDef | None:
 
 
 def calls_of(function: nodes.FunctionDef) -> Iterator[tuple[nodes.Call, Arguments]]:
-    """The calls of a function of the module in its own file, with what they pass by the names of its parameters."""
+    """The calls of a function of the module in its own file, with their arguments by parameter name."""
     found = (one for one in nodes_of(function.root(), nodes.Call) if getattr(one.func, "name", "") == function.name)
     own = (one for one in found if qualified(one.func) == {f".{function.name}"})
     for call in itertools.islice(own, _MOST_CALLS):

@@ -1,4 +1,5 @@
-"""Finds variables that are set after what reads them: NCCL's after the process group, the allocator's after the first tensor on the GPU."""
+"""Finds variables that are set after they are read: NCCL's after the process group, the allocator's after the first
+tensor on the GPU."""
 
 from __future__ import annotations
 
@@ -26,26 +27,27 @@ from ldlm_lint.rules.settings import Setting, Value
 from ldlm_lint.source import Source
 
 _MAKES_GROUP = {"torch.distributed.init_process_group", "torch.distributed.new_group"}
-# What decides together whether a heartbeat counts is not brought into force one by one.
+# Variables that together configure the heartbeat are not activated one by one.
 _NEVER_MOVED = {environment_watchdog.MONITORING, *environment_watchdog.BLOCKING_WAIT}
 _ALLOCATOR = frozenset(environment_allocator.NAMES)
 _MOST_WRITES = 20
-# What may end a function, or skip what follows.
+# Statements that may end a function, or skip following code.
 _LEAVING = (nodes.Return, nodes.Raise, nodes.Break, nodes.Continue)
 _STARTS_PROCESSES = ("subprocess.", "torch.multiprocessing.", "multiprocessing.", "os.exec", "os.spawn", "os.system")
 
 
 class Late(NamedTuple):
-    """A write that comes after what reads the variable; ``reader`` is that."""
+    """A write after the read of the variable; ``reader`` is that read."""
 
     write: Write
     reader: nodes.NodeNG
 
 
 def settings_after(call: nodes.Call) -> Iterator[Write]:
-    """What is written into the environment behind a call that makes a process group, which reads such variables.
+    """The writes into the environment after a call that creates a process group, which reads such variables.
 
-    Only code that runs after the call counts, and only up to whatever may still read the variable: another group, or a new process.
+    Only code that runs after the call counts, and only up to the next possible read of the variable: another group, or
+    a new process.
     """
     helper = f".{getattr(call.scope(), 'name', '')}"
     for site in _sites(call):
@@ -56,7 +58,7 @@ def settings_after(call: nodes.Call) -> Iterator[Write]:
 
 
 def _sites(call: nodes.Call) -> Iterator[nodes.Call]:
-    """A call, and the calls of the module's function that it stands in, whatever else that does."""
+    """A call, and the calls of the module's function that it is in, whatever else the function does."""
     yield call
     function = call.scope()
     if isinstance(function, nodes.FunctionDef) and isinstance(function.parent, nodes.Module):
@@ -64,7 +66,7 @@ def _sites(call: nodes.Call) -> Iterator[nodes.Call]:
 
 
 def allocator_settings_after_use(module: nodes.Module) -> Iterator[Late]:
-    """Options of the CUDA allocator that are set where something was put on the GPU before, in the same function."""
+    """Options of the CUDA allocator that are set after GPU memory was allocated in the same function."""
     written = (one for one in writes_of(module) if one.own and one.name in _ALLOCATOR)
     for write in itertools.islice(written, _MOST_WRITES):
         reader = _allocated_before(write.statement)
@@ -73,7 +75,7 @@ def allocator_settings_after_use(module: nodes.Module) -> Iterator[Late]:
 
 
 def _allocated_before(statement: nodes.NodeNG) -> nodes.Call | None:
-    """A call that put something on the GPU before a statement; None where a process that is started later sees what the statement sets."""
+    """A call that allocated GPU memory before a statement; None if a later started process gets the setting."""
     found = None
     while statement is not None and not isinstance(statement, (nodes.FunctionDef, nodes.ClassDef, nodes.Module)):
         block = block_of(statement)
@@ -88,7 +90,7 @@ def _allocated_before(statement: nodes.NodeNG) -> nodes.Call | None:
 
 
 def _written_in(statement: nodes.NodeNG) -> Iterator[Write]:
-    """What a statement writes into the environment of its own process, functions that it only defines left out."""
+    """The writes of a statement into the environment of its own process, without functions that it only defines."""
     if isinstance(statement, (nodes.FunctionDef, nodes.ClassDef)):
         return
     scope = statement.scope()
@@ -96,7 +98,7 @@ def _written_in(statement: nodes.NodeNG) -> Iterator[Write]:
 
 
 def _leads_on(statement: nodes.NodeNG) -> bool:
-    """Whether what follows a statement runs whenever a part of it has run, in the same call of its function."""
+    """Whether the code after a statement runs whenever a part of it has run, in the same call of its function."""
     if isinstance(statement, (nodes.FunctionDef, nodes.ClassDef, nodes.Lambda, nodes.Module)) or not statement.is_statement:
         return False
     return not any(nodes_of(statement, _LEAVING))
@@ -114,7 +116,7 @@ def _allocates(call: nodes.Call) -> bool:
 
 
 def _is_gpu(device: nodes.NodeNG) -> bool:
-    """Whether a device is a GPU wherever there is one."""
+    """Whether a device is a GPU on machines with one."""
     if isinstance(device, nodes.Name):
         bound = only_binding(device)
         device = bound if bound is not None else device
@@ -126,7 +128,7 @@ def _is_gpu(device: nodes.NodeNG) -> bool:
 def _following(statement: nodes.NodeNG, reads_again: Callable[[nodes.NodeNG], bool]) -> list[nodes.NodeNG]:
     block = next((part for part in _blocks(statement.parent) if statement in part), [])
     rest = block[block.index(statement) + 1 :] if block else []
-    # What is made further down, such as another group, reads what is set before it.
+    # Objects created later, such as another group, read settings made before them.
     last = next((at for at in range(len(rest), 0, -1) if reads_again(rest[at - 1])), 0)
     return rest[last:]
 
@@ -148,10 +150,10 @@ def _calls(statement: nodes.NodeNG, wanted: Callable[[str], bool]) -> bool:
 
 
 def earlier(source: Source, call: nodes.Call, place: nodes.NodeNG, name: str, options: Mapping[str, object]) -> Fix | None:
-    """Move an assignment, with the comments above it, in front of the call that should have seen it.
+    """Move an assignment, with the comments above it, in front of the call that should read it.
 
-    None where the value may depend on what stands in between, where the file speaks of the variable elsewhere, or where
-    another rule is against the value, which has been without effect so far. ``options`` are those of the rules.
+    None if the value may depend on the code in between, where the file mentions the variable elsewhere, or where
+    another rule is against the value, which has had no effect so far. ``options`` are those of the rules.
     """
     group = call.statement()
     if not isinstance(place, nodes.Assign) or place.parent is not group.parent:
@@ -169,19 +171,19 @@ def earlier(source: Source, call: nodes.Call, place: nodes.NodeNG, name: str, op
     ended = moved if moved.endswith(("\n", "\r")) else moved + source.newline
     edits = (Edit(Span(target.path, target.start, target.start, target.cell), ended), Edit(_with_comments(source, lines), ""))
     reason = "a setting that has had no effect so far takes effect"
-    # The assignments behind one call move together, so that they keep their order.
+    # The assignments after one call move together, so that they keep their order.
     together = f"earlier:{target.path}:{target.cell}:{target.start}"
     return Fix(f"set {name} before the process group is created", edits, Applicability.UNSAFE, reason, together)
 
 
 def _is_disputed(place: nodes.Assign, name: str, text: str, source: Source, options: Mapping[str, object]) -> bool:
-    """Whether a rule about values has something against this one."""
+    """Whether a rule about values reports this one."""
     setting = Setting(name, (Value(text, None),), span_of(source, place))
     return any(one.rule != DEPRECATED_NCCL_VARIABLE.symbol for one in decide((setting,), options))
 
 
 def _is_movable(group: nodes.NodeNG, place: nodes.Assign) -> bool:
-    """Whether all that an assignment of one target reads is a literal, or bound before the group is made."""
+    """Whether an assignment of one target reads only literals and names bound before the group is created."""
     if len(place.targets) != 1 or not isinstance(place.value, (nodes.Const, nodes.Name)):
         return False
     names = {one.name for one in nodes_of(place, nodes.Name)}
@@ -201,7 +203,7 @@ def _bound_in(statement: nodes.NodeNG) -> set[str]:
 
 
 def _with_comments(source: Source, lines: Span) -> Span:
-    """The lines of a statement and those of the comments right above it, indented as it is."""
+    """The lines of a statement and of the comments right above it with the same indentation."""
     start = lines.start
     indent = re.match(rb"[ \t]*", source.data[start : lines.end])
     while indent is not None and start:

@@ -1,7 +1,8 @@
-"""Every way in which Python puts a variable into an environment: its own, or that of a process which it starts.
+"""Every way in which Python sets an environment variable: its own, or that of a process which it starts.
 
-``os.environ["X"] = "1"``, ``setdefault``, ``putenv``, ``update`` and ``|=`` with any dictionary that the file decides, loops
-over names and values, and dictionaries that are handed on as the environment of a process (``env={**os.environ, "X": "1"}``).
+``os.environ["X"] = "1"``, ``setdefault``, ``putenv``, ``update`` and ``|=`` with any dictionary that the file decides,
+loops over names and values, and dictionaries that are passed as the environment of a process (``env={**os.environ, "X":
+"1"}``).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ldlm_lint.rules.settings import Origin
 _ENVIRON = {"os.environ"}
 _SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL}
 _NAME_AND_VALUE = 2
-# What starts a process in an environment that is its last argument.
+# Calls that start a process with the environment as last argument.
 _EXECUTED = frozenset(f"os.{name}" for name in ("execle", "execlpe", "execve", "execvpe", "spawnle", "spawnlpe", "spawnve", "spawnvpe"))
 _DEPTH = 5
 
@@ -33,8 +34,8 @@ _Shared = set[tuple[str, nodes.NodeNG | None]]
 class Write(NamedTuple):
     """A name and a value that a statement puts into an environment.
 
-    ``part`` is the pair's place where that is not the whole statement: its first and its last node. ``own`` is whether
-    the environment is that of the running process, which the ones that it starts inherit.
+    ``part`` is the pair's place if that is not the whole statement: its first and last node. ``own`` is whether the
+    environment is that of the running process, which child processes inherit.
     """
 
     statement: nodes.NodeNG
@@ -47,7 +48,8 @@ class Write(NamedTuple):
 
 
 def writes_of(module: nodes.NodeNG) -> Iterator[Write]:
-    """What a module, or a statement of it, puts into environments, for names that some rule is about; a pair of a shared dictionary once."""
+    """The writes of a module, or of a statement, into environments, for names of any rule; each pair of a shared
+    dictionary once."""
     seen: set[tuple[nodes.NodeNG, str]] = set()
     shared: _Shared = set()
     for node in nodes_of(module, (nodes.Assign, nodes.AugAssign, nodes.Call, nodes.Return)):
@@ -59,7 +61,7 @@ def writes_of(module: nodes.NodeNG) -> Iterator[Write]:
 
 
 def _written(node: nodes.NodeNG, shared: _Shared) -> Iterator[Write]:
-    """What a statement or call writes; ``shared`` are the dictionaries in variables that were looked at already."""
+    """The writes of a statement or call; ``shared`` are the dictionaries in variables that were handled already."""
     if isinstance(node, nodes.Assign):
         yield from _assigned(node)
     elif isinstance(node, nodes.AugAssign):
@@ -87,8 +89,8 @@ def _merged(node: nodes.AugAssign, shared: _Shared) -> Iterator[Write]:
 
 
 def _passed(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
-    """What ``setdefault`` and ``putenv`` get, and what ``update`` does."""
-    # Names are resolved last: few calls hand on what may be a variable of interest.
+    """The arguments of ``setdefault``, ``putenv`` and ``update``."""
+    # Names are resolved last: few calls pass a possible variable of interest.
     if len(node.args) == _NAME_AND_VALUE:
         pairs = [one for one in _pairs(node, *node.args) if is_relevant(one.name)]
         setter = _called(node) if pairs else ""
@@ -105,7 +107,8 @@ def _passed(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
 
 
 def _handed_on(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
-    """What a process gets that a call starts: ``env=`` of ``subprocess.run`` and of what is like it, the last argument of ``os.execve``."""
+    """The environment of a process that a call starts: ``env=`` of ``subprocess.run`` and similar calls, the last
+    argument of ``os.execve``."""
     for keyword in node.keywords:
         if keyword.arg == "env":
             yield from _held(node, keyword.value, shared, own=False)
@@ -114,7 +117,7 @@ def _handed_on(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
 
 
 def _held(node: nodes.NodeNG, mapping: nodes.NodeNG, shared: _Shared, own: bool = True) -> Iterator[Write]:
-    """The pairs of a dictionary, wherever in the file they are written; one in a variable is looked at once."""
+    """The pairs of a dictionary, from anywhere in the file; a dictionary in a variable is handled once."""
     if isinstance(mapping, (nodes.Attribute, nodes.Const)):
         return
     if isinstance(mapping, nodes.Name):
@@ -135,7 +138,7 @@ def _held(node: nodes.NodeNG, mapping: nodes.NodeNG, shared: _Shared, own: bool 
 
 
 def _held_of_callers(function: nodes.FunctionDef, name: str, shared: _Shared, own: bool) -> Iterator[Write]:
-    """What each call of a function passes as the dictionary that it writes, ``**variables`` too."""
+    """The dictionary that each call of a function passes for writing, ``**variables`` too."""
     for call, arguments in calls_of(function):
         if name == function.args.kwarg:
             keywords = (one for one in call.keywords if one.arg is not None and is_relevant(one.arg))
@@ -145,7 +148,7 @@ def _held_of_callers(function: nodes.FunctionDef, name: str, shared: _Shared, ow
 
 
 def _key_of(value: nodes.NodeNG) -> tuple[nodes.NodeNG | None, nodes.NodeNG]:
-    """The key that a value is written beside, and the node that the pair begins with."""
+    """The key that a value is written next to, and the first node of the pair."""
     parent = value.parent
     if isinstance(parent, nodes.Dict):
         key = next(key for key, held in parent.items if held is value)
@@ -156,7 +159,7 @@ def _key_of(value: nodes.NodeNG) -> tuple[nodes.NodeNG | None, nodes.NodeNG]:
 
 
 def _pairs(node: nodes.NodeNG, key: nodes.NodeNG, value: nodes.NodeNG) -> Iterator[Write]:
-    """A name and a value that are written out, or each of those that a loop around the statement gives them."""
+    """A literal name and value, or those from each iteration of a loop around the statement."""
     name = constant(key)
     if isinstance(name, str):
         yield Write(node, key, name, value)
@@ -167,7 +170,7 @@ def _pairs(node: nodes.NodeNG, key: nodes.NodeNG, value: nodes.NodeNG) -> Iterat
 
 
 def _of_callers(function: nodes.FunctionDef, key: str, value: nodes.NodeNG) -> Iterator[Write]:
-    """What each call of a function that sets one variable sets."""
+    """The values set by each call of a function that sets one variable."""
     held = _text_of(value)
     for call, arguments in calls_of(function):
         written = arguments[key].node
@@ -177,7 +180,7 @@ def _of_callers(function: nodes.FunctionDef, key: str, value: nodes.NodeNG) -> I
 
 
 def _loop_over(node: nodes.NodeNG, name: str) -> nodes.For | None:
-    """The loop around a statement that alone binds a name in each of its rounds."""
+    """The loop around a statement that is the only binding of a name in each iteration."""
     loop = node.parent
     while loop is not None and not isinstance(loop, (nodes.FunctionDef, nodes.Lambda, nodes.ClassDef)):
         if isinstance(loop, nodes.For) and any(one.name == name for one in nodes_of(loop.target, nodes.AssignName)):
@@ -188,7 +191,7 @@ def _loop_over(node: nodes.NodeNG, name: str) -> nodes.For | None:
 
 
 def _of_loop(node: nodes.NodeNG, loop: nodes.For, name: str, value: nodes.NodeNG) -> Iterator[Write]:
-    """What each round of a loop writes, as far as names and values are written out."""
+    """The writes of each iteration of a loop, if names and values are literals."""
     target = loop.target
     if isinstance(target, nodes.AssignName):
         for key in _elements(loop.iter):
@@ -201,14 +204,14 @@ def _of_loop(node: nodes.NodeNG, loop: nodes.For, name: str, value: nodes.NodeNG
 
 
 def _text_of(value: nodes.NodeNG) -> str:
-    """The name of a variable, also of one that is made a text first."""
+    """The name of a variable, also if it is converted to text first."""
     if isinstance(value, nodes.Call) and len(value.args) == 1 and getattr(value.func, "name", "") == "str":
         value = value.args[0]
     return value.name if isinstance(value, nodes.Name) else "?"
 
 
 def _rows(rows: nodes.NodeNG, depth: int = 0) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
-    """The pairs that a loop goes over: those of a dictionary's ``items()``, or tuples that are written out."""
+    """The pairs that a loop iterates over: a dictionary's ``items()``, or tuple literals."""
     if isinstance(rows, nodes.Call) and isinstance(rows.func, nodes.Attribute) and rows.func.attrname == "items":
         for argument in mapping_of(rows.func.expr).entries.values():
             key = _key_of(argument.node)[0] if argument.node is not None else None
@@ -221,7 +224,7 @@ def _rows(rows: nodes.NodeNG, depth: int = 0) -> Iterator[tuple[nodes.NodeNG, no
 
 
 def _elements(sequence: nodes.NodeNG, depth: int = 0) -> list[nodes.NodeNG]:
-    """The elements of a sequence that is written out, here or where the one binding of its name is."""
+    """The elements of a sequence literal, here or at the only binding of its name."""
     if isinstance(sequence, (nodes.Tuple, nodes.List, nodes.Set)):
         return list(sequence.elts)
     bound = only_binding(sequence) if isinstance(sequence, nodes.Name) and depth < _DEPTH else None
@@ -229,7 +232,7 @@ def _elements(sequence: nodes.NodeNG, depth: int = 0) -> list[nodes.NodeNG]:
 
 
 def _begins_with_environment(node: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether a dictionary is a copy of the environment, with what was added to it."""
+    """Whether a dictionary is a copy of the environment, with additions."""
     if depth > _DEPTH:
         return False
     if isinstance(node, nodes.Name):

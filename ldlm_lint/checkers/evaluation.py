@@ -1,4 +1,4 @@
-"""Finds evaluations that record gradients; whether their callers turn them off, the project knows."""
+"""Finds evaluations that record gradients; the project knows whether their callers turn gradients off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EvaluationChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at every place of a file that runs a model for its results."""
         data = self.source.data
-        # A file that is given its model moves something to a GPU, and need not import torch.
+        # A file that receives its model may move values to a GPU without importing torch.
         if (b"torch" in data or b".cuda(" in data) and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
             for runs in _by_place(runs_of(node, self.source.text)):
                 if not result_is_differentiated(runs[0].owner):
@@ -45,9 +45,9 @@ class EvaluationChecker(LdlmChecker):
 
 
 def _by_place(runs: Iterable[Run]) -> list[list[Run]]:
-    """The runs that one edit would mend: those of a function that never learns, or of one loop."""
+    """The runs that one edit would fix: those of a function without a backward pass, or of one loop."""
     places: dict[nodes.NodeNG, list[Run]] = {}
     for run in runs:
         places.setdefault(run.group, []).append(run)
-    # What calls the model itself is certain; what may do so is asked of the project only where nothing is.
+    # What calls the model itself is certain; possible ones are checked by the project only if none is certain.
     return [[one for one in found if one.direct and (one.loops or one.learns)] or found for found in places.values()]

@@ -17,7 +17,7 @@ _REASON = "code that differentiates what the evaluation returns no longer gets g
 
 
 def no_grad_fix(source: Source, run: Run) -> Fix | None:
-    """Turn gradients off for a function that never needs them, else for the loop of the evaluation."""
+    """Switch gradients off for a function that never needs them, else for the loop of the evaluation."""
     if run.learns or isinstance(run.owner, nodes.Module):
         return _around(source, run.place)
     if isinstance(run.owner, nodes.AsyncFunctionDef):
@@ -33,7 +33,7 @@ def no_grad_fix(source: Source, run: Run) -> Fix | None:
 
 
 def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
-    """Indent a loop or statement below ``with torch.no_grad():``; None where a text of several lines would change."""
+    """Indent a loop or statement below ``with torch.no_grad():``; None if a text of several lines would change."""
     if not isinstance(place, _PLACES) or isinstance(place, nodes.AsyncFor) or _has_long_text(place):
         return None
     last = place.end_lineno or place.lineno

@@ -1,4 +1,4 @@
-"""What learns around an evaluation: loops that compute gradients, and backward passes that follow."""
+"""Training around an evaluation: loops that compute gradients, and backward passes that follow."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def _function_learns(function: nodes.FunctionDef) -> bool:
 
 
 def learns_after(call: nodes.Call, still: list[nodes.NodeNG], loops: list[nodes.NodeNG], owner: nodes.NodeNG) -> bool:
-    """Whether a backward pass follows before a model trains again: it may use what was computed."""
+    """Whether a backward pass follows before a model trains again: it may use the results."""
     end = (still[-1] if still else call).statement().end_lineno or 0
     resumed = [one.lineno for one, _, mode in switches(owner) if mode and one.lineno > end]
     backward = [one.lineno for one in nodes_of(owner, nodes.Call) if is_backward(one) and one.lineno > end]
     if bool(backward) and min(backward) < min(resumed, default=min(backward) + 1):
         return True
-    # Without a loop of its own, only a model that trains again in the next pass shows where the evaluation ends.
+    # Without a loop of its own, only a model that trains again in the next iteration shows the end of the evaluation.
     return not still and not any(mode and loops[0].parent_of(one) for one, _, mode in switches(owner))

@@ -18,7 +18,7 @@ _COMPUTES = "_ldlm_computes"
 
 def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
     """Each call that puts a model into training (True) or evaluation mode, with the model's dotted name."""
-    # Asked for every call of the function; the answer rests with its node.
+    # Needed for every call of the function; the result is cached on its node.
     known: list[tuple[nodes.Call, str, bool]] | None = owner.__dict__.get(_SWITCHES)
     if known is None:
         calls = (call for call in nodes_of(owner, nodes.Call) if mode_of(call) is not None)
@@ -29,7 +29,9 @@ def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
 
 
 def _evaluates_a_set(call: nodes.Call, owner: nodes.NodeNG) -> bool:
-    """``self.eval()`` of a trainer whose own method goes through a loader without gradients: no switch of a module."""
+    """``self.eval()`` of a trainer whose own method iterates over a loader without gradients: not a switch of a
+    module.
+    """
     if dotted(call.func.expr) != "self" or not isinstance(owner.parent, nodes.ClassDef):
         return False
     method = owner.parent.locals.get(call.func.attrname, [None])[-1]
@@ -37,7 +39,7 @@ def _evaluates_a_set(call: nodes.Call, owner: nodes.NodeNG) -> bool:
 
 
 def _receivers(call: nodes.Call) -> Iterator[str]:
-    """The models that a call such as ``model.to(device).eval()`` is about, with the name that its result gets."""
+    """The models of a call such as ``model.to(device).eval()``, with the name of its result."""
     node = call.func.expr
     while isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
         node = node.func.expr
@@ -61,7 +63,7 @@ def _elements(call: nodes.Call, name: str) -> Iterator[str]:
 
 
 def evaluates_before(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nodes.Call | None:
-    """The call that put a model into evaluation mode last before it runs; None where it trains, or nobody knows."""
+    """The call that put a model into evaluation mode last before it runs; None if it trains, or unknown."""
     found = [(one, mode) for one, name, mode in switches(owner) if _covers(name, root) and one.lineno < call.lineno]
     if not found or found[-1][1] or _is_one_of_two(found[-1][0], call):
         return None
@@ -73,7 +75,7 @@ def _covers(name: str, root: str) -> bool:
 
 
 def _is_one_of_two(switch: nodes.Call, call: nodes.Call) -> bool:
-    """``if training: model.train() else: model.eval()``: it is one or the other."""
+    """``if training: model.train() else: model.eval()``: either may apply."""
     for test in switch.node_ancestors():
         if isinstance(test, nodes.If) and not test.parent_of(call):
             return any(mode_of(one) for one in nodes_of(test, nodes.Call))
@@ -95,13 +97,13 @@ def evaluates_elsewhere(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nod
     found = [(one, mode, name) for method in methods for one, name, mode in switches(method) if _covers(name, root)]
     if any(mode for _, mode, _ in found):
         return None
-    # Who holds an object puts it back into training mode: its own `self.eval()` lasts for the method that makes it.
+    # The owner of an object puts it back into training mode: its own `self.eval()` lasts only for the calling method.
     lasting = [one for one, _, name in found if name != "self" or one.scope().name == "__init__"]
     return None if not lasting or _computes(place) else lasting[0]
 
 
 def _computes(place: nodes.NodeNG) -> bool:
-    """Whether anything in a class or module computes gradients; kept with its node."""
+    """Whether anything in a class or module computes gradients; cached on its node."""
     known: bool | None = place.__dict__.get(_COMPUTES)
     if known is None:
         kinds = (nodes.Call, nodes.AssignAttr, nodes.Attribute)

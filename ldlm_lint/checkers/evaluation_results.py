@@ -1,4 +1,4 @@
-"""What a file does with the results of an evaluation: a loss that is differentiated needs its gradients."""
+"""The uses of an evaluation's results in a file: a loss that is differentiated needs its gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ldlm_lint.python.walks import nodes_of
 
 
 def result_is_differentiated(function: nodes.NodeNG) -> bool:
-    """Whether a call in the same file differentiates what a function returns, or something computed from it."""
+    """Whether a call in the same file differentiates the result of a function, or a value computed from it."""
     if not isinstance(function, nodes.FunctionDef):
         return False
     module = function.root()

@@ -1,4 +1,4 @@
-"""Models that are run for what they say, not to learn: where, in which mode, and under whose gradients."""
+"""Models that are run for their results, not for training: the place, the mode, and whether gradients are recorded."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _PLAIN = frozenset({"object", "ABC", "abc.ABC", "typing.Generic", "typing.Protoc
 class Run(NamedTuple):
     """A call that runs a model for its results.
 
-    ``loops`` are those around it that compute no gradients, innermost first; ``direct`` where the model is called here,
-    else a function of the project may do it; ``shown`` is what puts it into evaluation mode; ``learns`` where the
+    ``loops`` are those around it that compute no gradients, innermost first; ``direct`` if the model is called here,
+    else a function of the project may do it; ``shown`` is the call that sets evaluation mode; ``learns`` if the
     function around it computes gradients elsewhere; ``needs`` names what callers must add.
     """
 
@@ -52,7 +52,8 @@ class Run(NamedTuple):
 
     @property
     def place(self) -> nodes.NodeNG:
-        """What one edit turns gradients off for: the function; where it learns elsewhere, the loop or statement."""
+        """The code for which one edit turns gradients off: the function; if it computes gradients elsewhere, the loop
+        or statement."""
         if not self.learns and not isinstance(self.owner, nodes.Module):
             return self.owner
         whole = bool(self.loops) and isinstance(self.loops[-1], (nodes.For, nodes.While))
@@ -60,12 +61,13 @@ class Run(NamedTuple):
 
     @property
     def group(self) -> nodes.NodeNG:
-        """What the runs of one finding share: their place, or the block of statements between two phases of training."""
+        """The common part of the runs of one finding: their place, or the block of statements between two phases of
+        training."""
         return self.place if self.loops or not self.learns else self.place.parent
 
     @property
     def subject(self) -> str:
-        """What the project is asked of it: see `ldlm_lint.project.questions.evaluation`."""
+        """The claim for the project: see `ldlm_lint.project.questions.evaluation`."""
         lines = [str(one.lineno or one.iter.lineno) for one in self.loops]
         if self.learns and not lines:
             lines = ["-1"]
@@ -75,7 +77,7 @@ class Run(NamedTuple):
 
 
 def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
-    """The runs of models in a file that record gradients although nothing in their function computes any."""
+    """The runs of models in a file that record gradients although no code in their function computes any."""
     # Where no mode is ever switched, only a loop shows an evaluation.
     switched = any(word in text for word in (".eval(", "train(False", "train(mode"))
     calls = by_function(module, nodes_of(module, (nodes.FunctionDef, nodes.Call)))
@@ -117,7 +119,7 @@ def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, lear
     if shown is None and any(mode and name == root for _, name, mode in switches(owner)):
         return None
     needs = _needs(owner, shown) if not loops else ()
-    # What calls itself is a model, too, whatever file its base class stands in.
+    # A class that calls itself is a model, too, even if its base class is in another file.
     of_model = root == "self" or _stands_in_module_class(owner)
     if shown is None and not of_model:
         shown = evaluates_elsewhere(call, root, owner)
@@ -137,13 +139,13 @@ def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, lear
 
 
 def _needs(owner: nodes.NodeNG, shown: nodes.Call | None) -> tuple[str, ...]:
-    """What callers of a function without a loop must add: a loop of their own, outside of training if it may learn."""
+    """What callers of a function without a loop must have: a loop, outside of training if it may train."""
     own = shown is not None and isinstance(owner, nodes.FunctionDef)
     return ("repetition" if own and (_returns_nothing(owner) or _is_evaluation(owner)) else "loop",)
 
 
 def _imports_torch(module: nodes.Module) -> bool:
-    """Whether what is called a model in a file may be one of torch."""
+    """Whether a model in a file may be a torch model."""
     known = module.__dict__.get(_TORCH)
     if known is None:
         names = [one.modname for one in nodes_of(module, nodes.ImportFrom)]
@@ -154,7 +156,7 @@ def _imports_torch(module: nodes.Module) -> bool:
 
 
 def _returns_nothing(owner: nodes.NodeNG) -> bool:
-    """Whether a function keeps its results to itself: nobody can differentiate them."""
+    """Whether a function does not return its results, so that they cannot be differentiated."""
     returns = nodes_of(owner, (nodes.Return, nodes.Yield))
     return isinstance(owner, nodes.FunctionDef) and not any(one.value is not None for one in returns)
 
@@ -176,7 +178,7 @@ def _models(call: nodes.Call, owner: nodes.NodeNG, evaluated: Collection[str]) -
 
 
 def _may_run(evaluated: bool, method: str) -> bool:
-    """Whether a method of a model may run it: one that says so, or any of a model that is being evaluated."""
+    """Whether a method of a model may run it: one with such a name, or any method of a model in evaluation."""
     return RUNS.search(method) is not None or (evaluated and method not in NO_FORWARD)
 
 
@@ -200,7 +202,7 @@ def _method(owner: nodes.NodeNG, root: str) -> nodes.FunctionDef | None:
 
 
 def _is_variable(function: nodes.NodeNG) -> bool:
-    """Whether what is called is a variable or an attribute of one, and no function or class."""
+    """Whether the callee is a variable or an attribute of one, not a function or class."""
     while isinstance(function := part_of(function), nodes.Attribute):
         function = function.expr
     if not isinstance(function, nodes.Name):
@@ -254,7 +256,7 @@ def _bases_of(node: nodes.ClassDef, depth: int) -> list[str]:
 
 
 def _stands_in_module_class(owner: nodes.NodeNG) -> bool:
-    """A method of a model: who runs it decides whether gradients are recorded."""
+    """A method of a model: its caller decides whether gradients are recorded."""
     return any(re.search(r"(^|\.)(Module|LightningModule|PreTrainedModel|ModelMixin)$", base) for base in _bases(owner))
 
 

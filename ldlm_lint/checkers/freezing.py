@@ -1,4 +1,6 @@
-"""Finds the places that switch gradients of parameters on and off; the project knows whether they run in every step."""
+"""Finds the places that switch gradients of parameters on and off; the project decides whether they run in every
+step.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ ASKS = MODULES | LISTING | {
 
 
 class Toggle(NamedTuple):
-    """A place that sets ``requires_grad`` of parameters: its node, in words whose, and the loops that repeat it."""
+    """A place that sets ``requires_grad`` of parameters: its node, a description of the parameters, and the loops that
+    repeat it."""
 
     node: nodes.NodeNG
     target: str
@@ -51,7 +54,7 @@ class Toggle(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The dotted name of the function that it stands in."""
+        """The dotted name of the function that it is in."""
         return scope_name(function_of(self.node))
 
     @property
@@ -66,7 +69,7 @@ class _Setting(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What a file says of its names: which are modules, and which attributes are parameters or lists of them."""
+    """The facts of a file about its names: which are modules, and which attributes are parameters or lists of them."""
 
     modules: set[str]
     parameters: set[str]
@@ -74,9 +77,9 @@ class _Known(NamedTuple):
 
 
 def toggles(module: nodes.Module, switching: Collection[tuple[int, int]] = ()) -> list[list[Toggle]]:
-    """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls.
+    """The toggles of a file, those of one function and loop together, in order; a helper's are reported at its calls.
 
-    ``switching`` are the places (line and column) of calls that go to helpers of other files.
+    ``switching`` are the places (line and column) of calls of helpers in other files.
     """
     known = _Known(_module_names(module), _attributes(module, PARAMETER_CLASSES), _attributes(module, PARAMETER_LISTS))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
@@ -120,7 +123,7 @@ def _settings(module: nodes.Module) -> Iterator[_Setting]:
 
 
 def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
-    """Whether a target is a parameter or a module; a tensor that wants its own gradient is neither."""
+    """Whether a target is a parameter or a module; a tensor that requires its own gradient is neither."""
     if isinstance(target, nodes.Name) and (loop := loop_of(target)) is not None:
         return _lists_parameters(loop, known)
     if isinstance(target, nodes.Call):
@@ -136,7 +139,7 @@ def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
 
 
 def _behind(target: nodes.NodeNG) -> nodes.NodeNG:
-    """The attribute that a name, or an item of one, stands for: ``table = self.down``, ``weight = table[i]``."""
+    """The attribute behind a name, or an item of one: ``table = self.down``, ``weight = table[i]``."""
     for _ in range(4):
         target = target.value if isinstance(target, nodes.Subscript) else target
         bound = bindings(target) if isinstance(target, nodes.Name) else []
@@ -171,7 +174,7 @@ def _walks_a_model(loop: nodes.NodeNG, known: _Known) -> bool:
 
 
 def _module_names(module: nodes.Module) -> set[str]:
-    """The last names of what a file calls, or asks for parameters: a tensor is never one of them."""
+    """The last names of objects that a file calls, or reads parameters from: they are never tensors."""
     found = set()
     for call in nodes_of(module, nodes.Call):
         found.add(last_name(call.func))
@@ -181,7 +184,7 @@ def _module_names(module: nodes.Module) -> set[str]:
 
 
 def _attributes(module: nodes.Module, classes: set[str]) -> set[str]:
-    """The attributes that a file binds to an object of one of some classes."""
+    """The attributes that a file binds to an object of one of these classes."""
     return {
         one.attrname
         for one in nodes_of(module, nodes.AssignAttr)
@@ -191,7 +194,7 @@ def _attributes(module: nodes.Module, classes: set[str]) -> set[str]:
 
 
 def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.NodeNG]) -> bool:
-    """Whether the function around does nothing but switch what its callers hand to it."""
+    """Whether the enclosing function only switches its arguments."""
     function = function_of(node)
     if not isinstance(function, nodes.FunctionDef):
         return False
@@ -203,7 +206,7 @@ def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.
 
 
 def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:
-    """The names that an expression is made of, those of the loops that give its loop variables included."""
+    """The names in an expression, including those in the loops of its loop variables."""
     found: set[str] = set()
     for name in nodes_of(target, nodes.Name):
         loop = loop_of(name)
@@ -245,7 +248,7 @@ def _target_of(call: nodes.Call) -> nodes.NodeNG | None:
 
 
 def _words(target: nodes.NodeNG) -> str:
-    """What is switched, as the code calls it."""
+    """The switched object, as named in the code."""
     loop = loop_of(target) if isinstance(target, nodes.Name) else None
     shown = loop if loop is not None else target
     return quoted(shown.as_string())

@@ -1,4 +1,4 @@
-"""Where gradients are switched and that is no defect: a copied flag, one moment only, networks that take turns."""
+"""Switches of gradients that are not defects: a copied flag, one moment only, networks that take turns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ldlm_lint.python.walks import nodes_of
 FLAG = "requires_grad"
 PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
 PARAMETER_LISTS = {f"torch.nn.{where}Parameter{kind}" for where in ("", "modules.container.") for kind in ("List", "Dict")}
-# Adversarial training takes turns: the network whose turn it is not is frozen as a whole, which DDP copes with (tried
-# with torch 2.13: no error, and equal parameters on both ranks).
+# Adversarial training takes turns: the network out of turn is frozen completely, which DDP handles (tried with torch
+# 2.13: no error, and equal parameters on both ranks).
 _ADVERSARY = lazily(
     r"discrim|\bdisc?(\b|_)|_disc\b|critic|\bgan\b|generator|advers|(net|model)_?[dgDG]\w?\b|(^|[_.\[( ])[DG]\d?(\b|_)"
 )
@@ -28,7 +28,7 @@ _ONCE = lazily(r"init|frozen|freez|done|setup|ready|built|first", re.I)
 
 
 def is_left_alone(node: nodes.NodeNG, target: nodes.NodeNG, repeats: bool) -> bool:
-    """Cases that are no defect: a flag copied, a custom autograd function, one moment only, taking turns."""
+    """Cases that are not defect: a flag copied, a custom autograd function, one moment only, taking turns."""
     function = function_of(node)
     if isinstance(function, nodes.FunctionDef) and [one.name for one in function.args.arguments[:1]] == ["ctx"]:
         return True
@@ -45,14 +45,14 @@ def _reads_flag(node: nodes.Attribute | nodes.Subscript) -> bool:
 
 
 def _is_adversary(target: nodes.NodeNG) -> bool:
-    """A network by whose name, or by whose owner's, another one learns against it."""
+    """A network that is adversarial by its name or its owner's."""
     owner = function_of(target).parent
     of_critic = isinstance(owner, nodes.ClassDef) and _CRITIC.search(owner.name) is not None
     return of_critic or _ADVERSARY.search(_origin(target)) is not None
 
 
 def _is_put_away(node: nodes.NodeNG, target: nodes.NodeNG) -> bool:
-    """``self.vae.eval()`` and ``self.vae.requires_grad_(False)``, which no line of the file takes back: it stays frozen."""
+    """``self.vae.eval()`` and ``self.vae.requires_grad_(False)``, which the file never undoes: it stays frozen."""
     if not isinstance(node, nodes.Call) or [constant(one) for one in node.args] != [False]:
         return False
     text = target.as_string()
@@ -73,7 +73,7 @@ def _is_new(target: nodes.NodeNG) -> bool:
 
 
 def _is_new_parameter(target: nodes.NodeNG) -> bool:
-    """An attribute that the same function binds to a parameter: a table that has grown is made anew, not switched."""
+    """An attribute that the same function binds to a parameter: a grown table is created again, not switched."""
     text = target.as_string()
     return any(
         one.as_string() == text
@@ -91,7 +91,9 @@ def _origin(target: nodes.NodeNG) -> str:
 
 
 def _happens_once(node: nodes.NodeNG) -> bool:
-    """Under a test for one certain step or epoch, for a flag that says whether it happened, or for what was once read of it."""
+    """Under a test for one certain step or epoch, for a flag that says whether it happened, or for a value read
+    once.
+    """
     child = node
     while not isinstance(child, (nodes.FunctionDef, nodes.Module)):
         parent = child.parent
@@ -111,7 +113,7 @@ def _is_moment(test: nodes.NodeNG) -> bool:
     if isinstance(test, nodes.Compare):
         sides = [test.left, test.ops[0][1]]
         names = [last_name(side) for side in sides]
-        # From a step on: what is set again and again stays as it was set first.
+        # From a step on: repeated settings do not change the first one.
         counts = test.ops[0][0] in ("==", ">", ">=", "<", "<=") and any(map(_COUNTER.search, names))
         return counts or (test.ops[0][0] == "is" and _ONCE.search(names[0]) is not None)
     if isinstance(test, nodes.UnaryOp) and test.op == "not":
@@ -120,7 +122,7 @@ def _is_moment(test: nodes.NodeNG) -> bool:
 
 
 def _takes_turns(function: nodes.NodeNG) -> bool:
-    """Whether several optimizers step in one function: then whole networks learn in turns."""
+    """Whether several optimizers step in one function: then whole networks are trained in turns."""
     steppers, losses = set(), set()
     for call in nodes_of(function, nodes.Call):
         if not isinstance(call.func, nodes.Attribute):
@@ -133,7 +135,7 @@ def _takes_turns(function: nodes.NodeNG) -> bool:
 
 
 def loop_of(name: nodes.Name) -> nodes.NodeNG | None:
-    """What a loop variable comes from; None for other names."""
+    """The loop of a loop variable; None for other names."""
     for binding in bindings(name):
         owner = binding.parent
         while isinstance(owner, (nodes.Tuple, nodes.List)):

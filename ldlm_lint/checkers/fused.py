@@ -1,4 +1,4 @@
-"""Finds fused optimizers that cannot be, or are not what they seem."""
+"""Finds fused optimizers that fail, or that are not fused in fact."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _UNCLIPPED = "RuntimeError in training, because Lightning cannot clip gradients 
 
 
 class FusedChecker(LdlmChecker):
-    """Fused optimizers that cannot be, or are not what they seem."""
+    """Fused optimizers that fail, or that are not fused in fact."""
 
     rules = RULES
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every call of a class of torch.optim that is given ``fused``."""
+        """Check every call of a torch.optim class with ``fused``."""
         if not is_named(node.func, _CLASSES):
             return
         arguments = Arguments(node, ("params", "lr"))
@@ -58,7 +58,7 @@ class FusedChecker(LdlmChecker):
             self._check_resume(node)
 
     def _problem(self, node: nodes.Call, fused: Argument, arguments: Arguments) -> tuple[str, str] | None:
-        """Why the constructor raises, and the argument to take out; None where it does not."""
+        """Why the constructor raises, and the argument to take out; None if it does not."""
         if _is_caught(node):
             return None
         if is_named(node.func, WITHOUT_FUSED):
@@ -147,7 +147,7 @@ def _asks_for_cuda(fused: Argument) -> bool:
 
 
 def _is_caught(node: nodes.Call) -> bool:
-    """Whether a ``try`` around a constructor catches what it raises: a question to the release, with an answer."""
+    """Whether a ``try`` around a constructor catches what it raises: a handled test of the torch version."""
     return any(True for _ in _handlers_around(node))
 
 
@@ -162,7 +162,7 @@ def _handlers_around(node: nodes.Call) -> Iterator[nodes.ExceptHandler]:
 
 
 def _fallback_of(node: nodes.Call) -> nodes.ExceptHandler | None:
-    """The handler that builds an optimizer anew where this constructor fails; None where it serves other errors too."""
+    """The handler that builds an optimizer again where this constructor fails; None if it serves other errors too."""
     for handler in _handlers_around(node):
         tried = [call for one in handler.parent.body for call in nodes_of(one, nodes.Call)]
         if any(last_name(call.func) == "step" for call in tried) or not _catches_device_errors(handler):
@@ -186,7 +186,7 @@ def _builds_without(call: nodes.Call) -> bool:
 
 
 def _sets_fused(module: nodes.Module) -> bool:
-    """Whether a file gives something the key ``fused``: a group of an optimizer that was restored."""
+    """Whether a file sets the key ``fused`` on something: a group of a restored optimizer."""
     targets = (target for one in nodes_of(module, nodes.Assign) for target in one.targets)
     return any(isinstance(one, nodes.Subscript) and constant(one.slice) == "fused" for one in targets)
 

@@ -1,4 +1,4 @@
-"""Finds gradients of the wrong scale; what other files do to the scaler or the loss, the project knows."""
+"""Finds gradients of the wrong scale; the project knows how other files use the scaler or the loss."""
 
 from __future__ import annotations
 

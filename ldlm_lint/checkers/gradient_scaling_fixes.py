@@ -22,7 +22,8 @@ _ATOMS = (nodes.Name, nodes.Attribute, nodes.Const, nodes.Call, nodes.Subscript)
 
 
 def unscale_fix(source: Source, found: ScaledClip, events: Sequence[Event]) -> Fix | None:
-    """Insert ``scaler.unscale_(optimizer)`` in front of the first clipping; None where an unscaling would then be the second."""
+    """Insert ``scaler.unscale_(optimizer)`` in front of the first clipping; None if an unscaling would then be the
+    second."""
     first, step = found.clips[0].site.statement(), found.step.node
     if found.step.site is not step or any(one.kind is Kind.UNSCALE and one.subject == found.step.subject for one in events):
         return None
@@ -44,7 +45,7 @@ def unscale_fix(source: Source, found: ScaledClip, events: Sequence[Event]) -> F
 
 
 def _guarded(source: Source, holder: nodes.NodeNG, step: nodes.Call, text: str, level: str) -> list[str] | None:
-    """The lines that unscale under the test that the scaler's step stands under."""
+    """The lines that unscale under the test that the scaler's step is under."""
     if holder is step.statement():
         return [text]
     if isinstance(holder, nodes.If) and step.statement() in holder.body:
@@ -57,7 +58,7 @@ def _guarded(source: Source, holder: nodes.NodeNG, step: nodes.Call, text: str, 
 
 
 def _blocks_around(statement: nodes.NodeNG) -> list[tuple[nodes.NodeNG, list[nodes.NodeNG]]]:
-    """A statement and those around it up to the function, each with the block that it stands in."""
+    """A statement and those around it up to the function, each with its block."""
     found = []
     while not isinstance(statement, (nodes.FunctionDef, nodes.Module)):
         parent = statement.parent
@@ -74,7 +75,7 @@ def _holds(statement: nodes.NodeNG, node: nodes.NodeNG) -> bool:
 
 
 def divide_fix(source: Source, group: Sequence[MicroBatches]) -> Fix | None:
-    """Divide each loss right where it runs backward; None where the number is not known by that name there."""
+    """Divide each loss right where it runs backward; None if the number has no name there."""
     edits = tuple(_division(source, micro) for micro in group)
     known = tuple(edit for edit in edits if edit is not None)
     if len(known) != len(edits):
@@ -101,7 +102,7 @@ def _division(source: Source, micro: MicroBatches) -> Edit | None:
 
 
 def _may_be_off(micro: MicroBatches) -> bool:
-    """``if not n or step % n == 0``: without accumulation the number is none, or 0."""
+    """``if not n or step % n == 0``: without accumulation the number is None or 0."""
     test = micro.guard.test if micro.guard is not None else None
     texts = [one.as_string() for one in nodes_of(test, (nodes.Name, nodes.Attribute))] if test is not None else []
     return texts.count(micro.count.as_string()) > 1

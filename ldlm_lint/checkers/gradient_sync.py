@@ -1,7 +1,7 @@
 """Loops that add up gradients of several micro-batches; whether a DDP model computes them, the project knows.
 
-Two shapes count. In the first the optimizer steps under a guard in the loop of the backward pass, or in the function that
-a loop elsewhere calls; in the second a loop over micro-batches has only the backward pass and the step follows it::
+There are two shapes. In the first the optimizer steps under a guard in the loop of the backward pass, or in a function
+called by a loop elsewhere; in the second a loop over micro-batches has only the backward pass and the step follows it::
 
     if (i + 1) % n == 0: optimizer.step()
     for micro in range(n): loss.backward()
@@ -33,7 +33,7 @@ _GUARD_ARGUMENTS = ("update_grad", "need_update")
 _STEPS = lazily(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
 SPLITS = {"chunk", "split", "tensor_split", "array_split"}
 _PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
-# The ``if``, what it means, and its test.
+# The ``if``, its meaning, and its test.
 _Guard = tuple[nodes.If, Boundary, nodes.NodeNG]
 
 
@@ -43,8 +43,8 @@ class Accumulation:
 
     ``loop`` repeats it (or is the function that does, called for each micro-batch), ``count`` is the number of
     micro-batches to a step; ``guard`` decides when the optimizer steps, and ``boundary`` is its test, which is true
-    (``last``) or false at the last micro-batch; None in the second shape. ``by_helper``: the backward pass is a helper's
-    that takes the test and steps itself.
+    (``last``) or false at the last micro-batch; None in the second shape. ``by_helper``: the backward pass is in a
+    helper that gets the test and steps itself.
     """
 
     backward: nodes.Call
@@ -57,19 +57,19 @@ class Accumulation:
 
 
 def backward_names(module: nodes.Module) -> frozenset[str]:
-    """The last names of the calls of a file of which `accumulation_of` may find some to be part of one."""
+    """The last names of the calls of a file that `accumulation_of` may recognise."""
     passes = [one for one in nodes_of(module, nodes.Call) if _is_backward(one)]
     functions = (function_of(one) for one in passes)
     return frozenset({"backward"} if passes else ()).union(getattr(one, "name", "") for one in functions)
 
 
 def takes_guard(call: nodes.Call) -> bool:
-    """Whether a call is given the guard of a step that a helper makes."""
+    """Whether a call passes the guard of a helper's step."""
     return any(one.arg in _GUARD_ARGUMENTS for one in call.keywords)
 
 
 def accumulation_of(call: nodes.Call) -> Accumulation | None:
-    """The accumulation that a backward pass is part of; None where it is none, or nothing is repeated."""
+    """The accumulation that a backward pass is part of; None if it is not part of one, or not repeated."""
     loop = next(iter(loops_around(call)), None) or function_of(call)
     if not isinstance(loop, (nodes.For, nodes.While, nodes.FunctionDef)):
         return None
@@ -85,7 +85,7 @@ def accumulation_of(call: nodes.Call) -> Accumulation | None:
 
 
 def called_slots(found: Accumulation) -> list[Slot]:
-    """The variables and attributes that are called, or handed to what is called, before the backward pass is done."""
+    """The variables and attributes that are called, or passed to calls, up to the backward pass."""
     slots: list[Slot] = []
     end = found.backward.end_lineno or 0
     for call in own_calls(found.loop):
@@ -97,7 +97,7 @@ def called_slots(found: Accumulation) -> list[Slot]:
 
 
 def _touched(call: nodes.Call) -> Iterator[nodes.NodeNG]:
-    """What a call calls and is given, and the same of a function or method of this file that it goes to."""
+    """The callee and arguments of a call, and the same for a function or method of this file that it calls."""
     yield from _parts(call)
     inner = local_function(call)
     for one in own_calls(inner) if inner is not None else ():
@@ -111,7 +111,7 @@ def _parts(call: nodes.Call) -> Iterator[nodes.NodeNG]:
 
 
 def local_function(call: nodes.Call) -> nodes.FunctionDef | None:
-    """The function or method of this file that a call goes to."""
+    """The function or method of this file that a call calls."""
     if isinstance(call.func, nodes.Name):
         return next((one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)), None)
     if isinstance(call.func, nodes.Attribute) and call.func.expr.as_string() == "self":
@@ -131,7 +131,8 @@ def _by_helper(call: nodes.Call, loop: nodes.NodeNG, test: nodes.NodeNG) -> Accu
 
 
 def _guards(calls: list[nodes.Call], backward: nodes.Call, loop: nodes.NodeNG) -> list[_Guard] | None:
-    """The guards of those calls of a loop that may run in the pass of a backward pass; None as soon as one has none."""
+    """The guards of those calls of a loop that may run in the iteration of a backward pass; None as soon as one has
+    none."""
     found: list[_Guard] = []
     for call in calls:
         if exclude(call, backward):
@@ -144,7 +145,9 @@ def _guards(calls: list[nodes.Call], backward: nodes.Call, loop: nodes.NodeNG) -
 
 
 def _by_guard(call: nodes.Call, loop: nodes.NodeNG, guards: list[_Guard] | None) -> Accumulation | None:
-    """Every step of an optimizer, and every reset of gradients, stands under a guard that the backward pass is not under."""
+    """Every step of an optimizer, and every reset of gradients, is under a guard that the backward pass is not
+    under.
+    """
     resets = remembered(loop, ("resets",), lambda: [one for one in own_calls(loop) if _last_name(one.func) == "zero_grad"])
     if guards is None or _guards(resets, call, loop) is None:
         return None
@@ -155,7 +158,7 @@ def _by_guard(call: nodes.Call, loop: nodes.NodeNG, guards: list[_Guard] | None)
 
 
 def _by_micro_loop(call: nodes.Call, loop: nodes.NodeNG) -> Accumulation | None:
-    """A loop over micro-batches without step and reset, and a step of an optimizer right behind it."""
+    """A loop over micro-batches without step and reset, and a step of an optimizer right after it."""
     count = _number_of(loop.iter) if isinstance(loop, nodes.For) else None
     if count is None or not remembered(loop, ("micro-batches",), lambda: _is_stepped_behind(loop)):
         return None
@@ -163,7 +166,7 @@ def _by_micro_loop(call: nodes.Call, loop: nodes.NodeNG) -> Accumulation | None:
 
 
 def _is_stepped_behind(loop: nodes.NodeNG) -> bool:
-    """Whether gradients are used behind a loop, and not reset in it."""
+    """Whether gradients are used after a loop, and not reset in it."""
     if any(_last_name(one.func) == "zero_grad" for one in own_calls(loop)):
         return False
     return any(remembered(one, ("steps inside",), functools.partial(_steps_inside, one)) for one in _behind(loop))
@@ -174,7 +177,7 @@ def _steps_inside(statement: nodes.NodeNG) -> bool:
 
 
 def _number_of(iterable: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What says how many micro-batches a loop goes over; a literal list names parts of one loss."""
+    """The number of micro-batches of a loop; a literal list contains parts of one loss."""
     if isinstance(iterable, (nodes.Name, nodes.Attribute)):
         return iterable
     if not isinstance(iterable, nodes.Call) or not iterable.args:
@@ -199,7 +202,7 @@ def _behind(loop: nodes.For) -> Iterator[nodes.NodeNG]:
 
 
 def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The block of statements that a statement stands in."""
+    """The block of statements that a statement is in."""
     parent = statement.parent
     for name in ("body", "orelse", "handlers", "finalbody"):
         block = getattr(parent, name, None)
@@ -233,7 +236,7 @@ def _leaves_early(node: nodes.NodeNG) -> bool:
 
 
 def goes_back(call: nodes.Call) -> bool:
-    """Whether a call is a backward pass, or goes to a function of this file that does it."""
+    """Whether a call is a backward pass, or calls a function of this file that does it."""
     return _is_backward(call) or _is_backward_helper(call)
 
 
@@ -287,13 +290,13 @@ def _last_name(node: nodes.NodeNG) -> str:
 
 
 def own_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
-    """The calls below a node, those of functions defined in it left out."""
+    """The calls below a node, without those in functions defined in it."""
     owner = node if isinstance(node, nodes.FunctionDef) else function_of(node)
     return (call for call in nodes_of(node, nodes.Call) if function_of(call) is owner)
 
 
 def exclude(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:
-    """Whether two nodes stand in the two branches of one ``if``."""
+    """Whether two nodes are in the two branches of one ``if``."""
     child = one
     for parent in one.node_ancestors():
         if isinstance(parent, nodes.If) and child is not parent.test:

@@ -17,14 +17,15 @@ _NO_GRADIENT = {"no_grad", "inference_mode"}
 
 
 class Model(NamedTuple):
-    """What runs the forward pass, as it is written; ``always_wrapped`` where the file wraps it on every path."""
+    """The model of the forward pass, as written; ``always_wrapped`` if the file wraps it on every path."""
 
     text: str
     always_wrapped: bool
 
 
 def micro_batch(found: Accumulation, wrapper: str) -> tuple[list[nodes.NodeNG], list[Model]]:
-    """The statements in the loop's own block, and the models; no statements where a pass may be left out."""
+    """The statements in the loop's own block, and the models; no statements if a forward or backward pass may be
+    skipped."""
     models = list(_models(found, wrapper))
     texts = {one.text for one in models}
     body: list[nodes.NodeNG] = found.loop.body
@@ -43,7 +44,7 @@ def micro_batch(found: Accumulation, wrapper: str) -> tuple[list[nodes.NodeNG], 
 
 
 def _models(found: Accumulation, wrapper: str) -> Iterator[Model]:
-    """Every model that the loop runs with gradients and that may be one of DDP: wrapped in this file, or given."""
+    """Every model that the loop runs with gradients and that may be one of DDP: wrapped in this file, or passed in."""
     known: set[str] = set()
     for call in own_calls(found.loop):
         for node in _callees(call):
@@ -57,7 +58,7 @@ def _models(found: Accumulation, wrapper: str) -> Iterator[Model]:
 
 
 def _callees(call: nodes.Call) -> Iterator[nodes.NodeNG]:
-    """What a call runs or is given, and what the function of this file runs that it goes to."""
+    """The callees and arguments of a call, and of the function of this file that it calls."""
     yield from (one for one in (call.func, *call.args, *(keyword.value for keyword in call.keywords)) if _is_place(one))
     inner = local_function(call)
     functions = (one.func for one in own_calls(inner)) if inner is not None else ()
@@ -65,7 +66,7 @@ def _callees(call: nodes.Call) -> Iterator[nodes.NodeNG]:
 
 
 def _is_bound_in(function: nodes.FunctionDef, node: nodes.NodeNG) -> bool:
-    """Whether a variable is the function's own, and not that of the code around it."""
+    """Whether a variable is the function's own, and not that of the enclosing code."""
     return isinstance(node, nodes.Name) and any(one.scope() is function for one in bindings(node))
 
 
@@ -122,7 +123,7 @@ def _takes(call: nodes.Call, texts: set[str]) -> bool:
 
 
 def _always(statement: nodes.NodeNG, wanted: Callable[[nodes.Call], bool], *, loops: bool = False) -> bool:
-    """Whether a statement certainly makes a call: on both sides of a test, not in what a ``try`` may leave early."""
+    """Whether a statement certainly makes a call: on both sides of a test, not in a ``try`` that may be left early."""
     if isinstance(statement, nodes.If):
         sides = (statement.body, statement.orelse)
         return all(any(_always(one, wanted, loops=loops) for one in side) for side in sides)

@@ -1,4 +1,4 @@
-"""Tests that tell the last micro-batch of a step from the others, as training loops write them."""
+"""Tests for the last micro-batch of a step, as training loops write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class Boundary:
 
 
 def micro_boundary(test: nodes.NodeNG, block: list[nodes.NodeNG], depth: int = 0) -> Boundary | None:
-    """What a test says of micro-batches: ``(i + 1) % n == 0``, ``i % n != 0``, or a counter that a block resets."""
+    """The meaning of a test for micro-batches: ``(i + 1) % n == 0``, ``i % n != 0``, or a counter that a block
+    resets.
+    """
     if depth > _DEPTH:
         return None
     if isinstance(test, nodes.Name):

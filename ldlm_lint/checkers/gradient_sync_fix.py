@@ -23,8 +23,8 @@ _MOST_MODELS = 2
 
 
 def no_sync_fix(source: Source, found: Accumulation, wrapper: str) -> Fix | None:
-    """The fix where the statements from the forward to the backward pass stand in one block, and no step is taken on
-    gradients that were left local; None elsewhere."""
+    """The fix if the statements from the forward to the backward pass are in one block, and no step uses gradients that
+    were left local; else None."""
     block, models = micro_batch(found, wrapper)
     if not block or not 0 < len(models) <= _MOST_MODELS or not _stands_alone(source, block):
         return None
@@ -43,7 +43,7 @@ def no_sync_fix(source: Source, found: Accumulation, wrapper: str) -> Fix | None
 def _header(
     source: Source, outer: nodes.NodeNG, block: Sequence[nodes.NodeNG], contexts: Sequence[tuple[str, str, str]]
 ) -> str:
-    """The line that enters the contexts; a single one that is too long for it gets a line for each of its parts."""
+    """The line that enters the contexts; a single context that is too long gets a line for each of its parts."""
     line = f"with {', '.join(map(' '.join, contexts))}:"
     indent, step = indentation(source.lines, outer, block[0])
     if len(contexts) > 1 or len(indent.expandtabs()) + len(line) <= MAX_LINE:
@@ -53,7 +53,7 @@ def _header(
 
 
 def _context(model: Model, test: EarlyTest, nullcontext: str) -> tuple[str, str, str]:
-    """What is entered for one model, whatever the run wraps it in: a value, its condition, and the other value."""
+    """The context for one model, wrapped or not: a value, its condition, and the other value."""
     known = f'hasattr({model.text}, "no_sync")'
     if test.last:
         condition = test.text if model.always_wrapped else f"{test.text} or not {known}"
@@ -79,7 +79,7 @@ def indented_under(source: Source, outer: nodes.NodeNG, block: Sequence[nodes.No
 
 
 def indentation(lines: Sequence[str], outer: nodes.NodeNG, statement: nodes.NodeNG) -> tuple[str, str]:
-    """The indentation of a statement, and that of one level as the block around it has it."""
+    """The indentation of a statement, and that of one level in the block around it."""
     indent = _blank(lines[(statement.lineno or 1) - 1])
     around = _blank(lines[(outer.lineno or 1) - 1])
     level = indent[len(around) :] if indent.startswith(around) else ""

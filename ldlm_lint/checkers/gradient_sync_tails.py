@@ -23,10 +23,10 @@ _LEAVES = (nodes.Break, nodes.Continue, nodes.Return, nodes.Raise, nodes.Try)
 
 
 def steps_only_at(found: Accumulation, block: Sequence[nodes.NodeNG]) -> bool:
-    """Whether every step stands under the very test that ends ``no_sync()``, and nothing cuts gradients before."""
+    """Whether every step is under the very test that ends ``no_sync()``, and no gradients are dropped before."""
     calls = list(own_calls(found.loop))
     steps = [one for one in calls if is_step(one) and not exclude(one, found.backward)]
-    # The other branch of a test that the block holds would step on what this one left local.
+    # The other branch of a test in the block would step on gradients that this one left local.
     others = [one for one in calls if is_step(one) and one not in steps and _is_in(block, one)]
     if not all(_is_under(one, found) for one in others):
         return False
@@ -41,7 +41,7 @@ def steps_only_at(found: Accumulation, block: Sequence[nodes.NodeNG]) -> bool:
 
 
 def _is_under(call: nodes.Call, found: Accumulation) -> bool:
-    """Whether a call runs only where the very test of the accumulation says that the last micro-batch is reached."""
+    """Whether a call runs only where the very test of the accumulation selects the last micro-batch."""
     guard = guard_of(call, found.loop)
     return (
         guard is not None
@@ -56,14 +56,14 @@ def _is_in(block: Sequence[nodes.NodeNG], node: nodes.NodeNG) -> bool:
 
 
 def _receiver(step: nodes.Call) -> str:
-    """The optimizer that a step is of, as it is written."""
+    """The optimizer of a step, as written."""
     if not isinstance(step.func, nodes.Attribute) or step.func.attrname != "step":
         return step.func.as_string()
     return (step.args[0] if step.args else step.func.expr).as_string()
 
 
 def _flushes(found: Accumulation) -> bool:
-    """Whether what is left over at the end of a loop, or between two calls, is stepped on elsewhere."""
+    """Whether gradients left over at the end of a loop, or between two calls, are used by a step elsewhere."""
     return any(is_step(call) and not exclude(call, found.backward) for call in _elsewhere(found))
 
 
@@ -82,7 +82,7 @@ def _elsewhere(found: Accumulation) -> Iterator[nodes.Call]:
         if any(parent is loop for parent in call.node_ancestors()):
             continue
         others = [one for one in loops_around(call) if one not in outer]
-        # A loop of its own, with its own backward pass, is another training.
+        # A loop of its own, with its own backward pass, is a separate training.
         if not any(goes_back(one) for other in others for one in own_calls(other)):
             yield call
 

@@ -1,4 +1,4 @@
-"""The test of the last micro-batch as it can be written in front of the forward pass."""
+"""The test of the last micro-batch in a form for the line before the forward pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPEATABLE = (nodes.Name, nodes.Attribute, nodes.Const, nodes.BinOp, nodes.Bool
 
 
 class EarlyTest(NamedTuple):
-    """A test as text; ``last`` where it is true for the last micro-batch, ``loose`` where ``and`` binds closer."""
+    """A test as text; ``last`` if it is true for the last micro-batch, ``loose`` if ``and`` binds closer."""
 
     text: str
     last: bool
@@ -26,7 +26,7 @@ class EarlyTest(NamedTuple):
 
 
 def early_test(source: Source, found: Accumulation, block: Sequence[nodes.NodeNG]) -> EarlyTest | None:
-    """The test of the guard, or of the end of a loop over micro-batches; None where it is not known that early."""
+    """The test of the guard, or of the end of a loop over micro-batches; None if it is not known that early."""
     if found.boundary is None:
         text = _last_of_loop(source, found)
         return EarlyTest(text, True) if text is not None else None
@@ -42,7 +42,7 @@ def early_test(source: Source, found: Accumulation, block: Sequence[nodes.NodeNG
 
 
 def _changes(found: Accumulation, first: nodes.NodeNG, parts: Sequence[nodes.NodeNG]) -> Iterator[nodes.NodeNG]:
-    """What changes a part of the test between the line in front and the guard."""
+    """The changes to parts of the test between the new line and the guard."""
     names = {part.as_string() for part in parts if isinstance(part, (nodes.Name, nodes.Attribute))}
     fields = {part.attrname for part in parts if isinstance(part, nodes.Attribute)}
     start, end = first.lineno or 0, found.guard.lineno or 0
@@ -64,11 +64,11 @@ def _is_counting(target: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
 
 
 def _text(source: Source, test: nodes.NodeNG, counted: Sequence[nodes.NodeNG]) -> str:
-    """The test with what is yet to be counted added to the counter."""
+    """The test with the pending increments added to the counter."""
     span = span_of(source, test)
     text, names = source.slice(span), {one.as_string() for one in counted}
     uses = [one for one in nodes_of(test, (nodes.Name, nodes.Attribute)) if one.as_string() in names]
-    # From the right, so that what stands left of a use is still the text of the file.
+    # From the right, so that the text before a use is still that of the file.
     for use in sorted(uses, key=lambda one: -span_of(source, one).start):
         place = span_of(source, use)
         start = len(source.slice(source.span(span.start, place.start)))
@@ -79,7 +79,7 @@ def _text(source: Source, test: nodes.NodeNG, counted: Sequence[nodes.NodeNG]) -
 
 
 def _last_of_loop(source: Source, found: Accumulation) -> str | None:
-    """The test of the last pass of a loop over a known number of micro-batches."""
+    """The test of the last iteration of a loop over a known number of micro-batches."""
     loop = found.loop
     if found.guard is not loop or not isinstance(loop, nodes.For):
         return None
@@ -93,7 +93,7 @@ def _last_of_loop(source: Source, found: Accumulation) -> str | None:
 
 
 class _Number(NamedTuple):
-    """The variable that says how many passes there are, and the expression for their number."""
+    """The variable with the number of iterations, and the expression for their number."""
 
     text: str
     written: str

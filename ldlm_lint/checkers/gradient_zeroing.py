@@ -14,7 +14,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.gradient_zeroing import GRADIENTS_KEPT_AS_ZEROS, RULES
 from ldlm_lint.source import Source
 
-# Code that adds to gradients or reads them by itself may need them to be there.
+# Code that adds to gradients or reads them itself may need them to exist.
 _BY_HAND = lazily(rb"\.grad\b(?!\s*\(|\s+is\b|\s*=[^=])")
 _REASON = "`.grad` is `None` between the steps, and the optimizer skips parameters without a gradient"
 
@@ -42,9 +42,10 @@ class GradientZeroingChecker(LdlmChecker):
 
 
 def _hands_on(call: nodes.Call) -> bool:
-    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide, or whoever made what it resets.
+    """Whether a ``zero_grad`` method of the project's passes on to another: its callers decide, or the code that
+    created the object it resets.
 
-    One that takes nothing, and resets an optimizer that its own class makes, decides by itself.
+    One without parameters that resets an optimizer of its own class decides itself.
     """
     owner = call.frame()
     if not isinstance(owner, nodes.FunctionDef) or not owner.name.startswith("zero_grad"):
@@ -55,7 +56,7 @@ def _hands_on(call: nodes.Call) -> bool:
 
 
 def _is_made_beside(inner: nodes.NodeNG, method: nodes.FunctionDef) -> bool:
-    """Whether all that the class of a method sets an attribute to is an optimizer of torch that it makes."""
+    """Whether the class of a method sets an attribute only to torch optimizers that it creates."""
     if not isinstance(inner, nodes.Attribute) or not isinstance(method.parent, nodes.ClassDef):
         return False
     stores = [one.parent for one in nodes_of(method.parent, nodes.AssignAttr) if one.attrname == inner.attrname]

@@ -1,7 +1,7 @@
-"""The light host: drives the checkers over a light tree without pylint's linter.
+"""Runs the checkers over a light tree without pylint's linter.
 
-Every rule runs that may be broken; the engine selects afterwards, since a fix may hang on a rule that is not shown. On the 36
-files of one repository that hold a trigger it costs 0.5 s of CPU where the ``PyLinter`` API costs 2.0 s.
+Every rule that may be broken runs; the engine selects afterwards, since a fix may depend on a rule that is not shown.
+On the 36 files of one repository with a trigger it costs 0.5 s of CPU where the ``PyLinter`` API costs 2.0 s.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.base import LdlmChecker
 
-# Questions that mostly come to where values go in the file itself: that is found while its tree is there. Of the other
-# files with claims the project asks it of one in four, and parses those once more.
+# Questions that mostly depend on the data flow of the file itself: it is computed while the tree exists. Of the other
+# files with claims, the project needs it for one in four, and parses those again.
 _ASK_OF_FLOW = frozenset({
     *("ddp-model-is-called", "evaluation-records-gradients", "every-node-saves", "every-rank-saves", "nothing-is-reduced"),
     *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
-# What questions ask of a flow that takes long to find; others ask it seldom.
+# Questions that use slow parts of the data flow; others rarely use them.
 _ASK_OF_PARTS = {
     **dict.fromkeys(("every-node-saves", "every-rank-saves", "old-checkpoints-may-go"), GUARDS),
     **dict.fromkeys(("evaluation-records-gradients", "meter-keeps-graphs"), GRADIENTS),
 }
-# What cookiecutter fills in: the file is no Python yet, and its author knows.
+# Placeholders of cookiecutter: the file is not Python yet, which its author knows.
 _TEMPLATE = lazily(r"\{\{.*\}\}")
 _Callback = Callable[[nodes.NodeNG], None]
 _Method = Callable[[Any, nodes.NodeNG], None]
 
 
 class Host:
-    """What a checker sees as its linter while one file is visited; without ``fixes`` findings carry none.
+    """The linter object for checkers while one file is visited; without ``fixes`` findings have none.
 
-    Rules that are not ``at_risk`` (symbols; None: all are) need not be looked for.
+    Rules that are not ``at_risk`` (symbols; None: all are) need not be checked.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Host:
 def lint(
     source: Source, module_name: str, options: Mapping[str, object], at_risk: Collection[str] | None = None
 ) -> FileResult:
-    """The findings of one Python file, those that wait for the project's facts among them.
+    """The findings of one Python file, including those that wait for the project's facts.
 
     Only checkers with a rule ``at_risk`` (symbols) run; None runs all of them.
     """
     parsed = parse(source, module_name)
-    # A file that does not parse cannot be shown to parse after an edit either.
+    # A file that does not parse cannot be verified after an edit.
     host = Host(source, options, fixes=not parsed.error_line, at_risk=at_risk)
     if parsed.module is not None:
         with names_given(source, BoundNames(parsed.module)):
@@ -163,7 +163,7 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
 
 
 def asks_for_newer(message: str, line: str) -> tuple[Claim, ...]:
-    """What is asked of the project about a line that the running Python rejects with a message, where a newer one may read it."""
+    """The claim about a line that the running Python rejects, but a newer one may accept."""
     from ldlm_lint.python.newer_syntax import possible_version
 
     newer = possible_version(line, message, sys.version_info[:2])

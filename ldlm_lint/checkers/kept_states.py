@@ -1,4 +1,4 @@
-"""The best state of a training that is kept without a copy: a name, an item or an attribute that holds it past further steps."""
+"""The best state of a training that is kept without a copy: in a name, an item or an attribute across further steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_MODULES = frozenset({"parameters", "named_parameters", "state_dict", "load_s
 
 
 class Kept(NamedTuple):
-    """An assignment that keeps a state: the state, or the model itself, and where it is used later."""
+    """An assignment that keeps a state: the state, or the model itself, and its later use."""
 
     assign: nodes.Assign
     state: nodes.NodeNG
@@ -40,7 +40,7 @@ def kept_states(module: nodes.Module, is_live: Callable[[nodes.NodeNG], bool]) -
 
 
 def _pairs(assign: nodes.Assign) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
-    """The targets of an assignment with what each gets: ``best_loss, best = loss, model.state_dict()``."""
+    """The targets of an assignment with their values: ``best_loss, best = loss, model.state_dict()``."""
     for target in assign.targets:
         if isinstance(target, nodes.Tuple):
             values = assign.value.elts if isinstance(assign.value, nodes.Tuple) else []
@@ -51,7 +51,7 @@ def _pairs(assign: nodes.Assign) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:
 
 
 def _is_model(value: nodes.Name | nodes.Attribute) -> bool:
-    """Whether the function calls something, or hands it on and asks it for what only modules have."""
+    """Whether the function calls a value, or passes it on and uses attributes that only modules have."""
     text = value.as_string()
     calls = list(nodes_of(function_of(value), nodes.Call))
     if any(one.func.as_string() == text and one.args for one in calls):
@@ -61,7 +61,7 @@ def _is_model(value: nodes.Name | nodes.Attribute) -> bool:
 
 
 def _kept(assign: nodes.Assign, target: nodes.NodeNG, model: nodes.NodeNG | None) -> nodes.NodeNG | None:
-    """Where what is kept is used after the training loop around; None where nothing changes it before, or it is not used."""
+    """The use of the kept state after the enclosing training loop; None if it is not changed before, or not used."""
     loops = loops_around(assign)
     function = function_of(assign)
     if not loops or not isinstance(function, nodes.FunctionDef) or not isinstance(target, (nodes.AssignName, nodes.AssignAttr, nodes.Subscript)):
@@ -79,7 +79,7 @@ def _kept(assign: nodes.Assign, target: nodes.NodeNG, model: nodes.NodeNG | None
 
 
 def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
-    """Assigned in every pass, or left by a break: then nothing changes the state between here and its use."""
+    """Assigned in every iteration, or left by a break: then the state does not change before its use."""
     if assign in getattr(loop, "body", ()):
         return True
     block = getattr(assign.parent, "body", [])
@@ -87,13 +87,13 @@ def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
 
 
 def _is_bound_in(loop: nodes.NodeNG, model: nodes.NodeNG) -> bool:
-    """Whether a loop makes a model anew: each round then has one of its own."""
+    """Whether a loop creates a model again: then each iteration has its own."""
     text = model.as_string()
     return any(one.as_string() == text for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)))
 
 
 def _is_improvement(assign: nodes.Assign) -> bool:
-    """Whether an assignment stands where something is better than before: ``if loss < best_loss: best_loss = loss``."""
+    """Whether an assignment is under a test for an improvement: ``if loss < best_loss: best_loss = loss``."""
     branch = assign.parent
     if not isinstance(branch, nodes.If) or assign not in branch.body:
         return False
@@ -126,7 +126,7 @@ def _use_elsewhere(function: nodes.FunctionDef, name: str) -> nodes.NodeNG | Non
 
 
 def _uses(node: nodes.Call | nodes.Return, name: str, *, whole: bool) -> bool:
-    """Whether a state is loaded, saved or returned; a whole model also where it is asked for its state."""
+    """Whether a state is loaded, saved or returned; a whole model also if its state is read."""
     if isinstance(node, nodes.Return):
         return node.value is not None and _holds(node.value, name)
     if isinstance(node.func, nodes.Attribute) and whole and node.func.attrname == "state_dict" and node.func.expr.as_string() == name:
@@ -136,7 +136,7 @@ def _uses(node: nodes.Call | nodes.Return, name: str, *, whole: bool) -> bool:
 
 
 def _holds(node: nodes.NodeNG, name: str) -> bool:
-    """Whether an expression is what has a name, an item of it, or a container with it inside."""
+    """Whether an expression is the named value, an item of it, or a container with it."""
     if isinstance(node, (nodes.Tuple, nodes.List)):
         return any(_holds(one, name) for one in node.elts)
     if isinstance(node, nodes.Dict):

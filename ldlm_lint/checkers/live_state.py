@@ -1,4 +1,4 @@
-"""Finds state dictionaries that are kept, or handed to a thread, while the training goes on changing their tensors."""
+"""Finds state dictionaries that are kept, or passed to a thread, while the training goes on changing their tensors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _DEPTH = 4
 
 
 class LiveState(NamedTuple):
-    """A state that is no copy: where it is handed on or kept, in words how, where it is used later; ``states`` are its expressions.
+    """A state that is not a copy: where it is passed on or kept, how (as text), its later use; ``states`` are its
+    expressions.
 
-    ``what`` says what is no copy.
+    ``what`` names the object that is not a copy.
     """
 
     node: nodes.NodeNG
@@ -41,7 +42,7 @@ class LiveState(NamedTuple):
 
 
 def live_states(module: nodes.Module) -> Iterator[LiveState]:
-    """The live states that a file hands to threads, or keeps past further steps."""
+    """The live states that a file passes to threads, or keeps across further steps."""
     for call in nodes_of(module, nodes.Call):
         handed = _handed_on(call)
         if handed and any(map(_is_live, handed)) and not _waits(call):
@@ -72,7 +73,7 @@ def _parts(value: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def _is_executor(node: nodes.NodeNG) -> bool:
-    """Whether an expression holds a pool of threads that the file makes, and not one that a ``with`` waits for."""
+    """Whether an expression is a thread pool created by the file, and not one that a ``with`` waits for."""
     if isinstance(node, nodes.Name):
         values = [one.parent.value for one in bindings(node) if isinstance(one.parent, nodes.Assign)]
     elif isinstance(node, nodes.Attribute):
@@ -109,7 +110,7 @@ def _is_live(node: nodes.NodeNG, depth: int = 0) -> bool:
 
 
 def _made(node: nodes.NodeNG) -> nodes.NodeNG:
-    """Where the state is made: the value of a variable that `_is_live` went through."""
+    """The creation of the state: the value of the variable that `_is_live` followed."""
     while isinstance(node, nodes.Name):
         node = next(iter(bindings(node))).parent.value
     return node
@@ -121,7 +122,8 @@ def _may_copy(call: nodes.Call) -> bool:
 
 
 def _comprehends_live(node: nodes.DictComp, depth: int) -> bool:
-    """``{k: v for k, v in x.state_dict().items()}``, and ``v.cpu()`` over an optimizer (it holds dictionaries)."""
+    """``{k: v for k, v in x.state_dict().items()}``, and ``v.cpu()`` over an optimizer (its state contains
+    dictionaries)."""
     source = node.generators[0].iter
     if not (
         isinstance(source, nodes.Call) and isinstance(source.func, nodes.Attribute) and source.func.attrname == "items"
@@ -138,7 +140,7 @@ def _comprehends_live(node: nodes.DictComp, depth: int) -> bool:
 
 
 def _waits(call: nodes.Call) -> bool:
-    """Whether the function waits for what it started, in the same pass of the loop where there is one."""
+    """Whether the function waits for what it started, in the same iteration if there is a loop."""
     loops = loops_around(call)
     around = loops[0] if loops else function_of(call)
     later = (one for one in nodes_of(around, nodes.Call) if (one.lineno or 0) >= (call.lineno or 0))

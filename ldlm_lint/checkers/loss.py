@@ -22,7 +22,7 @@ _TRAINING = (Claim("belongs-to-training"),)
 
 
 class LossChecker(LdlmChecker):
-    """What a loss is computed from and how it is bounded."""
+    """The operands and bounds of a loss."""
 
     rules = RULES
 
@@ -31,12 +31,12 @@ class LossChecker(LdlmChecker):
         self._possible: set[Rule] = set()
 
     def visit_module(self, _node: nodes.Module) -> None:
-        """Tell which rules a file can break at all: every call of the others would be looked at for nothing."""
+        """Determine which rules a file can break at all, to skip the calls for the others."""
         data = self.source.data
         self._possible = {rule for rule in RULES if self.may_break(rule) and any(trigger in data for trigger in rule.triggers)}
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every call that may bound a loss, or compare two vectors."""
+        """Check every call that may bound a loss, or compare two vectors."""
         if CLAMPED_LOSS in self._possible:
             self._check_clamp(node)
         if MSE_ON_UNIT_VECTORS in self._possible:

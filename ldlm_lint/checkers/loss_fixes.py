@@ -1,4 +1,4 @@
-"""What could stand in place of a bounded loss, or of the mean squared error of unit vectors; shown, never applied."""
+"""Replacements for a bounded loss, or of the mean squared error of unit vectors; shown, never applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCALED = "the term then counts D / 2 times as much: divide a tuned weight by D 
 
 
 def unbounded_fix(source: Source, call: nodes.Call, operand: nodes.NodeNG, bound: nodes.NodeNG) -> Fix:
-    """Leave the upper bound out and limit the gradients instead; with edits where the call says nothing else."""
+    """Leave the upper bound out and limit the gradients instead; with edits if the call has no other effect."""
     title = "remove the bound, and clip the gradients with clip_grad_norm_() before the step"
     return Fix(title, _without_bound(source, call, operand, bound), Applicability.DISPLAY, _UNBOUNDED)
 
@@ -38,7 +38,7 @@ def _without_bound(source: Source, call: nodes.Call, operand: nodes.NodeNG, boun
         return (remove_arguments(source, [span_of(source, given[id(bound)])]) or ()) if last else ()
     text, parent = source.slice(span_of(source, operand)), call.parent
     if isinstance(parent, nodes.Assign) and any(one.as_string() == operand.as_string() for one in parent.targets):
-        # Nothing but ``loss = loss`` would be left.
+        # Only ``loss = loss`` would remain.
         alone = len(parent.targets) == 1 and len(getattr(parent.parent, "body", ())) > 1
         return (delete_line(source, span_of(source, parent)),) if alone else ()
     return (Edit(span_of(source, call), text if isinstance(operand, _ATOMS) else f"({text})"),)
@@ -50,7 +50,8 @@ def _is_none(node: nodes.NodeNG) -> bool:
 
 
 def width_fix(source: Source, call: nodes.Call, left: nodes.NodeNG) -> Fix:
-    """Multiply by half the width, which makes it the mean of 1 - cos; with edits where the width is known to come last."""
+    """Multiply by half the width, which makes it the mean of 1 - cos; with edits if the width is known to be the last
+    dimension."""
     title = "multiply the error by D / 2, which makes it the mean of 1 - cos"
     return Fix(title, _times_width(source, call, left), Applicability.DISPLAY, _SCALED)
 

@@ -1,4 +1,4 @@
-"""Follows what a test in a training step asks back to a loss, or to an output of the model, and to what reduced it."""
+"""Traces the tested value in a training step back to a loss or a model output, and to its reductions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST = 40
 
 
 class Trace:
-    """What a test looks at, followed back through the names that its function binds before."""
+    """The tested value, traced back through earlier bindings in its function."""
 
     def __init__(self, node: nodes.If) -> None:
         self.loss = ""
@@ -32,7 +32,7 @@ class Trace:
         self._node = node
 
     def is_about_loss(self, test: nodes.NodeNG, depth: int = 0) -> bool:
-        """Whether a test asks of a loss, or of what a forward pass returned, if it is finite or too large."""
+        """Whether a test checks that a loss or the result of a forward pass is finite or not too large."""
         if isinstance(test, nodes.UnaryOp):
             return self.is_about_loss(test.operand, depth)
         if isinstance(test, nodes.BoolOp):
@@ -50,10 +50,10 @@ class Trace:
         return False
 
     def is_shared(self) -> bool:
-        """Whether what decides was reduced over the ranks before: by a call that it went through or that was given it."""
+        """Whether the deciding value was reduced over the ranks before: by a call that returned or received it."""
         own = (call for call in self.calls if reduces(call))
         before = (call for call in calls_below(step_of(self._node)) if (call.lineno or 0) <= (self._node.lineno or 0))
-        # A reduced copy that something else is told, such as a log, changes nothing about the value itself.
+        # A reduced copy for another use, such as a log, does not change the value itself.
         given = (call for call in before if isinstance(call.parent, nodes.Expr) and reduces(call) and self._touches(call))
         return next(own, None) is not None or next(given, None) is not None
 
@@ -63,7 +63,7 @@ class Trace:
         return bool(names & self._names)
 
     def _flag(self, value: nodes.NodeNG, depth: int) -> bool:
-        """Whether the value of a flag is such a test, or a constant that is set under one."""
+        """Whether a flag's value is such a test, or a constant that is set under one."""
         if isinstance(value, nodes.Const):
             guard = value.statement().parent
             return value.value is True and isinstance(guard, nodes.If) and self.is_about_loss(guard.test, depth + 1)
@@ -83,7 +83,7 @@ class Trace:
         return self._is_of_step(subject) or self._is_computed(subject)
 
     def _is_computed(self, subject: nodes.NodeNG) -> bool:
-        """Whether a value that is no loss comes from a call of this step, such as the model's outputs."""
+        """Whether a value that is not a loss comes from a call of this step, such as the model's outputs."""
         name = subject.expr if isinstance(subject, nodes.Attribute) else subject
         if not isinstance(name, nodes.Name) or _ABOUT_GRADIENTS.search(subject.as_string()):
             return False
@@ -95,7 +95,7 @@ class Trace:
         return True
 
     def _compares(self, test: nodes.Compare) -> bool:
-        """``loss > limit`` and ``loss != loss``; a loss that is None, or of a string's kind, says something else."""
+        """``loss > limit`` and ``loss != loss``; a loss that is None, or of a string's kind, does not count."""
         operator, right = test.ops[0]
         sides = [test.left, right]
         same = operator == "!=" and test.left.as_string() == right.as_string()
@@ -103,7 +103,7 @@ class Trace:
         return len(test.ops) == 1 and (same or number) and any([self._is_of_step(side) for side in sides[:1]])
 
     def _is_of_step(self, subject: nodes.NodeNG, depth: int = 0) -> bool:
-        """Whether a value is a loss of this step, directly or through names; everything on its way is remembered."""
+        """Whether a value is a loss of this step, directly or through names; all intermediate values are recorded."""
         names = [one for one in [subject, *nodes_of(subject, nodes.Name)] if isinstance(one, nodes.Name)]
         self.calls += [one for one in nodes_of(subject, nodes.Call)]
         if _ABOUT_GRADIENTS.search(subject.as_string()):
@@ -119,7 +119,7 @@ class Trace:
         return found
 
     def _values(self, name: nodes.Name) -> list[nodes.NodeNG]:
-        """What the function assigns to a name before the test, element by element where it takes a tuple apart."""
+        """The values assigned to a name before the test, element by element when a tuple is unpacked."""
         own = (one for one in bindings(name) if (one.lineno or 0) <= (self._node.lineno or 0))
         statements = (one.statement() for one in own)
         return [one.value for one in statements if isinstance(one, (nodes.Assign, nodes.AnnAssign)) and one.value is not None]
@@ -139,7 +139,7 @@ def is_loss_value(node: nodes.NodeNG) -> bool:
 
 
 def _tests_inside(call: nodes.Call) -> bool:
-    """Whether a helper of the file asks whether its argument is finite, and lets no other rank know."""
+    """Whether a helper of the file tests whether its argument is finite, without informing other ranks."""
     target = target_of(call.func)
     body = target.function if target is not None else None
     if not isinstance(body, nodes.FunctionDef):
@@ -149,13 +149,14 @@ def _tests_inside(call: nodes.Call) -> bool:
 
 
 def reduces(call: nodes.Call) -> bool:
-    """Whether a call speaks to the other ranks, by its name; einops' ``reduce(x, "b … -> b", "mean")`` does not."""
+    """Whether a call communicates with the other ranks, by its name; einops' ``reduce(x, "b … -> b", "mean")`` does
+    not."""
     patterns = (one.value for one in call.args if isinstance(one, nodes.Const) and isinstance(one.value, str))
     return REDUCES.search(last_name(call.func).lower()) is not None and not any("->" in one for one in patterns)
 
 
 def calls_below(place: nodes.NodeNG | Iterable[nodes.NodeNG]) -> list[nodes.Call]:
-    """The calls below statements, those of functions defined there left out."""
+    """The calls below statements, without those in functions defined there."""
     statements = [place] if isinstance(place, nodes.NodeNG) else list(place)
     return [
         call
@@ -166,5 +167,5 @@ def calls_below(place: nodes.NodeNG | Iterable[nodes.NodeNG]) -> list[nodes.Call
 
 
 def step_of(node: nodes.NodeNG) -> nodes.NodeNG:
-    """The loop that a step is one pass of, or the function that is one."""
+    """The loop with the step as its iteration, or the function that is the step."""
     return next(iter(loops_around(node)), None) or function_of(node)

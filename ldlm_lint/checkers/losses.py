@@ -1,4 +1,5 @@
-"""Losses in an expression: which names and calls are one, whether one is bounded from above, and whether it trains."""
+"""Losses in an expression: which names and calls are losses, whether a loss is bounded from above, and whether it is
+used for training."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ _DEPTH = 4
 
 
 def bounded_loss(call: nodes.Call) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:
-    """The loss that a call bounds from above and the bound; None where it is no loss, or has no upper bound."""
+    """The loss that a call bounds from above and the bound; None if it is not a loss, or has no upper bound."""
     found = _clamped(call) or _minimum(call)
     if found is None:
         return None
@@ -85,7 +86,7 @@ def _is_limit(node: nodes.NodeNG) -> bool:
 
 
 def _is_endless(bound: nodes.NodeNG) -> bool:
-    """None, infinity, or the largest number of a type: nothing is cut off but an overflow."""
+    """None, infinity, or the largest number of a type: only an overflow is cut off."""
     value = constant(bound)
     if isinstance(bound, nodes.Const) and bound.value is None:
         return True
@@ -95,7 +96,7 @@ def _is_endless(bound: nodes.NodeNG) -> bool:
 
 
 def is_loss(node: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether an expression is a loss with its gradient: by its name, or by the loss function that made it."""
+    """Whether an expression is a loss with its gradient: by its name, or by its loss function."""
     if isinstance(node, (nodes.Name, nodes.Attribute)):
         named = is_loss_name(last_name(node))
         return named or (isinstance(node, nodes.Name) and depth < _DEPTH and _is_made_by_loss(node, depth))
@@ -133,7 +134,7 @@ def _is_made_by_loss(name: nodes.Name, depth: int) -> bool:
 
 
 def trains(node: nodes.NodeNG) -> bool:
-    """Whether gradients flow where a node stands: in no evaluation, under no ``no_grad``."""
+    """Whether gradients are recorded at a node: outside of evaluations and ``no_grad``."""
     for parent in node.node_ancestors():
         if isinstance(parent, nodes.With) and any(_stops_gradients(context) for context, _ in parent.items):
             return False
@@ -149,7 +150,7 @@ def _stops_gradients(node: nodes.NodeNG) -> bool:
 
 
 def reaches_backward(call: nodes.Call) -> bool:
-    """Whether the value of a call is returned or runs backward, itself or through the names it goes to."""
+    """Whether the value of a call is returned or runs backward, itself or through names bound to it."""
     function = function_of(call)
     known: set[str] = set()
     waiting: list[nodes.NodeNG] = [call]
@@ -170,7 +171,7 @@ def _uses_after(function: nodes.NodeNG, name: str, line: int) -> Iterator[nodes.
 
 
 def _destination(node: nodes.NodeNG) -> bool | list[str]:
-    """True where a value is returned or runs backward, else the names that it goes to."""
+    """True if a value is returned or runs backward, else the names that it is bound to."""
     child = node
     while not child.parent.is_statement:
         parent = child.parent
@@ -213,7 +214,7 @@ def _received(statement: nodes.NodeNG) -> bool | list[str]:
 
 
 def _base(node: nodes.NodeNG) -> str:
-    """The plain name that an expression hangs on; empty where it is an attribute of something."""
+    """The plain name that an expression depends on; empty if it is an attribute."""
     while isinstance(node, nodes.Subscript):
         node = node.value
     if isinstance(node, nodes.Attribute) and isinstance(node.parent, nodes.Call):

@@ -1,4 +1,4 @@
-"""Finds models that stack transformer blocks; whether they train, and without checkpointing, the project knows."""
+"""Finds models that stack transformer blocks; the project knows whether they train without checkpointing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PART = lazily(r"(Block|Layer|Stage)$")
 
 
 class MemoryChecker(LdlmChecker):
-    """What a step keeps on the device: activations, and parameters that are frozen and unfrozen."""
+    """Memory that a step keeps on the device: activations, and parameters that are frozen and unfrozen."""
 
     rules = RULES
     finds: ClassVar = {
@@ -73,12 +73,12 @@ class MemoryChecker(LdlmChecker):
         """Look at every module class that builds a stack of transformer blocks."""
         bases = "" if is_module_class(node) else " ".join(imported_bases(node))
         if (bases or is_module_class(node)) and not _PART.search(node.name) and (stacks := list(stacks_of(node))):
-            # What the project would have to tell of one stack must not hide another that is certain.
+            # A stack that needs the project must not hide another that is certain.
             stack = next((one for one in stacks if one.is_certain), stacks[0])
             self._models.append((node, stack._replace(bases=bases)))
 
     def leave_module(self, node: nodes.Module) -> None:
-        """Report each model family once: the stacks that one class puts together, such as encoder and decoder."""
+        """Report each model family once: the stacks that one class combines, such as encoder and decoder."""
         for family in _families(node, self._models):
             model, stack = family[0]
             self.report(
@@ -130,7 +130,7 @@ def _claims(model: nodes.ClassDef, stack: Stack, names: Sequence[str]) -> tuple[
     if stack.bases:
         claims = (*claims, Claim("class-is-module", stack.bases))
     if stack.foreign:
-        # ``models.vit`` may be a folder of the project: its class is looked at where it is defined.
+        # ``models.vit`` may be a folder of the project: its class is checked where it is defined.
         return (*claims, Claim("class-is-foreign", stack.foreign))
     return (*claims, Claim("class-attends", stack.external)) if stack.external else claims
 
@@ -138,13 +138,13 @@ def _claims(model: nodes.ClassDef, stack: Stack, names: Sequence[str]) -> tuple[
 def _families(
     module: nodes.Module, models: list[tuple[nodes.ClassDef, Stack]]
 ) -> list[list[tuple[nodes.ClassDef, Stack]]]:
-    """The models of a file, those together that one class of the file builds, behind that class where it is one itself."""
+    """The models of a file, grouped by the class that builds them; the class comes first if it is a model itself."""
     if len(models) < 2:
         return [models] if models else []
     remaining, families = list(models), []
     for whole in nodes_of(module, nodes.ClassDef):
         built = {last_name(call.func) for call in nodes_of(whole, nodes.Call)}
-        # What only the project can tell of one class must not decide over the others.
+        # A class that needs the project must not decide for the others.
         outer = [entry for entry in remaining if entry[0] is whole and entry[1].is_certain]
         family = outer + [entry for entry in remaining if entry[0].name in built and entry[0] is not whole]
         if len(family) > 1:

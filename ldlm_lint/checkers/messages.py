@@ -1,4 +1,4 @@
-"""Rules and findings as pylint knows them: definitions of messages, and messages."""
+"""Rules and findings in pylint's terms: message definitions and messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
             {
                 "scope": _LINE_SCOPE,
                 "default_enabled": rule.default,
-                # One checker declares all of them, whose ids pylint otherwise wants to be of one family.
+                # One checker declares all of them, whose ids pylint otherwise requires to be of one family.
                 "shared": True,
                 "old_names": [(rule.code, name) for name in rule.old_names],
             },
@@ -46,9 +46,9 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
 
 
 def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and writes texts as they are.
+    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and prints texts unchanged.
 
-    A message has the letter of its rule; one at level info leaves the exit status and the score as they are.
+    A message has the letter of its rule; one at level info does not affect the exit status and the score.
     """
     kind = MSG_TYPES[finding.code[0]]
     status, counted = linter.msg_status, getattr(linter.stats, kind)
@@ -75,17 +75,18 @@ def _confidence(finding: Finding) -> Level:
 
 
 def add_ignored(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Tell pylint that a comment of its own silences a finding, so that ``useless-suppression`` does not call it useless."""
+    """Tell pylint that one of its comments silences a finding, so that ``useless-suppression`` does not report it."""
     line, _ = source.position(finding.span.start)
     linter.add_ignored_message(finding.rule, line, confidence=_confidence(finding))
 
 
 def excuse(linter: PyLinter, source: Source, symbols: Iterable[str]) -> None:
-    """Tell pylint that comments about some rules may be of use: whether one is, only the whole project tells, for which pylint does not wait."""
+    """Tell pylint that comments about some rules may be of use: only the whole project shows that, and pylint does not
+    wait for it."""
     lines = [number for number, line in enumerate(source.lines, 1) if "pylint:" in line]
     for line in lines:
         for symbol in symbols:
-            # ``disable-next`` is about the line behind it.
+            # ``disable-next`` is about the line after it.
             linter.add_ignored_message(symbol, line)
             linter.add_ignored_message(symbol, line + 1)
 
@@ -98,9 +99,9 @@ def add_fault(linter: PyLinter, fault: Fault) -> None:
 
 @contextlib.contextmanager
 def between_modules(linter: PyLinter) -> Iterator[None]:
-    """Let messages be added about any file, and leave pylint at the module that it is at.
+    """Let messages be added about any file, and keep pylint's current module.
 
-    Score, reports and the comparison with the last run rest on the state of the last module, and other checkers add
+    Score, reports and the comparison with the last run depend on the state of the last module, and other checkers add
     messages to it when they are closed.
     """
     before = linter.file_state, linter.current_name, linter.current_file, linter.config
@@ -111,7 +112,7 @@ def between_modules(linter: PyLinter) -> Iterator[None]:
 
 
 def add_message_at(linter: PyLinter, module: str, finding: Finding, source: Source) -> None:
-    """Add a message about a file that is not visited, whatever its comments and pylint's switches say of the rule."""
+    """Add a message about a file that is not visited, regardless of its comments and pylint's switches."""
     line, _ = source.position(finding.span.start)
     turn_to(linter, module, finding.span.path)
     for definition in linter.msgs_store.get_message_definitions(finding.rule):
@@ -120,7 +121,7 @@ def add_message_at(linter: PyLinter, module: str, finding: Finding, source: Sour
 
 
 def turn_to(linter: PyLinter, module: str, path: str) -> None:
-    """Make a file the current one, with a state of its own; what is counted of its module stays counted."""
+    """Make a file the current one, with its own state; the counts of its module are kept."""
     counted = linter.stats.by_module.get(module)
     linter.set_current_module(module, path)
     if counted is not None:

@@ -20,7 +20,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.no_sync import NO_SYNC_OUTSIDE_FORWARD, RULES
 from ldlm_lint.source import Source
 
-# What a backward pass is surrounded by, none of which calls a model.
+# Calls around a backward pass that do not run a model.
 _HARMLESS = {
     *("backward", "scale", "item", "detach", "mean", "sum", "unscale_", "clip_grad_norm_", "step", "update", "zero_grad", "get_scale"),
     *("print", "float", "int", "len", "isinstance", "hasattr", "append", "info", "debug", "log", "isnan", "isfinite", "any", "all"),
@@ -33,7 +33,7 @@ _COMPARE = f"{_REASON}: compare the condition with that of every optimizer step 
 
 
 class NoSyncChecker(LdlmChecker):
-    """What `no_sync` covers."""
+    """The scope of `no_sync`."""
 
     rules = RULES
 
@@ -68,7 +68,7 @@ class NoSyncChecker(LdlmChecker):
 
 
 def _local_scope(item: nodes.NodeNG) -> nodes.Call | None:
-    """The call of ``no_sync`` that a context manager is, or may be."""
+    """The call of ``no_sync`` in a context manager, or a possible one."""
     if isinstance(item, nodes.Name) and (value := only_binding(item)) is not None:
         return _local_scope(value)
     if isinstance(item, nodes.IfExp):
@@ -89,7 +89,7 @@ def _is_backward(call: nodes.Call) -> bool:
 
 
 def _may_call_a_model(call: nodes.Call) -> bool:
-    """Whether a call may run a forward pass, itself or in the function of this file that it goes to."""
+    """Whether a call may run a forward pass, itself or in a called function of this file."""
     name = last_name(call.func)
     names = qualified(call.func)
     if name in _HARMLESS and not any(isinstance(one, nodes.FunctionDef) for one in _definitions(call)):
@@ -140,7 +140,7 @@ def _loss_is_given(backward: nodes.Call) -> bool:
 
 
 def _cover_fix(source: Source, scope: nodes.With, forward: nodes.Call) -> Fix | None:
-    """Move the ``with`` line in front of the forward pass, where both stand in one block and lines of their own."""
+    """Move the ``with`` line in front of the forward pass, if both are in one block and on their own lines."""
     first = forward.statement()
     block = getattr(scope.parent, "body", [])
     if first not in block or scope not in block or len(scope.items) != 1 or scope.body[0].lineno != scope.lineno + 1:
@@ -168,10 +168,10 @@ def _cover_fix(source: Source, scope: nodes.With, forward: nodes.Call) -> Fix | 
 
 
 def _steps_when_synchronised(scope: nodes.With) -> bool:
-    """Whether every step of the loop stands under the very test by which the scope leaves gradients local.
+    """Whether every step of the loop is under the same test by which the scope leaves gradients local.
 
-    Until now all gradients were synchronised, whatever the scope said; a step that comes at another time, such as after
-    the last batch, would from now on be taken on gradients that differ between the ranks.
+    Before the fix all gradients are synchronised; after it, a step at another time, such as after the last batch, would
+    use gradients that differ between the ranks.
     """
     choice = scope.items[0][0]
     if isinstance(choice, nodes.Name):

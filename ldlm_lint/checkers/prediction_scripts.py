@@ -1,4 +1,4 @@
-"""Scripts that use the Trainer of transformers to predict or to evaluate, and for nothing else."""
+"""Scripts that use the Trainer of transformers only to predict or to evaluate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _PREDICTS = (b".predict(", b".evaluate(", b".prediction_loop(", b".evaluation_lo
 
 
 def only_predicts(data: bytes) -> bool:
-    """Whether a file makes a Trainer and lets it predict or evaluate, and trains nothing: what a training needs does not matter there."""
+    """Whether a file creates a Trainer that only predicts or evaluates: training settings do not matter there."""
     return b"Trainer(" in data and any(one in data for one in _PREDICTS) and not any(one in data for one in _TRAINS)
 
 

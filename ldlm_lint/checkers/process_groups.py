@@ -41,7 +41,7 @@ class ProcessGroupsChecker(LdlmChecker):
     rules = RULES
 
     def visit_module(self, node: nodes.Module) -> None:
-        """Look at the groups of a file together: those of one function without a timeout are one defect."""
+        """Check the groups of a file together: those of one function without a timeout are one defect."""
         data = self.source.data
         if not any(trigger in data for trigger in SUBGROUP_TIMEOUT_NOT_INHERITED.triggers):
             return
@@ -71,7 +71,7 @@ class ProcessGroupsChecker(LdlmChecker):
         )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at the timeout of every call that takes one."""
+        """Check the timeout of every call that accepts one."""
         taken = timeout_of(node)
         if taken is None or taken.argument.node is None:
             return
@@ -92,7 +92,7 @@ class ProcessGroupsChecker(LdlmChecker):
         )
 
     def _problem(self, taken: Taken, place: nodes.NodeNG) -> tuple[str, str] | None:
-        """The value of a timeout in words and what is wrong with it; None where nothing is known to be."""
+        """The value of a timeout as text and its problem; None if no problem is known."""
         least, values = self.option("collective-minimum"), taken.argument.values
         lengths = seconds(place)
         if taken.in_seconds:
@@ -134,7 +134,7 @@ def _timeout_fix(source: Source, place: nodes.NodeNG, in_seconds: bool, target: 
 
 
 def _number(place: nodes.NodeNG) -> int | float | None:
-    """The seconds that a literal says, a string of digits included; None for anything else."""
+    """The seconds in a literal, a string of digits included; None for anything else."""
     value = place.value if isinstance(place, nodes.Const) else None
     if isinstance(value, str) and value.isdecimal():
         return whole(value)
@@ -153,7 +153,7 @@ def _inherit_fix(source: Source, calls: list[nodes.Call], timeout: nodes.NodeNG)
 
 
 def _means_the_same(expression: nodes.NodeNG, call: nodes.Call) -> bool:
-    """Whether every name of an expression is one of the module, or of the function that both stand in."""
+    """Whether every name of an expression is one of the module, or of the function that contains both."""
     if function_of(expression) is function_of(call):
         return True
     names = [expression] if isinstance(expression, nodes.Name) else list(nodes_of(expression, nodes.Name))

@@ -1,8 +1,8 @@
-"""Brings the findings of the linter into pylint: of Python files, scripts, facts of other files, broken files.
+"""Passes the findings of the linter to pylint: of Python files, scripts, facts of other files, broken files.
 
-pylint hands its plugins Python trees only, and an answer that rests on other files waits for all of them. So what each file
-has given is collected, over all worker processes, and the engine asks their projects once at the end; what was reported with
-a file is left out.
+pylint passes only Python trees to its plugins, and an answer that depends on other files waits for all of them. So the
+results of all files are collected, over all worker processes, and the engine queries their projects once at the end;
+findings already reported with a file are skipped.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class FamilyChecker(BaseChecker):
-    """The rules of a family as pylint has to know them: by name and message. `ProjectChecker` brings their findings."""
+    """The rules of a family for pylint: names and messages. `ProjectChecker` reports their findings."""
 
     def __init__(self, linter: PyLinter, family: str) -> None:
         self.name = UMBRELLAS[family]
@@ -64,8 +64,8 @@ class FamilyChecker(BaseChecker):
 class ProjectChecker(BaseChecker):
     """The findings of all rules: of each file when it was visited, the rest at the end.
 
-    A file is linted as the command does it, once, and what it gave is handed to the run over the project. All rules are
-    messages of this checker, so that its name stands for all of them, and pylint runs it as long as one of them is on.
+    A file is linted once, as by the command, and its result goes to the run over the project. All rules are messages of
+    this checker, so that its name selects all of them, and pylint runs it as long as one of them is on.
     """
 
     name = ALL_FAMILIES
@@ -82,12 +82,15 @@ class ProjectChecker(BaseChecker):
         self.reports = (("RP6800", "Messages that wait for all files", self._count_late),)
 
     def open(self) -> None:
-        """Called once for a run in one process, before pylint makes its trees; with workers this is called per file."""
+        """Called once for a run in one process, before pylint builds its trees; with workers this is called per
+        file.
+        """
         if self._is_alone:
             self._settled.begin()
 
     def leave_module(self, node: nodes.Module) -> None:
-        """Report what the file tells by itself; a failure of ours is a message, since it would cost all others of the file."""
+        """Report the findings of the file alone; a failure of ours becomes a message, since an exception would lose all
+        others of the file."""
         try:
             with at_our_pace():
                 self._take(node)
@@ -103,7 +106,7 @@ class ProjectChecker(BaseChecker):
                 self._settled.end()
 
     def get_map_data(self) -> list[Visit]:
-        """What the files have given that this worker has visited since it was last asked."""
+        """The results of the files that this worker has visited since the last call."""
         visited, self._visited = self._visited, {}
         return list(visited.values())
 
@@ -121,7 +124,7 @@ class ProjectChecker(BaseChecker):
 
     @property
     def _is_alone(self) -> bool:
-        """Whether one process visits all files; what stdin holds is never given to a worker."""
+        """Whether one process visits all files; stdin is never passed to a worker."""
         config = self.linter.config
         return bool(config.jobs == 1 or config.from_stdin)
 
@@ -134,7 +137,7 @@ class ProjectChecker(BaseChecker):
             return
         path = Path(os.path.abspath(node.file)).as_posix()
         if node.file_bytes is not None:
-            # What stdin holds takes the place of the file.
+            # The text from stdin replaces the file.
             self._texts[path] = bytes(node.file_bytes)
         module = self.linter.current_name
         try:
@@ -151,7 +154,7 @@ class ProjectChecker(BaseChecker):
         self._excuse(path)
 
     def _excuse(self, path: str) -> None:
-        """Leave comments alone that silence what the program shows; of a file that cannot be read its own finding speaks."""
+        """Keep comments that silence findings of the program; an unreadable file has its own finding."""
         with contextlib.suppress(UnreadableError):
             source = source_of(path, Kind.PYTHON, self._texts)
             if b"pylint:" in source.data:
@@ -183,7 +186,7 @@ class ProjectChecker(BaseChecker):
                     self._fail("_report_project", error)
 
     def _report_configurations(self, files: Mapping[Path, Mapping[str, Visit]]) -> None:
-        """Report what is wrong with the settings of all these files, and of the scripts beside them, once each."""
+        """Report errors in the settings of all these files, and of the scripts next to them, once each."""
         folders = {path.rpartition("/")[0] for visited in files.values() for path in visited}
         folders = folders.union(*(self._project(root).folders for root in files))
         for fault in sorted(self._selection.faults(folders)):
@@ -199,7 +202,7 @@ class ProjectChecker(BaseChecker):
             add_message_at(self.linter, module, finding, source)
 
     def _not_visited(self, paths: Iterable[str], visited: Mapping[str, Visit], root: Path) -> Iterator[tuple[str, str]]:
-        """The files that pylint was given but has no tree of, since they do not parse, with the modules that it tells."""
+        """The files that pylint got but could not parse, with the modules that it names."""
         modules = [name for name in self.linter.stats.by_module if name]
         for path in paths:
             name = "." + dotted_name(path, root.as_posix())
@@ -212,7 +215,7 @@ class ProjectChecker(BaseChecker):
         self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
 
     def _count_late(self, _: Section, stats: LinterStats, __: LinterStats | None) -> NoReturn:
-        """Count by module what was reported after the workers: pylint takes their counts in place of its own."""
+        """Count late messages by module: pylint uses the workers' counts instead of its own."""
         for module, counts in self._late.items():
             for kind, count in counts.items():
                 stats.by_module[module][kind] += count  # type: ignore[literal-required]
@@ -221,7 +224,7 @@ class ProjectChecker(BaseChecker):
 
 
 def _root_of(path: Path) -> Path:
-    """The root of a file's project; where none is marked, the directory that pylint runs in is taken for one."""
+    """The root of a file's project; where none is marked, the directory that pylint runs in is used."""
     here = Path.cwd()
     return root_among(path, [here] if may_be_project(here) else [])
 

@@ -1,4 +1,4 @@
-"""One project under pylint: each of its files linted once, and all of them asked together at the end."""
+"""One project under pylint: each of its files linted once, and all of them decided together at the end."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
 
 
 class Visit(NamedTuple):
-    """What a file gave when it had a ``content``; ``new`` if no earlier run has left it, ``wide`` if all rules were asked.
+    """The result of a file with a ``content``; ``new`` if it was not cached, ``wide`` if all rules ran.
 
-    ``module`` is what pylint calls it.
+    ``module`` is pylint's name of it.
     """
 
     result: FileResult
@@ -43,7 +43,7 @@ class Visit(NamedTuple):
 
 
 class ProjectRun:
-    """A project at a root, what earlier runs have left of its files, and what is reported of them."""
+    """A project at a root, the cached results of its files, and the reported findings."""
 
     def __init__(self, root: Path, selection: Selection) -> None:
         self._root = root
@@ -51,7 +51,7 @@ class ProjectRun:
         self._session: Cache = opened(root) or Memory()
 
     def visit(self, path: str, module: str, texts: Overlay) -> Visit:
-        """What a Python file gives, from its text where ``texts`` hold one; raises ConfigError."""
+        """The result of a Python file, from its text in ``texts`` if there is one; raises ConfigError."""
         content = self._session.content(path)
         wide = _enables(path, texts)
         config = self._selection.asked(path, all_rules=wide)
@@ -60,9 +60,10 @@ class ProjectRun:
         return Visit(result, content, known is None, wide, module)
 
     def certain(self, visit: Visit, texts: Overlay) -> Iterator[tuple[Finding, Source, bool]]:
-        """The findings of a visited file that wait for no other file, and whether a comment of pylint silences them.
+        """The findings of a visited file that do not depend on other files, and whether a comment of pylint silences
+        them.
 
-        Of those that a comment silences, the ones that wait for other files are among them: the comment is of use.
+        Silenced findings that depend on other files are included, since their comment is useful.
         """
         findings = visit.result.findings
         if not findings or any(finding.rule in _BROKEN for finding in findings):
@@ -78,7 +79,8 @@ class ProjectRun:
                 yield finding, source, silenced
 
     def rest(self, visited: Mapping[str, Visit], unparsed: Set[str], texts: Overlay) -> Iterator[tuple[Finding, Source]]:
-        """What only the whole project tells: of its scripts, of ``unparsed`` Python files, and what rests on other files."""
+        """The findings that need the whole project: in its scripts, in ``unparsed`` Python files, and those that depend
+        on other files."""
         scripts = self._paths(python=False)
         report = self._report(visited, scripts | unparsed, texts)
         broken = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
@@ -110,7 +112,7 @@ class ProjectRun:
 
     def _report(self, visited: Mapping[str, Visit], others: Collection[str], texts: Overlay) -> Report:
         for path, visit in visited.items():
-            # Another process may have read what is no longer there.
+            # Another process may have read a file that no longer exists.
             if visit.new and path not in texts and may_be_kept(visit.result) and self._session.content(path) == visit.content:
                 config = self._selection.asked(path, all_rules=visit.wide)
                 self._session.keep(Kind.PYTHON, config_key(config), visit.result)
@@ -124,7 +126,7 @@ class ProjectRun:
 
 
 def _enables(path: str, texts: Overlay) -> bool:
-    """Whether a comment of a file may switch on rules there; one that cannot be read says so elsewhere."""
+    """Whether a comment of a file may switch on rules there; an unreadable file is reported elsewhere."""
     try:
         return _ENABLES.search(texts[path] if path in texts else Path(path).read_bytes()) is not None
     except OSError:

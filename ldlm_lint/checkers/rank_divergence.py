@@ -1,4 +1,4 @@
-"""Finds ranks that leave a step which the others take; whether several ranks train at all, the project knows."""
+"""Finds ranks that leave a step which the others take; the project knows whether several ranks train at all."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class RankDivergenceChecker(LdlmChecker):
 
 
 def _flag_fix(source: Source, skip: Skip) -> Fix:
-    """Let the ranks decide together; with edits where a test is asked in a line of its own."""
+    """Let the ranks decide together; with edits if the test is on its own line."""
     return Fix("let all ranks decide together", _flag(source, skip), Applicability.DISPLAY, _REASON)
 
 
 def _flag(source: Source, skip: Skip) -> tuple[Edit, ...]:
-    """Put the decision into a tensor and take its maximum over the ranks before it is asked."""
+    """Put the decision into a tensor and take its maximum over the ranks before the test."""
     test, statement = skip.test, skip.where
     if test is None or not isinstance(statement, nodes.If) or not source.lines[statement.lineno - 1].lstrip().startswith("if"):
         return ()

@@ -1,4 +1,4 @@
-"""The fix of a sampler that nobody tells the epoch: a call at the start of the epoch loop."""
+"""The fix of a sampler without ``set_epoch``: a call at the start of the epoch loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def set_epoch_fix(source: Source, call: nodes.Call) -> Fix | None:
 
 
 def _holder(call: nodes.Call) -> tuple[str, nodes.NodeNG, bool] | None:
-    """What to call ``set_epoch`` on, the variable behind it, and whether it is a sampler in every run."""
+    """The object for ``set_epoch``, its variable, and whether it is a sampler in every run."""
     value, certain = call, True
     while isinstance(value.parent, nodes.IfExp):
         value, certain = value.parent, False
@@ -65,7 +65,7 @@ def _only_target(value: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _is_sole(target: nodes.NodeNG) -> bool:
-    """Whether nothing else is bound to a variable, under any condition."""
+    """Whether a variable has no other binding, under any condition."""
     plain = isinstance(target.statement().parent, (nodes.FunctionDef, nodes.Module, nodes.With))
     if isinstance(target, nodes.AssignName):
         return plain and len(target.scope().locals.get(target.name, ())) == 1
@@ -75,7 +75,7 @@ def _is_sole(target: nodes.NodeNG) -> bool:
 
 
 def _epoch_loops(target: nodes.NodeNG) -> Iterator[nodes.For]:
-    """The epoch loops that see a variable after it was bound, or an attribute from any method of its class."""
+    """The epoch loops that can use a variable after its binding, or an attribute from any method of its class."""
     if isinstance(target, nodes.AssignAttr):
         owner = _class_of(target)
         found = nodes_of(owner, nodes.For) if owner is not None else ()
@@ -101,7 +101,7 @@ def _counts_epochs(loop: nodes.For) -> bool:
 
 
 def _numbers(iterable: nodes.NodeNG) -> Iterable[nodes.NodeNG]:
-    """The ``range(…)`` calls that an iterable is made of, behind progress bars too."""
+    """The ``range(…)`` calls in an iterable, also inside progress bars."""
     return [one for one in nodes_of(iterable, nodes.Call) if isinstance(one.func, nodes.Name) and one.func.name in ("range", "trange")]
 
 

@@ -25,13 +25,13 @@ _MULTIPLIES = frozenset({"mul", "mul_", "_foreach_mul_"})
 _SUMS = (b'"sum"', b"'sum'")
 _HANDS_ON = frozenset({"sum", "mean", "stack", "div", "mul", "add", "true_divide", "float", "nan_to_num", "where"})
 _KEPT = lazily(r"\bcat\([^)]*\[[^\]]*:|accum|cached", re.I)
-# Of the helpers of others those that get the gradients, or who has them, and a factor.
+# Library helpers that get the gradients, or their owner, and a factor.
 _SCALES = lazily(r"(^|_)(re)?(scale|normali[sz]e|divide|multiply)_(the_|all_|model_)?grad(ient)?s?(_|$)")
 _DEPTH = 5
 
 
 def is_scaled(micro: MicroBatches, data: bytes) -> bool:
-    """Whether something divides the loss, or may do so: a sum over tokens, a factor that nobody knows."""
+    """Whether the loss is, or may be, divided: a sum over tokens, an unknown factor."""
     call = micro.backward.node
     words = _words(micro.count)
     return (
@@ -52,14 +52,14 @@ def loss_of(call: nodes.Call) -> nodes.NodeNG:
 
 
 def _words(count: nodes.NodeNG) -> re.Pattern[str]:
-    """What names the number of micro-batches: its own last name, and words for it."""
+    """Names of the number of micro-batches: its own last name, and words for it."""
     key = constant(count.slice) if isinstance(count, nodes.Subscript) else None
     name = key if isinstance(key, str) else last_name(count)
     return re.compile(rf"\b{re.escape(name)}\b|{_ACCUMULATION.pattern}" if name else _ACCUMULATION.pattern, re.I)
 
 
 def _flow(node: nodes.NodeNG, function: nodes.NodeNG, seen: set[object], depth: int = 0) -> Iterator[nodes.NodeNG]:
-    """The operations that a value has gone through, as far as the file tells: what a called function is given does not count."""
+    """The operations on a value, as far as the file shows; arguments of calls do not count."""
     if node in seen or depth > _DEPTH:
         return
     seen.add(node)
@@ -78,7 +78,7 @@ def _flow(node: nodes.NodeNG, function: nodes.NodeNG, seen: set[object], depth: 
 
 
 def _carriers(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """An expression and the parts that its value is made of."""
+    """An expression and the parts of its value."""
     yield node
     parts: list[nodes.NodeNG] = []
     if isinstance(node, nodes.BinOp):
@@ -108,7 +108,7 @@ def _carriers(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 
 def _sources(name: nodes.Name, function: nodes.NodeNG, seen: set[object], depth: int) -> Iterator[nodes.NodeNG]:
-    """What is assigned to a name, or to its elements, what changes it in place, and what callers pass for it."""
+    """The values assigned to a name or its elements, in-place changes, and arguments of callers."""
     for statement in nodes_of(function, (nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.With)):
         if isinstance(statement, nodes.With):
             bound = [context for context, target in statement.items if target is not None and last_name(target) == name.name]
@@ -121,7 +121,7 @@ def _sources(name: nodes.Name, function: nodes.NodeNG, seen: set[object], depth:
         for value in values:
             yield from _flow(value, function, seen, depth + 1)
     for call in nodes_of(function, nodes.Call):
-        # ``loss.div_(n)`` and ``losses.append(loss / n)`` change what the name holds.
+        # ``loss.div_(n)`` and ``losses.append(loss / n)`` change the value of the name.
         if isinstance(call.func, nodes.Attribute) and last_name(call.func.expr) == name.name and isinstance(call.parent, nodes.Expr):
             yield call
             for argument in call.args:
@@ -138,7 +138,7 @@ def _targets(statement: nodes.Assign | nodes.AnnAssign | nodes.AugAssign) -> set
 
 
 def _given(function: nodes.FunctionDef, position: int, name: str, seen: set[object], depth: int) -> Iterator[nodes.NodeNG]:
-    """What callers in the same file pass for a parameter."""
+    """The arguments of callers in the same file for a parameter."""
     for call in nodes_of(function.root(), nodes.Call):
         if last_name(call.func) != function.name:
             continue
@@ -150,7 +150,7 @@ def _given(function: nodes.FunctionDef, position: int, name: str, seen: set[obje
 
 
 def _results(call: nodes.Call, seen: set[object], depth: int) -> Iterator[nodes.NodeNG]:
-    """What a function of the file returns that a call goes to."""
+    """The results of the function of the file that a call calls."""
     name = last_name(call.func)
     if isinstance(call.func, nodes.Name):
         found = [one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)]
@@ -163,7 +163,7 @@ def _results(call: nodes.Call, seen: set[object], depth: int) -> Iterator[nodes.
 
 
 def _settles(node: nodes.NodeNG, count: nodes.NodeNG, words: re.Pattern[str]) -> bool:
-    """Whether an operation divides by the number of micro-batches, or may make up for it."""
+    """Whether an operation divides by the number of micro-batches, or may compensate for it."""
     if any(_is_number(by, count, words) if divides else _is_factor(by, words) for divides, by in _scalings(node)):
         return True
     if _is_share(node) or any(_is_share(by) for divides, by in _scalings(node) if not divides):
@@ -173,7 +173,7 @@ def _settles(node: nodes.NodeNG, count: nodes.NodeNG, words: re.Pattern[str]) ->
     if isinstance(node.func, nodes.Attribute) and node.func.attrname == "sum":
         return isinstance(node.parent, (nodes.Assign, nodes.Attribute))
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
-    # A function that is told the number divides by it; one that gets the outputs of all micro-batches needs not.
+    # A function that gets the number divides by it; one that gets the outputs of all micro-batches need not.
     return any(words.search(one.as_string()) or _holds_all(one) for one in given)
 
 
@@ -189,7 +189,7 @@ def _is_share(node: nodes.NodeNG) -> bool:
 
 
 def _holds_all(node: nodes.NodeNG) -> bool:
-    """Whether an argument, or what is put into it, is what several micro-batches left behind."""
+    """Whether an argument, or its contents, come from several micro-batches."""
     if not isinstance(node, nodes.Name):
         return False
     statements = nodes_of(function_of(node), (nodes.Assign, nodes.AugAssign))

@@ -1,4 +1,4 @@
-"""Gradients that are clipped while a gradient scaler still holds their scale."""
+"""Gradients that are clipped while they are still multiplied by the gradient scaler."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def _in_one_pass(clip: Event, step: Event, events: Sequence[Event]) -> bool:
 
 
 def _unscales(event: Event, clip: Event, step: Event, events: Sequence[Event]) -> bool:
-    """Whether an event takes the scale off what is clipped: the same optimizer's, or one that nobody else steps."""
+    """Whether an event unscales the clipped gradients: for the same optimizer, or for one that is not stepped
+    otherwise."""
     if event.kind is not Kind.UNSCALE or not clip.follows(event) or clip.common_loops(event) < clip.common_loops(step):
         return False
     others = {one.subject for one in events if one.kind is Kind.SCALED_STEP} - {step.subject}
@@ -66,7 +67,7 @@ def _unscales(event: Event, clip: Event, step: Event, events: Sequence[Event]) -
 
 
 def may_scale(scaler: nodes.NodeNG) -> bool | None:
-    """Whether a scaler is torch's and may be switched on; None where the file does not make it."""
+    """Whether a scaler is torch's and may be switched on; None if the file does not create it."""
     made = [value for value in values_of(scaler) if not (isinstance(value, nodes.Const) and value.value is None)]
     calls = [value for value in made if isinstance(value, nodes.Call)]
     if not calls:
@@ -90,7 +91,7 @@ def _is_off(call: nodes.Call) -> bool:
 
 
 def _runs_bfloat(module: nodes.NodeNG) -> bool:
-    """Whether every autocast of the file says bfloat16: the scaler is the mistake there, not the clipping."""
+    """Whether every autocast of the file uses bfloat16: the scaler is the mistake there, not the clipping."""
     dtypes = []
     for call in nodes_of(module, nodes.Call):
         if last_name(call.func) == "autocast":

@@ -1,4 +1,4 @@
-"""Finds schedulers of the learning rate that step at the wrong time; whose they are, the project may know better."""
+"""Finds schedulers of the learning rate that step at the wrong time; the project may know their optimizers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ScheduleChecker(LdlmChecker):
     rules = RULES
 
     def visit_module(self, node: nodes.Module) -> None:
-        """Look at every function that steps something, its own steps before those of its helpers."""
+        """Check every function with steps, its own before those of its helpers."""
         data = self.source.data
         if not any(trigger in data for rule in RULES for trigger in rule.triggers):
             return
@@ -58,7 +58,7 @@ class ScheduleChecker(LdlmChecker):
         )
 
     def _report_early(self, root: nodes.NodeNG, found: Early, *, is_mended: bool) -> None:
-        """``is_mended``: it steps too often, too, and what mends that moves it behind the optimizer."""
+        """``is_mended``: it also steps too often, and that fix moves it after the optimizer."""
         site, step = found.schedule.site, found.step.site
         claims = [_TRAINING, *_claims(found.schedule, prepared=True)]
         if found.repeated:
@@ -88,7 +88,7 @@ def _misplaced(root: nodes.NodeNG) -> list[Early | Frequent]:
 
 
 def _rank(found: Early | Frequent) -> tuple[bool, bool, bool]:
-    """What is told of one scheduler best: in its own function, by what rests on nothing else."""
+    """The preference among findings about one scheduler: those in its own function, those without claims."""
     moved = found.schedule.node is not found.schedule.site
     if isinstance(found, Early):
         return True, moved, found.repeated or not found.step.kind.steps
@@ -106,7 +106,7 @@ def _confidence(schedule: Event) -> Confidence:
 
 
 def _claims(schedule: Event, *, prepared: bool) -> tuple[Claim, ...]:
-    """What the project has to say of a scheduler that the file only names."""
+    """The claims about a scheduler that the file only names."""
     if schedule.kind is Kind.MAY_SCHEDULE or _confidence(schedule) is Confidence.HIGH:
         return ()
     slots = ";".join(f"{one.kind}:{one.scope}:{one.name}" for one in slots_of(schedule.node.func.expr))

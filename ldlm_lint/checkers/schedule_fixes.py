@@ -1,4 +1,4 @@
-"""Moving the step of a scheduler behind that of its optimizer."""
+"""Moving the step of a scheduler after that of its optimizer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ldlm_lint.source import Source
 
 _EARLY = "each step then uses the learning rate one earlier in the schedule than now"
 _FREQUENT = "the schedule then runs slower by the number of micro-batches: divide a length that counts micro-batches by it"
-# A comment in front that goes with the scheduler's step.
+# A comment in front that belongs to the scheduler's step.
 _ABOUT = lazily(r"sched|\blr\b|learning|warm|anneal|decay", re.I)
 
 
 def move_behind(source: Source, schedule: nodes.Call, step: nodes.Call, title: str) -> Fix | None:
-    """The fix that takes the scheduler's statement out and puts it behind the optimizer's; None where it is not so simple."""
+    """The fix that moves the scheduler's statement after the optimizer's; None if that is not simple."""
     unit = _unit(schedule)
     place = _place(unit, step) if unit is not None else None
     return _moved(source, unit, place, title, _EARLY) if unit is not None and place is not None else None
 
 
 def move_into(source: Source, schedule: nodes.Call, step: nodes.Call, title: str) -> Fix | None:
-    """The same where the optimizer's statement stands in a block of its own, such as the guard of an accumulation."""
+    """The same if the optimizer's statement is in a separate block, such as the guard of an accumulation."""
     unit, place = _unit(schedule), step.statement()
     return _moved(source, unit, place, title, _FREQUENT) if unit is not None and isinstance(place, nodes.Expr) else None
 
@@ -49,7 +49,7 @@ def _moved(source: Source, unit: nodes.NodeNG, place: nodes.NodeNG, title: str, 
 
 
 def _first_comment(source: Source, line: int, indent: str) -> int:
-    """The line from which on comments right above a statement speak of it."""
+    """The line from which on comments right above a statement mention it."""
     head = line
     while head > 1 and source.lines[head - 2].startswith(f"{indent}#"):
         head -= 1
@@ -57,7 +57,7 @@ def _first_comment(source: Source, line: int, indent: str) -> int:
 
 
 def _unit(schedule: nodes.Call) -> nodes.NodeNG | None:
-    """The statement of a scheduler's step, with an ``if`` or a loop around it that holds nothing else."""
+    """The statement of a scheduler's step, with an ``if`` or a loop around it that contains nothing else."""
     unit = schedule.statement()
     if not isinstance(unit, nodes.Expr):
         return None
@@ -71,7 +71,7 @@ def _unit(schedule: nodes.Call) -> nodes.NodeNG | None:
 
 
 def _place(unit: nodes.NodeNG, step: nodes.Call) -> nodes.NodeNG | None:
-    """The statement behind the unit, in the same block, that holds the optimizer's step."""
+    """The statement after the unit, in the same block, that holds the optimizer's step."""
     block = _block(unit) or []
     around = [step.statement(), *step.node_ancestors()]
     return next((one for one in block[block.index(unit) + 1 :] if any(one is other for other in around)), None)

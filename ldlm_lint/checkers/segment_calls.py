@@ -1,4 +1,4 @@
-"""Calls of torch's activation checkpointing: the implementation they take, and what the reentrant one cannot do."""
+"""Calls of torch's activation checkpointing: the implementation they use, and the limits of the reentrant one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_checkpoint(call: nodes.Call) -> bool:
 
 
 def takes_reentrant(call: nodes.Call) -> bool:
-    """Whether a checkpoint call certainly takes the reentrant implementation, by its flag or because it has none."""
+    """Whether a checkpoint call certainly uses the reentrant implementation, by its flag or because it has none."""
     held = Mapping()
     for keyword in call.keywords:
         if keyword.arg == "use_reentrant":
@@ -52,7 +52,7 @@ def takes_reentrant(call: nodes.Call) -> bool:
 
 
 def misuse_of(call: nodes.Call) -> str | None:
-    """What a reentrant checkpoint call asks of its implementation that this cannot do, in words; None where nothing."""
+    """The unsupported feature that a reentrant checkpoint call requests, as text; None if there is none."""
     if not is_checkpoint(call) or not takes_reentrant(call):
         return None
     foreign = handed_keywords(call)
@@ -83,31 +83,31 @@ def _refused(call: nodes.Call, names: str) -> str:
 
 
 def takes_handed(call: nodes.Call, target: Target | None) -> bool | None:
-    """Whether the function of a checkpoint call takes what is handed to it, as far as its own file tells."""
+    """Whether the function of a checkpoint call accepts its arguments, judging by its own file."""
     return accepts(target, len(call.args) - 1, _passed_on(call))
 
 
 def handed_to(call: nodes.Call) -> Target | None:
-    """What a checkpoint call runs, where its inputs are written out one by one."""
+    """The function of a checkpoint call, if its inputs are written out one by one."""
     if any(isinstance(argument, nodes.Starred) for argument in call.args):
         return None
     return target_of(call.args[0])
 
 
 def refused_keywords(call: nodes.Call, target: Target | None) -> list[str] | None:
-    """The keyword-only parameters that make a checkpoint call fail, as far as its own file tells."""
+    """The keyword-only parameters that make a checkpoint call fail, judging by its own file."""
     return refuses(target, len(call.args) - 1, _passed_on(call)) if target is not None else None
 
 
 def _passed_on(call: nodes.Call) -> set[str] | None:
-    """The keywords that a call hands on to its function; None where a dictionary holds them."""
+    """The keywords that a call passes on to its function; None if they are in a dictionary."""
     if any(keyword.arg is None for keyword in call.keywords):
         return None
     return {keyword.arg for keyword in call.keywords} - OWN_KEYWORDS
 
 
 def subject_of(call: nodes.Call, target: Target) -> str:
-    """An imported function or class and what a call hands on to it, for a question to the project."""
+    """An imported function or class and the arguments that a call passes on to it, for a claim."""
     passed = _passed_on(call)
     kind = "instance" if target.instance else "function"
     return f"{kind}|{target.imported}|{len(call.args) - 1}|{'?' if passed is None else ','.join(sorted(passed))}"
@@ -120,7 +120,7 @@ def _is_for_the_other(keyword: nodes.Keyword) -> bool:
 
 
 def _container_of_tensors(call: nodes.Call) -> str | None:
-    """The literal among the inputs that holds tensors: certainly, or because nothing else is passed at all."""
+    """The container literal with tensors among the inputs: certainly, or because nothing else is passed."""
     inputs = call.args[1:]
     literals = [one for one in inputs if isinstance(one, (nodes.Tuple, nodes.List, nodes.Dict))]
     alone = len(literals) == len(inputs)
@@ -144,7 +144,7 @@ def _is_about_size(name: str) -> bool:
 
 
 def _is_tensor(node: nodes.NodeNG) -> bool:
-    """Whether a name holds what a layer of the model or a function of torch has computed."""
+    """Whether a name has the result of a layer of the model or of a torch function."""
     if not isinstance(node, nodes.Name) or _SIZE.search(node.name):
         return False
     values = _assigned(node)
@@ -158,7 +158,7 @@ def _computes(call: nodes.Call) -> bool:
 
 
 def _assigned(name: nodes.Name) -> list[nodes.NodeNG | None]:
-    """The values that assignments give a name which may be a parameter first; None for a binding of any other kind."""
+    """The assigned values of a name, which may also be a parameter; None if there is another kind of binding."""
     found = []
     for one in bindings(name):
         statement = one.parent
@@ -177,7 +177,7 @@ def _has_only_gradless_inputs(call: nodes.Call) -> bool:
 
 
 def _asks_for_gradients(call: nodes.Call) -> bool:
-    """Whether the function makes inputs require gradients, or asks whether one does before it checkpoints."""
+    """Whether the function makes inputs require gradients, or tests for that before it checkpoints."""
     function = function_of(call)
     return remembered(function, ("asks for gradients",), lambda: _names_requirement(function))
 
@@ -188,13 +188,13 @@ def _names_requirement(function: nodes.NodeNG) -> bool:
 
 
 def _is_neutral(node: nodes.NodeNG) -> bool:
-    """An input that never requires a gradient, whatever the model: a constant, a mask, an index, a size."""
+    """An input that never requires a gradient, in any model: a constant, a mask, an index, a size."""
     name = node.attrname if isinstance(node, nodes.Attribute) else getattr(node, "name", "")
     return isinstance(node, nodes.Const) or (bool(name) and _is_about_size(name))
 
 
 def _is_gradless(node: nodes.NodeNG, call: nodes.Call) -> bool:
-    """Whether an input comes from nothing that a gradient flows through: no_grad, detach(), a frozen embedding."""
+    """Whether an input has no gradient flow: no_grad, detach(), a frozen embedding."""
     if not isinstance(node, nodes.Name):
         return _makes_gradless(node)
     own = call.statement()
@@ -219,7 +219,7 @@ def _under_no_grad(node: nodes.NodeNG) -> bool:
 
 def _last(node: nodes.NodeNG) -> str:
     if isinstance(node, nodes.Call):
-        # ``torch.set_grad_enabled(flag)`` and ``no_grad() if flag else nullcontext()`` depend on more than the text.
+        # ``torch.set_grad_enabled(flag)`` and ``no_grad() if flag else nullcontext()`` are not decided by the text.
         return _last(node.func)
     return node.attrname if isinstance(node, nodes.Attribute) else getattr(node, "name", "") or ""
 
@@ -237,7 +237,7 @@ def _makes_gradless(value: nodes.NodeNG) -> bool:
 
 
 def _is_raw(node: nodes.NodeNG) -> bool:
-    """An input of the model as the loader gives it: a parameter of the function that is called like one."""
+    """A raw input of the model from the loader: a parameter of the function with such a name."""
     if not isinstance(node, nodes.Name) or not _RAW.search(node.name):
         return False
     found = bindings(node)

@@ -1,4 +1,4 @@
-"""Finds segments of activation checkpointing that fail, that train nothing, or that save nothing."""
+"""Finds segments of activation checkpointing that fail, that do not train, or that save no memory."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SegmentsChecker(LdlmChecker):
     rules = RULES
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every checkpointed segment; what is wrong with one is said once."""
+        """Check every checkpointed segment; each gets at most one finding."""
         if not is_checkpoint(node):
             return
         target = handed_to(node)
@@ -67,7 +67,8 @@ class SegmentsChecker(LdlmChecker):
         self._check_whole(node)
 
     def _report_misuse(self, node: nodes.Call, target: Target | None, problem: str) -> None:
-        """What another implementation mends; keyword arguments only where the function takes them, which its file may tell."""
+        """Report misuse that the other implementation fixes; keyword arguments only if the function accepts them, as
+        far as its file shows."""
         handed = handed_keywords(node)
         unpacked = any(keyword.arg is None for keyword in node.keywords)
         taken = takes_handed(node, target) if handed or unpacked else True
@@ -121,7 +122,7 @@ def _segments_of(model: nodes.ClassDef) -> tuple[nodes.Call, bool]:
 
 
 def _repeated_in(made: nodes.Call) -> str | None:
-    """In words the blocks that a constructor call repeats; None where it is not known to repeat any."""
+    """The blocks that a constructor call repeats, as text; None if it does not repeat any."""
     model = local_class(made.func)
     if model is None:
         return _in_words(repeated_block(made)) or foreign_stack(made)
@@ -132,7 +133,7 @@ def _repeated_in(made: nodes.Call) -> str | None:
 
 
 def _run_in_turn(model: nodes.ClassDef) -> str | None:
-    """In words the blocks that ``for block in self.blocks: x = block(x)`` of a forward runs, whoever made them."""
+    """The blocks that ``for block in self.blocks: x = block(x)`` in a forward runs, as text, whatever created them."""
     forward = method_of(model, "forward")
     for loop in nodes_of(forward, nodes.For) if forward is not None else ():
         called = {last_name(call.func) for call in nodes_of(loop, nodes.Call) if isinstance(call.func, nodes.Name)}
@@ -146,9 +147,10 @@ def _in_words(block: nodes.Call | None) -> str | None:
 
 
 def _implementation_fix(source: Source, call: nodes.Call, handed: list[str], taken: bool | None) -> Fix | None:
-    """Choose the other implementation: it calls the function with the keywords too, which raises where that does not take them.
+    """Choose the other implementation: it calls the function with the keywords too, which raises if the function does
+    not accept them.
 
-    So the fix is only shown where nobody knows whether it takes them.
+    So the fix is only shown if that is unknown.
     """
     if taken is False:
         return not_taken(call.args[0].as_string(), handed)
@@ -164,7 +166,7 @@ def _implementation_fix(source: Source, call: nodes.Call, handed: list[str], tak
 
 
 def _keyword_fix(source: Source, call: nodes.Call, names: list[str], target: Target | None) -> Fix | None:
-    """Name the arguments that are called like the parameters, where that leaves none by position and the call is complete."""
+    """Pass arguments with the names of parameters by keyword, if no positional ones remain and the call is complete."""
     arguments = call.args[1:]
     if not arguments or not all(isinstance(one, nodes.Name) and one.name in names for one in arguments):
         return None
@@ -182,7 +184,7 @@ def _keyword_fix(source: Source, call: nodes.Call, names: list[str], target: Tar
 
 
 def _whole_fix(source: Source, call: nodes.Call) -> Fix:
-    """The call without its segment, and in words what has to be done at another place first."""
+    """The call without its segment, and a text about what must be done elsewhere first."""
     arguments = [*call.args[1:], *(one for one in call.keywords if one.arg not in OWN_KEYWORDS)]
     texts = [source.slice(span_of(source, one)) for one in (call.args[0], *arguments)]
     edit = Edit(span_of(source, call), f"{texts[0]}({', '.join(texts[1:])})")

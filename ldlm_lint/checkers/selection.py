@@ -1,7 +1,8 @@
-"""Which rules are reported where under pylint: its comments decide first, then its switches, then the configuration of the file.
+"""Decides which rules are reported under pylint: first by its comments, then its switches, then the configuration of
+the file.
 
-``per-file-ignores`` and ``exclude`` say where rules do not hold, so that a switch, which holds for all files, leaves them
-alone, as ``--select`` does on our own command line. A comment in the file itself stands above ``per-file-ignores``.
+``per-file-ignores`` and ``exclude`` say where rules do not apply, and a switch, which applies to all files, does not
+change that, like ``--select`` on our own command line. A comment in the file itself overrides ``per-file-ignores``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ldlm_lint.tomlfile import ConfigError
 
 
 class Fault(NamedTuple):
-    """Something wrong with settings, as a message of a rule at a line of the configuration file (0: of the whole file)."""
+    """An error in settings, as a message of a rule at a line of the configuration file (0: the whole file)."""
 
     path: str
     line: int
@@ -33,9 +34,10 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """What pylint was told (``switches``, by the symbols of rules), and the ``configured`` settings of each file.
+    """The switches of pylint (``switches``, by the symbols of rules), and the ``configured`` settings of each file.
 
-    Paths are absolute with forward slashes; what asks for the settings of a file raises ConfigError where they cannot be used.
+    Paths are absolute with forward slashes; methods that need the settings of a file raise ConfigError if they are
+    invalid.
     """
 
     switches: Mapping[str, bool]
@@ -44,20 +46,20 @@ class Selection:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file can have a finding, since pylint was told to disable all rules."""
+        """Whether no file can have a finding, since all rules are disabled in pylint."""
         return all(self.switches.get(rule.symbol) is False for rule in ALL if rule not in HOST_RULES)
 
     def rules(self, config: Config) -> frozenset[str]:
-        """The symbols of the rules that are on where a configuration holds, comments and ``per-file-ignores`` apart."""
+        """The symbols of the rules that are on under a configuration, without comments and ``per-file-ignores``."""
         on = {symbol for symbol, state in self.switches.items() if state}
         return selected_rules(config) - self.switches.keys() | on
 
     def asked(self, path: str, *, all_rules: bool) -> Config:
-        """The settings to lint a file with: for the rules that are on, or for all that a comment in it may switch on."""
+        """The settings to lint a file with: for the rules that are on, and those that a comment in it may switch on."""
         return self._asked_for(self.configured.of(path), all_rules)
 
     def asked_at(self, folder: str) -> Config:
-        """As `asked`, for the files in a directory that have no such comment."""
+        """Like `asked`, for the files in a directory that have no such comment."""
         return self._asked_for(self.configured.of_folder(folder), False)
 
     def reports(self, finding: Finding, source: Source, comments: Suppressions) -> bool:
@@ -76,7 +78,7 @@ class Selection:
             return False
 
     def faults(self, folders: Iterable[str]) -> set[Fault]:
-        """What is wrong with the settings of the files in directories."""
+        """The errors in the settings of the files in directories."""
         found: set[Fault] = set()
         for folder in folders:
             for warning in self.configured.warnings(folder):
@@ -90,7 +92,7 @@ class Selection:
         return found
 
     def _asked_for(self, config: Config, all_rules: bool) -> Config:
-        # The configurations live as long as what tells them.
+        # The configurations exist as long as their source.
         known = self._asked.get((id(config), all_rules))
         if known is None:
             rules = self.rules(config)
@@ -114,7 +116,7 @@ class Asked:
 
     @property
     def run(self) -> Config:
-        """The settings at the root, the defaults where those cannot be used: what another file has is checked all the same."""
+        """The settings at the root, the defaults if they are invalid: other files are still checked."""
         try:
             return self.of_folder(self.root)
         except ConfigError:
@@ -122,7 +124,7 @@ class Asked:
 
     @property
     def key(self) -> str:
-        """What tells which files are found, and from where settings come."""
+        """A cache key for which files are found and where settings come from."""
         return repr((self.selection.configured.key, sorted(self.selection.switches.items())))
 
     def of(self, path: str) -> Config:
@@ -138,9 +140,9 @@ class Asked:
         return self.selection.configured.excludes(path, is_directory)
 
     def looks(self, folder: str) -> Iterator[tuple[str, str]]:
-        """The looks at the file system that tell the settings of a directory."""
+        """The file system look-ups that determine the settings of a directory."""
         return self.selection.configured.looks(folder)
 
     def warnings(self, folder: str) -> tuple[Problem, ...]:
-        """What the files above a directory probably mean to set and do not."""
+        """Probable mistakes in the files above a directory: settings that they seem to intend and do not set."""
         return self.selection.configured.warnings(folder)

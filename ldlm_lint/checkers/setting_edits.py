@@ -1,4 +1,4 @@
-"""Edits of settings that are written in Python: the arguments of a call, and the defaults of a dataclass's fields."""
+"""Edits of settings in Python code: the arguments of a call, and the defaults of a dataclass's fields."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from ldlm_lint.source import Source
 
 
 class CodeEditor(NamedTuple):
-    """Edits of settings whose place is the expression of their value; ``call`` is what takes them, None for fields of a class."""
+    """Edits of settings whose place is the expression of their value; ``call`` receives them, None for fields of a
+    class."""
 
     source: Source
     call: nodes.Call | None
 
     def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
-        """Write another value; None where the old one is not written out at the place."""
+        """Write another value; None if the old one is not written out at the place."""
         node = setting.place
         if not isinstance(node, nodes.Const):
             return None
@@ -35,7 +36,7 @@ class CodeEditor(NamedTuple):
         return None if edit is None else (edit,)
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
-        """Take an argument out; None for what is not passed by its name."""
+        """Remove an argument; None if it is not passed by name."""
         node = setting.place
         keyword = node.parent if isinstance(node, nodes.NodeNG) else None
         if not isinstance(keyword, nodes.Keyword) or keyword.parent is not self.call:
@@ -44,7 +45,7 @@ class CodeEditor(NamedTuple):
 
 
 def _literal(value: Scalar | Options, old: str = "") -> str:
-    """A value as Python writes it; a text in the quotes of the one that it replaces."""
+    """A value as Python code; a text with the quotes of the one that it replaces."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f'"{name}": {_literal(one)}' for name, one in value.items()) + "}"
     if not isinstance(value, str):

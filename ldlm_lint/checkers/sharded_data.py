@@ -1,4 +1,4 @@
-"""Finds samplers that nobody tells the epoch, and datasets that ranks or workers read in full."""
+"""Finds samplers without ``set_epoch``, and datasets that every rank or worker reads completely."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SAMPLER = ("dataset", "num_replicas", "rank", "shuffle", "seed", "drop_last")
 _LOADER = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
 _ITERABLES = {"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"}
-# Whoever speaks of any of these has thought of who gets which sample.
+# Code that mentions any of these distributes samples deliberately.
 _SHARES = lazily(r"worker|rank|shard|world|replica|islice\(.*,.*,|split_by|process_index|distributed", re.I)
 _ENDLESS = lazily(r"while (?:True|1):")
 _DRAWS = lazily(r"rand|shuffle|choice|sample|perm|generator", re.I)
@@ -45,7 +45,7 @@ class ShardedDataChecker(LdlmChecker):
         self._loops = set()
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at samplers, loaders, and iterators that are begun anew."""
+        """Look at samplers, loaders, and iterators that are begun again."""
         if is_call_of(node, "iter") and len(node.args) == 1:
             around = loops_around(node)
             if around:
@@ -56,11 +56,11 @@ class ShardedDataChecker(LdlmChecker):
             self._check_sampler(node)
 
     def visit_for(self, node: nodes.For) -> None:
-        """A loop may take its batches from a sampler of another file."""
+        """A loop may use a sampler from another file."""
         self._check_loop(node.iter, node.iter, node.iter.lineno or 0)
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
-        """Look at iterable datasets that share nothing out."""
+        """Check iterable datasets that do not split their samples."""
         if not any(is_named(base, _ITERABLES) for base in node.bases):
             return
         method = next((one for one in node.mymethods() if one.name == "__iter__"), None)
@@ -112,7 +112,7 @@ class ShardedDataChecker(LdlmChecker):
 
 
 def _may_make_a_sampler(func: nodes.NodeNG) -> bool:
-    """A class by such a name, or one of this file with such a base; the project pass knows what it is."""
+    """A class by such a name, or one of this file with such a base; the project decides what it is."""
     if any(name.endswith("Sampler") for name in qualified(func)):
         return True
     classes = [one for one in bindings(func) if isinstance(one, nodes.ClassDef)] if isinstance(func, nodes.Name) else []

@@ -1,4 +1,4 @@
-"""The calls of a file that may do something of a training step, by their places: most statements have none."""
+"""The calls of a file that may belong to a training step, by their places: most statements have none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
 
 
 class StepCalls:
-    """Which statements and expressions of a module may be passed over; ``acts`` tells by the last name of a call."""
+    """Which statements and expressions of a module can be skipped; ``acts`` decides by the last name of a call."""
 
     def __init__(self, module: nodes.NodeNG, acts: Callable[[str], bool]) -> None:
         order = preorder(module)
@@ -24,17 +24,18 @@ class StepCalls:
         self._deciding = order.places((*LEAVES, nodes.FunctionDef, nodes.ClassDef))
 
     def idle(self, node: nodes.NodeNG) -> int | None:
-        """How many calls a node makes, if none of them acts and none is left to a ``lambda``; else None."""
+        """The number of calls in a node, if none of them acts and none is in a ``lambda``; else None."""
         if _between(self._acting, node) or _between(self._later, node):
             return None
         return _between(self._calls, node)
 
     def idle_block(self, node: nodes.NodeNG) -> int | None:
-        """As `idle`, for a statement with blocks, which may also leave the block around it, or define what is called later."""
+        """As `idle`, for a statement with blocks, which may also leave the block around it, or define functions that
+        are called later."""
         return None if _between(self._deciding, node) else self.idle(node)
 
 
 def _between(places: list[int], node: nodes.NodeNG) -> int:
-    """How many of some places, in order, stand in a node."""
+    """The number of places, in order, that are in a node."""
     first = bisect_left(places, node._ldlm_start)
     return bisect_left(places, node._ldlm_end, first) - first

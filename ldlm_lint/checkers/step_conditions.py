@@ -1,4 +1,4 @@
-"""The conditions under which code of a training step runs, as far as their texts tell two of them apart."""
+"""The conditions under which code of a training step runs, as far as their texts distinguish them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _COUNTS = lazily(r"step|epoch|iter|idx|index|batch|count|warm|start|resum|first"
 
 
 def conditions_of(test: nodes.NodeNG, holds: bool) -> frozenset[Condition]:
-    """What is known where a test holds, or where it does not: ``a and b`` gives both, ``x is not None`` is ``x``."""
-    # Asked for every function that comes to the test.
+    """The facts in the branches of a test: ``a and b`` gives both, ``x is not None`` is ``x``."""
+    # Needed for every function that reaches the test.
     return remembered(test, ("conditions", holds), lambda: _known_where(test, holds))
 
 
@@ -53,7 +53,9 @@ def exclude(one: Iterable[Condition], other: Iterable[Condition]) -> bool:
 
 
 def counts(condition: Condition, names: Iterable[str]) -> bool:
-    """Whether a condition asks for a place in the training: a counter, or a variable of the loops (``names``)."""
+    """Whether a condition depends on the progress of the training: a counter, or a variable of the loops
+    (``names``).
+    """
     text = condition[0]
     words = set(re.findall(r"[A-Za-z_]\w*", text))
     compares = re.search(r"[<>%]|==|(?<!\w)\d", text) is not None

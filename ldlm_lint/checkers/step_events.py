@@ -1,7 +1,7 @@
-"""What a function does in a training step, in the order in which it does it: backward, clipping, steps, schedules.
+"""The events of a training step in a function, in order: backward, clipping, steps, schedules.
 
-Helpers and closures of the same file are followed into; each event knows the loops and the conditions around it, on the
-whole way from the function that is looked at.
+Helpers and closures of the same file are followed; each event has the loops and conditions around it, on the whole path
+from the analysed function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCKS = {nodes.If, nodes.For, nodes.AsyncFor, nodes.While, nodes.With, nodes.A
 _PARTS = (nodes.Call, nodes.IfExp, nodes.Lambda, nodes.ComprehensionScope)
 _DEPTH = 3
 _BUDGET = 4000
-# Events are compared with each other; what does so many things in a step was not written by hand, and nothing is said of it.
+# Events are compared pairwise; a function with so many events was not written by hand and is skipped.
 _MOST_EVENTS = 500
 _EVENTS = "_ldlm_events"
 
@@ -34,9 +34,9 @@ _EVENTS = "_ldlm_events"
 class Event(NamedTuple):
     """One call of a step.
 
-    ``site`` is the call in the function that is looked at through which it is reached (``node`` itself where it stands
-    there), ``subject`` the text of what is stepped, clipped or scaled; ``guards`` are the tests around it with the arm
-    it stands in, ``loops`` the loops, outermost first; ``left`` are the conditions under which the place was never reached.
+    ``site`` is the call in the analysed function through which it is reached (``node`` itself if it is there),
+    ``subject`` the text of the stepped, clipped or scaled object; ``guards`` are the tests around it with their branch,
+    ``loops`` the loops, outermost first; ``left`` are the conditions that end the step before the place.
     """
 
     kind: Kind
@@ -50,13 +50,13 @@ class Event(NamedTuple):
     left: tuple[frozenset[Condition], ...]
 
     def follows(self, other: Event) -> bool:
-        """Whether this runs after the other on some path through one pass of the loops that both stand in."""
+        """Whether this runs after the other on some path through one pass of the loops that both are in."""
         if self.at <= other.at or exclude(self.conditions, other.conditions):
             return False
         return not any(gone <= other.conditions for gone in self.left if gone not in other.left)
 
     def common_loops(self, other: Event) -> int:
-        """How many loops, from the outermost, both stand in."""
+        """How many loops, from the outermost, both are in."""
         pairs = zip(self.loops, other.loops, strict=False)
         return next(
             (at for at, (one, two) in enumerate(pairs) if one is not two), min(len(self.loops), len(other.loops))
@@ -88,7 +88,7 @@ class _Walk:
         self._budget = _BUDGET
 
     def suite(self, statements: Iterable[nodes.NodeNG]) -> None:
-        """Go through a block; what follows an ``if`` that leaves it runs where its test does not hold."""
+        """Walk a block; code after an ``if`` that leaves it runs when the test is false."""
         pushed = 0
         for statement in statements:
             self._statement(statement)
@@ -129,7 +129,7 @@ class _Walk:
                 continue
             here = conditions_of(node.test, holds)
             self._guards.append((node, holds))
-            # The arms of ``a or b`` exclude each other as a whole, too.
+            # The operands of ``a or b`` exclude each other as a whole, too.
             whole_test = ((node.test.as_string(), holds),) if isinstance(node.test, nodes.BoolOp) else ()
             self._under(here.union(whole_test), block)
             self._guards.pop()
@@ -160,7 +160,7 @@ class _Walk:
         self.suite(node.finalbody)
 
     def _expression(self, node: nodes.NodeNG) -> None:
-        """The calls of an expression or simple statement; most have none, or nothing that chooses or repeats them."""
+        """The calls of an expression or simple statement; most have none, or no conditions or loops around them."""
         idle = self._calls.idle(node)
         if idle is not None:
             self._budget -= idle
@@ -196,7 +196,7 @@ class _Walk:
         if self._budget < 0 or not (name in self._acting or may_act(name)):
             return
         function = self._target(call)
-        # A method of one's own does what stands in it, whatever it is called: ``self.backward(batch)``.
+        # A method of the own class is judged by its body, not its name: ``self.backward(batch)``.
         found = kind_of(call) if function is None or not _is_of_own_class(call, function) else None
         if found is not None:
             if found[0].steps:
@@ -211,7 +211,7 @@ class _Walk:
             self._add(Kind.MAY_SCHEDULE, call, call.func)
 
     def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
-        """The function of the file that a call goes to; None where it does nothing of a step, or is followed already."""
+        """The function of the file that a call calls; None if it has no events of a step, or is followed already."""
         found = self._acting.get(last_name(call.func))
         if not found:
             return None
@@ -264,7 +264,7 @@ class _Walk:
 
 
 def _finished(calls: Iterable[nodes.Call]) -> Iterator[nodes.Call]:
-    """Calls that stand in preorder, in the order in which they are made: arguments before what they are passed to."""
+    """Calls that are in preorder, in the order in which they are made: arguments before the call."""
     begun: list[nodes.Call] = []
     for call in calls:
         while begun and begun[-1]._ldlm_end <= call._ldlm_start:
@@ -278,7 +278,7 @@ def _leaves(block: list[nodes.NodeNG]) -> bool:
 
 
 def _is_of_own_class(call: nodes.Call, function: nodes.FunctionDef) -> bool:
-    """Whether a method is called on ``self`` of its class, or on what the file makes of that class."""
+    """Whether a method is called on ``self`` of its class, or on an object of that class created by the file."""
     receiver = call.func.expr if isinstance(call.func, nodes.Attribute) else None
     if not isinstance(receiver, nodes.Name):
         return False
@@ -296,7 +296,7 @@ def _closures(call: nodes.Call) -> Iterator[nodes.FunctionDef]:
 
 
 def _classes_of(call: nodes.Call) -> list[nodes.ClassDef]:
-    """The class that a call stands in, and those of its bases that the file defines."""
+    """The class around a call, and those of its bases that the file defines."""
     owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     found = [owner] if owner is not None else []
     for one in found:

@@ -1,4 +1,4 @@
-"""What a single call does in a training step, by its name and by what it is called on."""
+"""The role of a single call in a training step, by its name and receiver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ldlm_lint.python.scaled_gradients import SCALER
 _CLIPS = lazily(
     r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$"
 )
-# These unscale first, or clip what their engine has unscaled.
+# These unscale first, or clip gradients that their engine has unscaled.
 _CLIPPING_ENGINES = lazily(r"accelerat|fabric|engine|strategy|^super$", re.I)
 _MAY_STEP = lazily(
     r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I
@@ -33,7 +33,7 @@ _MAY_SCHEDULE = lazily(r"^(update|step)_(\w+_)?(lr|learning_rates?|sched\w*)$|^(
 
 
 class Kind(enum.Enum):
-    """What an event does."""
+    """The kind of an event."""
 
     STEP = "optimizer step"
     SCALED_STEP = "optimizer step by a gradient scaler"
@@ -55,7 +55,7 @@ class Kind(enum.Enum):
 
 @functools.lru_cache(1 << 14)
 def may_act(name: str) -> bool:
-    """Whether a call of this last name may be anything that is told here: most are not."""
+    """Whether a call of this last name may be an event: most are not."""
     return name in ("train", "run") or _may_be_of_step(name) or _names_step(name) or _names_schedule(name)
 
 
@@ -66,7 +66,7 @@ def _may_be_of_step(name: str) -> bool:
 
 
 def kind_of(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
-    """What a call does in a step, and the expression it does it to; None where it is nothing of the kind."""
+    """The kind of a call in a step, and its object; None if it is not an event."""
     name = last_name(call.func)
     if not _may_be_of_step(name):
         return None
@@ -126,7 +126,7 @@ def _names_schedule(name: str) -> bool:
 
 
 def may_step(call: nodes.Call) -> bool:
-    """Whether a call that nobody follows into may step an optimizer, by its name."""
+    """Whether a call that is not followed may step an optimizer, by its name."""
     name = last_name(call.func)
     if name == "step":
         return isinstance(call.func, nodes.Attribute) and _NEVER_TRAINED.search(last_name(call.func.expr)) is None

@@ -1,4 +1,4 @@
-"""What the objects of a training step are: optimizers, schedulers of the learning rate, gradient scalers."""
+"""Classifies the objects of a training step: optimizers, schedulers of the learning rate, gradient scalers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEPTH = 3
 
 
 class Schedule(enum.Enum):
-    """What is known of an object that is stepped like a scheduler."""
+    """The facts about an object that is stepped like a scheduler."""
 
     TORCH = "torch"
     NAMED = "named"
@@ -49,7 +49,7 @@ def last_name(node: nodes.NodeNG | None) -> str:
 
 
 def is_optimizer(node: nodes.NodeNG) -> bool:
-    """Whether an expression is an optimizer of torch's kind: by how the file makes it, else by its name."""
+    """Whether an expression is an optimizer of torch's kind: by its construction in the file, else by its name."""
     made = origins(node)
     if any(name.startswith("torch.optim.") and ".lr_scheduler" not in name for name in made):
         return True
@@ -60,7 +60,7 @@ def is_optimizer(node: nodes.NodeNG) -> bool:
 
 
 def _telling_name(node: nodes.NodeNG) -> str:
-    """The last part of a name; of a loop's variable that of what the loop goes over, such as ``schedulers``."""
+    """The last part of a name; for a loop variable that of the iterable, such as ``schedulers``."""
     name = last_name(node)
     around = set(node.node_ancestors())
     for target in bindings(node) if isinstance(node, nodes.Name) else ():
@@ -84,7 +84,7 @@ def _iterated_name(iterable: nodes.NodeNG, position: int | None) -> str:
 
 
 def _is_foreign_class(node: nodes.NodeNG, name: str) -> bool:
-    """A class of the file that derives from nothing of torch's: a wrapper whose ``step`` may do anything."""
+    """A class of the file without a torch base: a wrapper whose ``step`` may do anything."""
     owner = local_class(node.root(), name)
     return owner is not None and not any("Optimizer" in last_name(base) or "Adam" in last_name(base) for base in owner.bases)
 
@@ -117,13 +117,13 @@ def _kind(node: nodes.NodeNG, name: str) -> Schedule:
 
 
 def local_class(module: nodes.NodeNG, name: str) -> nodes.ClassDef | None:
-    """The class of the file that a qualified name such as ``.Trainer`` means."""
+    """The class of the file with a qualified name such as ``.Trainer``."""
     found = module.locals.get(name[1:], ()) if name.startswith(".") and isinstance(module, nodes.Module) else ()
     return next((one for one in found if isinstance(one, nodes.ClassDef)), None)
 
 
 def origins(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
-    """The qualified names of the calls whose results an expression holds, as far as the file tells; else UNKNOWN."""
+    """The qualified names of the calls behind an expression, as far as the file shows; else UNKNOWN."""
     found = frozenset().union(*(_made_by(value, depth) for value in values_of(node)))
     return found or frozenset({UNKNOWN})
 
@@ -149,18 +149,18 @@ def _made_by(value: nodes.NodeNG | None, depth: int) -> frozenset[str]:
 
 
 def _returned(module: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
-    """The name itself, or what a function of the file by that name returns."""
+    """The name itself, or the result of the file's function with that name."""
     found = module.locals.get(name[1:], ()) if name.startswith(".") and isinstance(module, nodes.Module) else ()
     function = next((one for one in found if isinstance(one, nodes.FunctionDef)), None)
     if function is None:
-        # The attribute of an unknown object says nothing but its own name.
+        # Of an unknown object's attribute only the name is known.
         return frozenset({UNKNOWN if name.startswith(UNKNOWN) and not name.endswith(".lr_schedulers") else name})
     made = [_made_by(one.value, depth + 1) for one in nodes_of(function, nodes.Return) if one.value is not None]
     return frozenset().union(*made) or frozenset({UNKNOWN})
 
 
 def values_of(node: nodes.NodeNG) -> Iterator[nodes.NodeNG | None]:
-    """What the file assigns to a variable, or to an attribute of that name; None for what cannot be told."""
+    """The values that the file assigns to a variable, or to an attribute of that name; None if unknown."""
     while isinstance(node, nodes.Subscript):
         node = node.value
     if isinstance(node, nodes.Name):

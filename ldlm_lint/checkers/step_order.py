@@ -26,7 +26,8 @@ _DEPTH = 4
 
 
 class Early(NamedTuple):
-    """A scheduler that steps before the optimizer has; ``repeated`` where that rests on the function being called again."""
+    """A scheduler that steps before the optimizer has; ``repeated`` where that depends on the function being called
+    again."""
 
     schedule: Event
     step: Event
@@ -41,7 +42,7 @@ class Frequent(NamedTuple):
 
 
 def frequent_schedules(events: Sequence[Event]) -> Iterator[Frequent]:
-    """The schedulers that step once for each micro-batch, where nothing shows that their schedule counts these."""
+    """The schedulers that step once for each micro-batch, unless their schedule is shown to count these."""
     for micro in micro_batches(events):
         for event in events:
             if event.kind is Kind.SCHEDULE and micro.repeats(event) and not _counts_batches(event, micro):
@@ -52,7 +53,9 @@ def frequent_schedules(events: Sequence[Event]) -> Iterator[Frequent]:
 
 
 def _counts_batches(event: Event, micro: MicroBatches) -> bool:
-    """Whether the schedule's length is computed from the number of batches, not divided by that of micro-batches."""
+    """Whether the schedule's length is computed from the number of batches, not divided by the number of
+    micro-batches.
+    """
     call = _construction(event)
     if call is None:
         return False
@@ -63,7 +66,7 @@ def _counts_batches(event: Event, micro: MicroBatches) -> bool:
 
 
 def _written_out(node: nodes.NodeNG, depth: int = 0) -> str:
-    """The text of an expression, and of what its variables hold."""
+    """The text of an expression, and of its variables' values."""
     found = [node.as_string()]
     for name in nodes_of(node, nodes.Name) if depth < _DEPTH else ():
         value = only_binding(name)
@@ -81,7 +84,7 @@ def early_schedules(root: nodes.NodeNG, events: Sequence[Event]) -> Iterator[Ear
         if any(one.kind.steps and event.follows(one) for one in driven):
             continue
         after = [one for one in driven if _is_step(one) and one.follows(event)]
-        # What is surely a step before what may be one.
+        # Certain steps before possible ones.
         for step in sorted(after, key=lambda one: (one.kind is Kind.MAYBE, one.at)):
             repeated = _repeats_both(root, event, step, events)
             if repeated is not None and not _may_have_stepped(event, step, events):
@@ -90,19 +93,21 @@ def early_schedules(root: nodes.NodeNG, events: Sequence[Event]) -> Iterator[Ear
 
 
 def _may_have_stepped(schedule: Event, step: Event, events: Sequence[Event]) -> bool:
-    """Whether something that nobody knows may step the optimizer before the scheduler, in the same pass of the loop around both."""
+    """Whether unknown code may step the optimizer before the scheduler, in the same iteration of the loop around
+    both.
+    """
     loops = schedule.loops[: schedule.common_loops(step)]
     unknown = (one for one in events if one.kind is Kind.MAYBE and one.loops[: len(loops)] == loops)
     return any(schedule.follows(one) for one in unknown)
 
 
 def _is_step(event: Event) -> bool:
-    """Whether an event steps an optimizer, or is a call of which the project may say so."""
+    """Whether an event steps an optimizer, or is a call that may do so according to the project."""
     return event.kind.steps or (event.kind is Kind.MAYBE and last_name(event.node.func) != "step")
 
 
 def _repeats_both(root: nodes.NodeNG, schedule: Event, step: Event, events: Sequence[Event]) -> bool | None:
-    """False where one loop runs both, True where the function has to be called again and again for it; None otherwise."""
+    """False if one loop runs both, True if only repeated calls of the function do; None otherwise."""
     shared = schedule.common_loops(step)
     if not all(_is_over_parts(loop) for loop in schedule.loops[shared:]):
         return None
@@ -126,10 +131,10 @@ def _is_over_parts(loop: nodes.NodeNG) -> bool:
 
 
 def _is_made_in(schedule: Event, where: nodes.NodeNG) -> bool:
-    """Whether a scheduler is new in each pass: made in the loop, or in the function, that repeats its step."""
+    """Whether a scheduler is new in each iteration: created in the loop, or in the function, that repeats its step."""
     owner = getattr(schedule.node.func, "expr", None)
     values = [one for one in values_of(owner) if isinstance(one, nodes.Call)] if owner is not None else []
-    # Lightning hands out the same scheduler again and again.
+    # Lightning returns the same scheduler repeatedly.
     values = [one for one in values if last_name(one.func) != "lr_schedulers"]
     return any(parent is where for one in values for parent in one.node_ancestors())
 
@@ -139,14 +144,14 @@ def _bound_in(loop: nodes.NodeNG) -> frozenset[str]:
 
 
 def _construction(event: Event) -> nodes.Call | None:
-    """The call that made a scheduler, where the file has just one."""
+    """The call that created a scheduler, if the file has only one."""
     owner = getattr(event.node.func, "expr", None)
     calls = [one for one in values_of(owner) if isinstance(one, nodes.Call)] if owner is not None else []
     return calls[0] if len(calls) == 1 else None
 
 
 def _drives(schedule: Event, step: Event, events: Sequence[Event]) -> bool | None:
-    """Whether a scheduler sets the learning rate of the optimizer that steps; None where nobody can tell."""
+    """Whether a scheduler sets the learning rate of the optimizer that steps; None if unknown."""
     if not step.kind.steps or schedule.kind is Kind.MAY_SCHEDULE:
         return None
     stepped = {_last_word(one.subject) for one in events if one.kind.steps}
@@ -172,6 +177,6 @@ def _last_word(text: str) -> str:
 
 
 def _particular(text: str) -> frozenset[str]:
-    """What tells one optimizer's name from another's: ``g`` of ``optimizer_G`` and ``scheduler_g``."""
+    """The distinguishing part of an optimizer's name: ``g`` of ``optimizer_G`` and ``scheduler_g``."""
     words = (word.lower() for word in _WORDS.findall(text))
     return frozenset(words) - _GENERIC

@@ -1,4 +1,4 @@
-"""The functions of a file that do something of a training step, themselves or through each other, and what that may be."""
+"""The functions of a file with events of a training step, directly or through each other, and the kinds of events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = frozenset(kind for kind in Kind if kind.steps)
 
 
 def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
-    """The functions of a file, by name, that do something of a step, themselves or through each other."""
+    """The functions of a file, by name, with events of a step, directly or through each other."""
     return remembered(module, ("acting functions",), lambda: _acting(module))
 
 
@@ -38,9 +38,9 @@ def _acting(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
 
 
 def roots_of(module: nodes.NodeNG, *wanted: frozenset[Kind]) -> list[nodes.NodeNG]:
-    """The module and those of its acting functions from which one of each of the wanted kinds of events may be reached.
+    """The module and those of its acting functions from which each wanted kind of event may be reached.
 
-    Too many at times, never too few: whatever a function holds or is handed counts, and all functions of a name do.
+    Possibly too many, never too few: everything in a function and its arguments counts, and all functions of a name do.
     """
     every = frozenset(_events(module).kinds)
     if any(every.isdisjoint(one) for one in wanted):
@@ -58,7 +58,7 @@ def _reached(module: nodes.NodeNG, every: frozenset[Kind]) -> dict[nodes.NodeNG,
         kinds[root] = frozenset(events.within(root))
     kinds[module] = frozenset(kind for kind, call in zip(events.kinds, events.calls, strict=True) if function_of(call) is module)
     for root, found in kinds.items():
-        # What is handed to the step of an optimizer is called there.
+        # A closure passed to the step of an optimizer is called there.
         kinds[root] = every if not found.isdisjoint(STEPS) and events.hands_over else found
     while True:
         wider = {root: found.union(*(kinds[one] for name in called[root] for one in acting[name])) for root, found in kinds.items()}
@@ -68,7 +68,7 @@ def _reached(module: nodes.NodeNG, every: frozenset[Kind]) -> dict[nodes.NodeNG,
 
 
 class _Events:
-    """The calls of a file that do something of a step by themselves, in preorder, and what each does."""
+    """The calls of a file that are events of a step, in preorder, with their kinds."""
 
     def __init__(self, module: nodes.NodeNG) -> None:
         found = [(call, kind) for call in nodes_of(module, nodes.Call) if (kind := _kind(call)) is not None]
@@ -80,7 +80,7 @@ class _Events:
         self.hands_over = any(isinstance(one, nodes.Name) and one.name in functions for one in given)
 
     def within(self, node: nodes.NodeNG) -> list[Kind]:
-        """What the calls inside a node do."""
+        """The kinds of the calls inside a node."""
         first = bisect_left(self.calls, node._ldlm_start, key=_start)
         return self.kinds[first : bisect_left(self.calls, node._ldlm_end, first, key=_start)]
 

@@ -1,6 +1,6 @@
-"""Finds what leaves a training step before its backward pass because of what one rank alone has seen.
+"""Finds code that leaves a training step before its backward pass because of a condition on a single rank.
 
-Two shapes count. In the first a test of the loss decides, in the second a caught error does::
+There are two shapes. In the first a test of the loss decides, in the second a caught error does::
 
     if torch.isnan(loss): continue            # or: if torch.isfinite(loss): loss.backward()
     try: … loss.backward() except RuntimeError: continue
@@ -34,10 +34,10 @@ _HARMLESS = {"no_sync"}
 
 
 class Skip(NamedTuple):
-    """A place that leaves a step: the node to report, what decides in words, and where it stands.
+    """A place that leaves a step: the node to report, the condition as text, and its place.
 
-    ``reducers`` are the calls through which the deciding value went; ``test`` is what it is asked, where a true answer
-    leaves the step. ``lightning`` tells a step whose backward pass is Lightning's.
+    ``reducers`` are the calls through which the deciding value went; ``test`` is the test that leaves the step when
+    true. ``lightning``: the backward pass of the step is Lightning's.
     """
 
     node: nodes.NodeNG
@@ -73,7 +73,7 @@ def _by_test(node: nodes.If) -> Skip | None:
 
 
 def _by_error(node: nodes.Try) -> Skip | None:
-    """A handler that goes on after an error of the forward or backward pass."""
+    """A handler that continues after an error of the forward or backward pass."""
     loops = loops_around(node)
     # A handler around the whole loop ends the training instead of a step.
     own = [call for call in calls_below(node.body) if _is_backward(call) and loops_around(call) == loops]
@@ -97,7 +97,8 @@ def _by_error(node: nodes.Try) -> Skip | None:
 
 
 def _makes_loss(node: nodes.Try) -> bool:
-    """Whether a ``try`` makes what is run backward right behind it: ``try: loss = model(batch) except Empty: continue``."""
+    """Whether a ``try`` computes the loss that runs backward right after it: ``try: loss = model(batch) except Empty:
+    continue``."""
     block = block_of(node)
     made = {one.name for statement in node.body for one in nodes_of(statement, nodes.AssignName)}
     behind = [call for statement in block[block.index(node) + 1 :] for call in calls_below([statement])] if block else []
@@ -105,7 +106,7 @@ def _makes_loss(node: nodes.Try) -> bool:
 
 
 def _leaves_step(handler: nodes.ExceptHandler) -> bool:
-    """Whether some way through a handler goes on to the next step, or out of the loop, before what it raises."""
+    """Whether a path through a handler continues with the next step, or leaves the loop, before it raises."""
     for one in nodes_of(handler, (nodes.Continue, nodes.Break, nodes.Return)):
         loops = loops_around(one)
         if function_of(one) is function_of(handler) and (isinstance(one, nodes.Return) or loops == loops_around(handler)):
@@ -114,7 +115,7 @@ def _leaves_step(handler: nodes.ExceptHandler) -> bool:
 
 
 def _caught(handler: nodes.ExceptHandler) -> set[str]:
-    """The last names of the errors that a handler takes; a bare one takes every exception."""
+    """The last names of the errors that a handler catches; a bare one catches every exception."""
     if handler.type is None:
         return {"Exception"}
     parts = handler.type.elts if isinstance(handler.type, nodes.Tuple) else [handler.type]
@@ -134,7 +135,7 @@ def _leaves(body: list[nodes.NodeNG]) -> bool:
 
 
 def _leaves_cleanly(body: list[nodes.NodeNG]) -> bool:
-    """Whether the process ends there, which ends the job on all ranks, or the ranks speak to each other first."""
+    """Whether the process ends there, which ends the job on all ranks, or the ranks communicate first."""
     return any(last_name(call.func) in _ENDS or reduces(call) for call in calls_below(body)) or any(
         isinstance(statement, nodes.Raise) for statement in body
     )
@@ -153,7 +154,7 @@ def _always_ends(body: list[nodes.NodeNG]) -> bool:
 
 
 def _follows(node: nodes.If) -> bool:
-    """Whether the step that is left has a backward pass further on, and none on the way to it for the same loss."""
+    """Whether the step that is left has a backward pass later, and none before it for the same loss."""
     step = function_of(node) if isinstance(node.body[-1], nodes.Return) else step_of(node)
     end = node.end_lineno or 0
     later = [call for call in calls_below(step) if (call.lineno or 0) > end and _is_backward(call) and not _apart(call, node)]
@@ -171,7 +172,7 @@ def _returns_to_lightning(node: nodes.If) -> bool:
 
 
 def _apart(call: nodes.Call, node: nodes.If) -> bool:
-    """Whether a call stands in another branch of an ``if`` around the node."""
+    """Whether a call is in another branch of an ``if`` around the node."""
     child: nodes.NodeNG = node
     for parent in node.node_ancestors():
         if isinstance(parent, nodes.If):
@@ -183,12 +184,12 @@ def _apart(call: nodes.Call, node: nodes.If) -> bool:
 
 
 def _repeats(node: nodes.NodeNG) -> bool:
-    """A step stands in a loop, or is a function that may be called in one."""
+    """A step is in a loop, or is a function that may be called in one."""
     return bool(loops_around(node)) or isinstance(function_of(node), nodes.FunctionDef)
 
 
 def _is_guarded(node: nodes.NodeNG) -> bool:
-    """Whether only a training of one process comes here, or a backward pass that is not synchronised."""
+    """Whether only single-process training reaches this place, or a backward pass that is not synchronised."""
     tests = [parent.test for parent in node.node_ancestors() if isinstance(parent, nodes.If)]
     tests += [node.test] if isinstance(node, nodes.If) else []
     if any(_ALONE.search(test.as_string()) for test in tests):

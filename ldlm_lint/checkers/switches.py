@@ -1,7 +1,7 @@
-"""What pylint was told about our rules, apart from what nobody said anything about.
+"""The switches of pylint for our rules, distinguished from rules that the user did not mention.
 
 pylint keeps one state for each message, which its own switches write: ``--enable``, ``--disable``, ``--fail-on`` and
-``--errors-only``, on the command line and in its configuration. What is written tells who decided: pylint writes True
+``--errors-only``, on the command line and in its configuration. The stored value shows who decided: pylint writes True
 and False; we write 0, which pylint reads as False, and nothing, which it reads as True.
 """
 
@@ -24,18 +24,19 @@ _OFF: Any = 0
 
 
 def are_known(linter: PyLinter) -> bool:
-    """Whether the rules are messages of pylint already, so that their states are not ours to set."""
+    """Whether the rules are messages of pylint already, so that we must not set their states."""
     return any(message.symbol == INTERNAL_ERROR.symbol for message in linter.msgs_store.messages)
 
 
 def preset(linter: PyLinter) -> None:
-    """Say for all rules whether they are on until pylint is told otherwise: as the configuration of this directory has it.
+    """Set for all rules whether they are on until pylint's switches change that, from the configuration of this
+    directory.
 
-    What kept us from checking stays on with ``--disable=all``, as pylint's own failures do; its name switches it off.
+    Errors that prevent checking stay on with ``--disable=all``, as pylint's own failures do; its name switches it off.
     """
     enabled, states = _selected_here(), linter._msgs_state
     for rule in ALL:
-        # What is off by default pylint has written already.
+        # pylint has already written the rules that are off by default.
         states.pop(rule.code, None)
         if rule.symbol not in enabled:
             states[rule.code] = _OFF
@@ -51,7 +52,7 @@ def _selected_here() -> frozenset[str]:
 
 
 def admit(linter: PyLinter) -> None:
-    """Switch on what pylint was told nothing about: from here on the configuration of each file decides."""
+    """Switch on the rules that the user did not mention: from here on the configuration of each file decides."""
     states = linter._msgs_state
     for rule in ALL:
         if not isinstance(states.get(rule.code, True), bool):
@@ -59,6 +60,6 @@ def admit(linter: PyLinter) -> None:
 
 
 def told(linter: PyLinter) -> dict[str, bool]:
-    """The rules that pylint was told to enable or to disable, by their symbols."""
+    """The rules that the user enabled or disabled in pylint, by their symbols."""
     states = linter._msgs_state
     return {rule.symbol: states[rule.code] for rule in ALL if isinstance(states.get(rule.code), bool)}

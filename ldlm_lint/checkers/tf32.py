@@ -1,4 +1,4 @@
-"""The two interfaces that choose the precision of float32 products, where a file uses them."""
+"""The two interfaces that choose the precision of float32 products, in a file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _owner(node: nodes.AssignAttr | nodes.Attribute) -> str:
 
 
 def exclude_each_other(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:
-    """Whether two nodes stand in different branches of one statement."""
+    """Whether two nodes are in different branches of one statement."""
     mine = {id(parent): child for child, parent in _line_of(one)}
     for child, parent in _line_of(other):
         if id(parent) in mine:

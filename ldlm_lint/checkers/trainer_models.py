@@ -1,4 +1,4 @@
-"""Whether the Trainers of a file train an adapter alone."""
+"""Whether the Trainers of a file train only an adapter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.python.walks import nodes_of
 
 
 def trains_adapter(module: nodes.Module, made: nodes.Call | None) -> bool:
-    """Whether only an adapter is trained: trl is given one in the file, or peft makes one, whatever the options say."""
+    """Whether only an adapter is trained: trl gets one in the file, or peft creates one, regardless of the options."""
     if made is not None and any(name.startswith("trl.") for name in qualified(made.func)):
         return remembered(module, ("peft_config",), lambda: any(one.arg == "peft_config" for one in nodes_of(module, nodes.Keyword)))
     return remembered(module, ("get_peft_model",), lambda: any(map(_adapts, nodes_of(module, nodes.Call))))

@@ -1,4 +1,6 @@
-"""The arguments of a Trainer that Python gives, as sections: of a call, and of a class that is derived from TrainingArguments."""
+"""The arguments of a Trainer in Python, as sections: of a call, and of a class that is derived from
+TrainingArguments.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +29,17 @@ _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
 class Told(Protocol):
-    """What the program knows of the arguments of a call beyond its file."""
+    """The facts of the program about the arguments of a call beyond its file."""
 
     is_complete: bool
     """Whether nothing else can be passed."""
 
     def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
-        """Put in what is not known of them."""
+        """Add unknown ones from the program."""
 
 
 def of_call(source: Source, call: nodes.Call, told: Told | None = None) -> Section:
-    """The arguments of a call; what the file does not decide is as the program has ``told``."""
+    """The arguments of a call; arguments that the file does not decide come from the program (``told``)."""
     arguments = Arguments(call, _FIRST)
     settings: dict[str, Setting] = {}
     for name, argument in arguments.given.items():
@@ -54,7 +56,7 @@ def of_call(source: Source, call: nodes.Call, told: Told | None = None) -> Secti
 
 
 def _settings(source: Source, name: str, argument: Argument, call: nodes.Call) -> Iterator[tuple[str, Setting]]:
-    """An argument, and the entries of the dictionary that it is."""
+    """An argument, and the entries if it is a dictionary."""
     node = argument.node
     place = node.parent if node is not None and isinstance(node.parent, nodes.Keyword) else node
     span = span_of(source, place if place is not None else call)
@@ -68,7 +70,7 @@ def _settings(source: Source, name: str, argument: Argument, call: nodes.Call) -
 
 
 def _text(argument: Argument) -> str | None:
-    """The one value of an argument as a configuration file would write it; None where it is not known or there are several."""
+    """The one value of an argument as a configuration file would write it; None if unknown or if there are several."""
     if argument.state is State.KNOWN:
         texts = {"" if value is None else str(value) for value in argument.values}
         return texts.pop() if len(texts) == 1 else None
@@ -76,7 +78,7 @@ def _text(argument: Argument) -> str | None:
 
 
 def _member(node: nodes.NodeNG) -> str | None:
-    """A member of an enumeration of transformers is worth its name in small letters: ``OptimizerNames.ADAMW_TORCH``."""
+    """A member of an enumeration of transformers has its lower-case name as value: ``OptimizerNames.ADAMW_TORCH``."""
     names = qualified(node) if isinstance(node, nodes.Attribute) else frozenset()
     parts = next(iter(names)).split(".") if len(names) == 1 else []
     if len(parts) < 3 or parts[0] != "transformers" or not parts[-2][:1].isupper() or not parts[-1].isupper():
@@ -97,7 +99,7 @@ def of_dictionary(source: Source, call: nodes.Call) -> Section | None:
 
 
 def of_stores(source: Source, module: nodes.Module) -> Iterator[tuple[nodes.Call, Section]]:
-    """What a file sets on arguments that a parser gave, with the call of the parser: whatever else they have is not known."""
+    """The fields that a file sets on parsed arguments, with the call of the parser: other fields are unknown."""
     for call, settings in stored_on_parsed(source, module):
         whole = Setting("", None, span_of(source, call))
         if trains_adapter(module, None):
@@ -106,7 +108,7 @@ def of_stores(source: Source, module: nodes.Module) -> Iterator[tuple[nodes.Call
 
 
 def of_class(source: Source, node: nodes.ClassDef) -> Section:
-    """The defaults of a class's fields; whoever makes an object of it, or its command line, may give others."""
+    """The defaults of a class's fields; constructor calls or the command line may pass others."""
     settings = {}
     for one in node.body:
         if isinstance(one, nodes.AnnAssign) and isinstance(one.target, nodes.AssignName):
@@ -118,7 +120,7 @@ def of_class(source: Source, node: nodes.ClassDef) -> Section:
             for key, inner in mapping_of(value).entries.items() if isinstance(value, nodes.Dict) else ():
                 settings[f"{name}.{key}"] = Setting(f"{name}.{key}", _text(inner), span, certain=False, place=inner.node)
     for write in nodes_of(node, nodes.AssignAttr):
-        # ``__post_init__`` has the last word.
+        # ``__post_init__`` runs last.
         settings[write.attrname] = Setting(write.attrname, None, span_of(source, write), certain=False)
     if trains_adapter(node.root(), None):
         settings.setdefault(ADAPTER, Setting(ADAPTER, None, span_of(source, node)))

@@ -1,4 +1,5 @@
-"""The settings that Python gives to a Trainer, as sections: calls of TrainingArguments and its relatives, and classes derived from them."""
+"""The settings that Python passes to a Trainer, as sections: calls of TrainingArguments and its relatives, and classes
+derived from them."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 
-# What these say of a group or of DDP holds wherever the arguments are used; the others cost a training something.
+# Their statements about a group or DDP apply wherever the arguments are used; the others affect only a training.
 _OF_ANY_RUN = frozenset({one.symbol for one in (EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT)})
-# No launch gives another value to an argument that the code passes.
+# No launch overrides an argument that the code passes.
 _IN_FORCE = "trainer-setting-is-in-force"
 _UNSET = "trainer-setting-is-unset"
 
 
 def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the settings of a section cost, which a call or class gives."""
+    """The findings about the settings of a section from a call or class."""
     if not _trains(section):
         return
     for finding in trainer.decide(section, options):
@@ -29,17 +30,17 @@ def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[
 
 
 def _claiming(finding: Finding, section: Section) -> Finding:
-    """A finding with what must hold of its file; what the code itself passes no launch replaces."""
+    """A finding with the claims about its file; a launch cannot override an argument that the code passes."""
     flags = {one.flag for one in section.settings.values()}
     claims = tuple(one for one in finding.claims if section.call is None or one.kind != _IN_FORCE or one.subject in flags)
     if section.call is None:
-        # Whoever starts the program may give what a class leaves to transformers.
+        # The user may pass fields that a class leaves to transformers.
         claims = tuple(Claim("trainer-default-is-left", one.subject) if one.kind == _UNSET else one for one in claims)
     return finding._replace(claims=claims if finding.rule in _OF_ANY_RUN else (Claim("belongs-to-training"), *claims))
 
 
 def _trains(section: Section) -> bool:
-    """Whether the arguments are those of a training, as far as they say."""
+    """Whether the arguments are those of a training, as far as known."""
     return section.flag("do_train") is not False and not (section.on("do_predict") and not section.on("do_train"))
 
 

@@ -1,4 +1,4 @@
-"""Arguments of a Trainer that code sets on the object after it was made: ``arguments.ddp_timeout = 1800``."""
+"""Arguments of a Trainer that code sets on the existing object: ``arguments.ddp_timeout = 1800``."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 from ldlm_lint.vocabulary.parsers import PARSES
 
-# A store under one of these may not happen, or happen again with another value.
+# A store under one of these may be skipped, or repeated with another value.
 _BRANCHES = (nodes.If, nodes.For, nodes.While, nodes.Try, nodes.Match)
 
 
 class _Stores(NamedTuple):
-    """The stores of a file to fields of arguments: by the calls (their identity) that made what they are on, and those on anything."""
+    """The stores of a file to fields of arguments: by the calls (their identity) that created the object, and those on
+    any object."""
 
     of_calls: dict[int, dict[str, list[nodes.AssignAttr]]]
     of_any: dict[str, nodes.AssignAttr]
 
 
 def stored_on(source: Source, call: nodes.Call) -> dict[str, Setting]:
-    """The fields that the file gives another value: of what the call made, or of an object that may be it."""
+    """The fields that the file changes: of the object created by the call, or of one that may be it."""
     stores = remembered(call.root(), ("stores by call",), lambda: _by_call(call.root()))
     found = {name: _setting(source, name, one, call) for name, one in stores.of_calls.get(id(call), {}).items()}
     anyones = {name: Setting(name, None, span_of(source, one), certain=False) for name, one in stores.of_any.items()}
@@ -60,7 +61,7 @@ def stored_on_parsed(source: Source, module: nodes.Module) -> Iterator[tuple[nod
 
 
 def _setting(source: Source, name: str, stores: list[nodes.AssignAttr], call: nodes.Call) -> Setting:
-    """A field with its value where one store behind the call is all that sets it; else nobody knows which value it has."""
+    """A field with its value if a single store after the call sets it; else the value is unknown."""
     statement, value = stores[0].parent, getattr(stores[0].parent, "value", None)
     span = span_of(source, statement)
     plain = isinstance(statement, nodes.Assign) and len(stores) == 1 and isinstance(stores[0].expr, nodes.Name)
@@ -86,14 +87,14 @@ def _find_stores(module: nodes.Module) -> list[nodes.AssignAttr]:
 
 
 def _makers(owner: nodes.NodeNG) -> list[nodes.Call]:
-    """The calls that made what an expression is; empty where it may be anything."""
+    """The calls that created the value of an expression; empty if unknown."""
     found = [_bound(one) for one in bindings(owner)] if isinstance(owner, nodes.Name) else []
     calls = [value for value in found if isinstance(value, nodes.Call)]
     return calls if len(calls) == len(found) else []
 
 
 def _bound(binding: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What an assignment binds to a name, or takes apart; None for another binding."""
+    """The value that an assignment binds to a name, or unpacks; None for another binding."""
     statement = binding.statement() if isinstance(binding, nodes.AssignName) else None
     return statement.value if isinstance(statement, (nodes.Assign, nodes.AnnAssign)) else None
 

@@ -1,4 +1,4 @@
-"""Where a script begins: the place that a setting of the whole process belongs to."""
+"""The entry of a script: the place for settings of the whole process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def entry_of(module: nodes.Module) -> Entry | None:
     if guard is not None:
         main = _called(guard)
         if main is not None:
-            # A function that is all docstring is a group of commands: what the script does begins elsewhere.
+            # A function with only a docstring is a group of commands: the script's work begins elsewhere.
             return Entry(main, main.body[0]) if main.body else None
         return Entry(guard.test, guard.body[0])
     for call in nodes_of(module, nodes.Call):
@@ -53,7 +53,7 @@ def entry_of(module: nodes.Module) -> Entry | None:
 
 
 def _called(guard: nodes.If) -> nodes.FunctionDef | None:
-    """The function of the file that a main guard ends with: ``main(parse_args())``, ``mp.spawn(worker, ...)``.
+    """The function of the file called at the end of a main guard: ``main(parse_args())``, ``mp.spawn(worker, ...)``.
 
     A guard with a loop in it is itself the script.
     """
@@ -69,10 +69,10 @@ def _called(guard: nodes.If) -> nodes.FunctionDef | None:
 
 
 def insert_at_entry(source: Source, entry: Entry, statement: str) -> Edit | None:
-    """The edit that puts a statement at the beginning of a script; None where it cannot stand on a line of its own.
+    """The edit that puts a statement at the beginning of a script; None if it cannot have its own line.
 
-    It goes behind the lines that seed the run or set its backends, where there are any before the first loop, else behind
-    the assertions that the script begins with.
+    It goes after the lines that seed the run or set its backends, if there are any before the first loop, else after
+    the leading assertions.
     """
     if torch_at(entry.first) is None or getattr(entry.first, "decorators", None):
         return None
@@ -92,13 +92,13 @@ def _sets_up(statement: nodes.NodeNG) -> bool:
 
 
 def _is_preparation(statement: nodes.NodeNG) -> bool:
-    """A statement without a loop of its own that calls nothing which may be the training."""
+    """A statement without a loop of its own that does not call the possible training."""
     plain = (nodes.Expr, nodes.Assign, nodes.AnnAssign, nodes.Assert, nodes.If, nodes.Import, nodes.ImportFrom)
     return isinstance(statement, plain) and not any(_STARTS.search(last_name(one.func)) for one in nodes_of(statement, nodes.Call))
 
 
 def torch_at(node: nodes.NodeNG) -> str | None:
-    """The name under which a place has torch itself, ``torch`` or ``th``; None where it has not."""
+    """The name under which a place has torch itself, ``torch`` or ``th``; None if it has not."""
     for name in ("torch", "th"):
         try:
             found = visible(node.scope(), name)

@@ -1,4 +1,4 @@
-"""Vectors of length one, followed through the names of a function, and the mean squared error between two of them."""
+"""Vectors of length one, traced through the names of a function, and the mean squared error between two of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEPTH = 6
 
 
 def unit_vector_error(call: nodes.Call) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:
-    """The two unit vectors whose mean squared error a call is; None where it is none, or the scale is put right."""
+    """The two unit vectors in a mean squared error; None if the call is not one, or the scale is corrected."""
     pair = _mse_loss(call) or _mean_of_squares(call)
     if pair is None or not all(map(is_unit, pair)):
         return None
@@ -51,10 +51,10 @@ def _mse_loss(call: nodes.Call) -> tuple[nodes.NodeNG, nodes.NodeNG] | None:
 
 
 def _options(call: nodes.Call) -> Arguments | None:
-    """The arguments that say how a mean squared error is reduced; None where the call is none."""
+    """The reduction arguments of a mean squared error; None if the call is not one."""
     if qualified(call.func) <= _MSE:
         return Arguments(call, _MSE_POSITIONAL)
-    # Two positional unit vectors are rarer, and cheaper to look for, than what an attribute was bound to.
+    # Two positional unit vectors are rarer, and cheaper to find, than the binding of an attribute.
     if len(call.args) != 2 or not all(map(is_unit, call.args)):
         return None
     if _is_super_of_mse(call.func):
@@ -74,7 +74,7 @@ def _is_super_of_mse(func: nodes.NodeNG) -> bool:
 
 
 def _constructor(func: nodes.NodeNG) -> nodes.Call | None:
-    """The ``nn.MSELoss(...)`` that made what is called: directly, under a name, or as an attribute of the class."""
+    """The ``nn.MSELoss(...)`` that created the callee: directly, under a name, or as an attribute of the class."""
     if isinstance(func, nodes.Name):
         func = only_binding(func)
     elif isinstance(func, nodes.Attribute):
@@ -88,7 +88,7 @@ def _constructor(func: nodes.NodeNG) -> nodes.Call | None:
 
 
 def _is_averaged(node: nodes.NodeNG) -> bool:
-    """Whether the first thing that happens to a value is a mean: ``mse_loss(..., reduction="none").mean()``."""
+    """Whether a mean is the first operation on a value: ``mse_loss(..., reduction="none").mean()``."""
     parent = node.parent
     if isinstance(parent, nodes.Attribute):
         return parent.attrname == "mean"
@@ -117,7 +117,7 @@ def _mean_of_squares(call: nodes.Call) -> tuple[nodes.NodeNG, nodes.NodeNG] | No
 
 
 def _squared(node: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What an expression is the square of."""
+    """The base of a squared expression."""
     if isinstance(node, nodes.BinOp) and node.op == "**" and constant(node.right) == 2:
         return node.left
     if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
@@ -132,7 +132,7 @@ def _squared(node: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _makes_up_for_width(node: nodes.NodeNG) -> bool:
-    """Whether the result is multiplied by the vectors' width at once, which undoes the mean over their elements."""
+    """Whether the result is directly multiplied by the vectors' width, which undoes the mean over their elements."""
     while isinstance(node.parent, nodes.BinOp) and node.parent.op in "*/":
         other = node.parent.right if node.parent.left is node else node.parent.left
         for part in nodes_of(other, (nodes.Name, nodes.Attribute)):
@@ -170,7 +170,7 @@ def _returns_unit(call: nodes.Call, depth: int) -> bool:
 
 
 def normalizes(func: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether a function divides its argument by its length: torch's, one of the file, or one that is called so."""
+    """Whether a function divides its argument by its length: torch's, one of the file, or one with such a name."""
     names = qualified(func)
     if names <= _NORMALIZE:
         return True
@@ -203,7 +203,7 @@ def _gives_unit(function: nodes.FunctionDef, depth: int) -> bool:
 
 
 def _holds_unit(name: nodes.Name, depth: int) -> bool:
-    """Whether the last thing that was bound to a name before its use, on every path to it, is a unit vector."""
+    """Whether the last value bound to a name before its use, on every path to it, is a unit vector."""
     use = name.statement()
     if scope_of(name) is not function_of(name):
         return False
@@ -216,7 +216,7 @@ def _holds_unit(name: nodes.Name, depth: int) -> bool:
 
 
 def _reach(statement: nodes.NodeNG, use: nodes.NodeNG) -> bool | None:
-    """True where a statement runs on every path to its use, False where on some, None where on none."""
+    """True if a statement runs on every path to its use, False if on some, None if on no path."""
     around = [use, *use.node_ancestors()]
     child = statement
     while not isinstance(child, (nodes.FunctionDef, nodes.Module)):

@@ -1,7 +1,7 @@
-"""Uses of a variable that take tensors for their values: none of them can tell whether a graph hangs on them.
+"""Uses of a variable that take tensors for their values: none of them depends on whether there is a graph.
 
-The text of a tensor names its graph (``tensor(1., grad_fn=<AddBackward0>)``), so that text counts only where a format asks
-for the number: ``f"{total:.4f}"`` is that of a single element, and raises for any other tensor in both cases.
+The text of a tensor names its graph (``tensor(1., grad_fn=<AddBackward0>)``), so text counts only if a format specifies
+a number: ``f"{total:.4f}"`` is that of a single element, and raises for any other tensor in both cases.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEPTH = 3
 
 
 def is_only_read(owner: nodes.NodeNG, name: str, known: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether each use of a function's variable, apart from the statement ``known``, takes the value alone."""
+    """Whether each use of a function's variable, apart from the statement ``known``, uses only the value."""
     uses = (one for one in nodes_of(owner, nodes.Name) if one.name == name)
     return depth < _DEPTH and all(scope_of(one) is owner and _is_read(one, owner, known, depth) for one in uses)
 
@@ -45,7 +45,7 @@ def _is_read(use: nodes.NodeNG, owner: nodes.NodeNG, known: nodes.NodeNG, depth:
 
 
 def _verdict(child: nodes.NodeNG, parent: nodes.NodeNG, known: nodes.NodeNG) -> bool | None:
-    """Whether what stands around an expression reads its value; None where that decides on the whole."""
+    """Whether the enclosing code reads the value of an expression; None if the enclosing expression decides."""
     if parent is known or isinstance(parent, nodes.Expr):
         return True
     if isinstance(parent, (nodes.If, nodes.While, nodes.Assert)):
@@ -75,7 +75,7 @@ def _unless(refused: bool) -> bool | None:
 
 
 def _verdict_of_call(call: nodes.Call) -> bool | None:
-    """What a call makes of an argument."""
+    """How a call uses an argument."""
     if isinstance(call.func, nodes.Name) and scope_of(call.func) is None:
         if call.func.name == "format":
             return len(call.args) == 2 and isinstance(call.args[1], nodes.Const) and bool(call.args[1].value)
@@ -94,7 +94,7 @@ def _asks_for_a_number(spec: nodes.NodeNG | None) -> bool:
 
 
 def _formats_numbers(text: str) -> bool:
-    """Whether each field of a format string has a format of its own, and none asks for the text of an object."""
+    """Whether each field of a format string has a format specification, and none requests the text of an object."""
     try:
         fields = [one for one in string.Formatter().parse(text) if one[1] is not None]
     except ValueError:
@@ -103,14 +103,14 @@ def _formats_numbers(text: str) -> bool:
 
 
 def _goes_on(target: nodes.NodeNG, use: nodes.NodeNG, owner: nodes.NodeNG, known: nodes.NodeNG, depth: int) -> bool:
-    """Whether what a value is assigned to is a variable of the function that is only read as well."""
+    """Whether the target of a value is a variable of the function that is also only read."""
     if not isinstance(target, nodes.AssignName) or target.name not in owner.locals:
         return False
     return target.name == use.name or is_only_read(owner, target.name, known, depth + 1)
 
 
 def _is_summary_writer(node: nodes.NodeNG) -> bool:
-    """A TensorBoard writer of the file, which takes the data of a tensor."""
+    """A TensorBoard writer of the file, which only uses the data of a tensor."""
     value = only_binding(node) if isinstance(node, nodes.Name) else None
     names = qualified(value.func) if isinstance(value, nodes.Call) else frozenset()
     return bool(names) and all(name.endswith(".SummaryWriter") for name in names)

@@ -1,4 +1,4 @@
-"""Code that a version check, ``hasattr`` or an except clause leaves to some versions of torch."""
+"""Code that a version check, ``hasattr`` or an except clause restricts to certain torch versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def switched_by_version(node: nodes.NodeNG) -> bool:
 
 
 def tells_apart_torch_2(node: nodes.NodeNG) -> bool:
-    """Whether a version of torch 2 is spoken of in a test around a node, around the binding of its name, or in its function."""
+    """Whether a version of torch 2 is mentioned in a test around a node, around the binding of its name, or in its
+    function."""
     root = node
     while isinstance(root, nodes.Attribute):
         root = root.expr
@@ -37,7 +38,7 @@ def tells_apart_torch_2(node: nodes.NodeNG) -> bool:
 
 
 def first_choice(name: nodes.Name) -> frozenset[str]:
-    """What a ``try`` binds a name to where all other bindings are those of its handlers; empty for other names."""
+    """The value that a ``try`` binds to a name if all other bindings are in its handlers; empty for other names."""
     found = bindings(name)
     tried = [one for one in found if isinstance(one.statement().parent, nodes.Try) and one.statement() in one.statement().parent.body]
     if len(tried) != 1:
@@ -66,7 +67,7 @@ def _stands_behind_switch(node: nodes.NodeNG) -> bool:
 
 
 def _asks_for_a_name(statement: nodes.Try, tried: nodes.NodeNG) -> bool:
-    """Whether a ``try`` asks for a name that only some versions have: by an import, or by the error it waits for."""
+    """Whether a ``try`` tests for a name that only some versions have: by an import, or by the error it waits for."""
     if isinstance(tried, (nodes.Import, nodes.ImportFrom)):
         return bool(statement.handlers)
     kinds = [one.type.as_string() for one in statement.handlers if one.type is not None]

@@ -1,7 +1,7 @@
-"""Rules that ask the linked program: each file has ``RULE`` (or several ``RULES``), ``WORDS`` and ``find(view)``.
+"""Rules that query the linked program: each file has ``RULE`` (or several ``RULES``), ``WORDS`` and ``find(view)``.
 
-``WORDS`` are byte strings of which a linted file has to hold one: what it does not hold costs nothing. The findings join those of
-the checkers that read one file at a time; where both speak of one place, the checker's stands, since it has the fix.
+``WORDS`` are byte strings, one of which a linted file must contain: other files cost nothing. The findings are merged
+with those of the per-file checkers; if both report one place, the checker's finding is kept, since it has the fix.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ROOMS = (
 
 
 class Query(NamedTuple):
-    """A question to the program, of one rule or of several."""
+    """A query on the program, for one or several rules."""
 
     symbols: tuple[str, ...]
     words: tuple[bytes, ...]

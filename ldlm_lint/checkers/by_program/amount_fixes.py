@@ -11,7 +11,7 @@ _REASON = "fewer workers can be too few for a slow dataset"
 
 
 def fewer_fix(span: Span, limit: int) -> Fix:
-    """Write half the limit in the place of a number."""
+    """Write half the limit instead of a number."""
     edit = Edit(span, str(max(limit // 2, 1)))
     return Fix(f"use {edit.text} workers per rank", (edit,), Applicability.UNSAFE, _REASON)
 

@@ -1,4 +1,6 @@
-"""`unbounded-checkpoints` where a framework counts by itself: DeepSpeed without a tag, Accelerate's automatic names."""
+"""`unbounded-checkpoints` where a framework numbers the files: DeepSpeed without a tag, Accelerate's automatic
+names.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _MOST = 40
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The saves in a training whose names a framework makes, and of which nothing keeps only a few."""
+    """The saves in a training with names from a framework and without a limit on their number."""
     for call in view.program.calls.get("save_checkpoint", ()):
         if _is_by_step(view, call):
             yield from _repeated(view, call, call, _BY_STEP)
@@ -67,7 +69,7 @@ def _is_engine(view: View, key: int, seen: set[int]) -> bool:
 
 
 def _named_saves(view: View, project: int) -> Iterator[int]:
-    """The saves of a program of Accelerate's that name no folder, and stand in a training."""
+    """The saves of a program of Accelerate's that name no folder, and are in a training."""
     near = view.program.together.programs_of(view.program.module_of(project))
     for call in view.program.calls.get("save_state", ()):
         module = view.program.module_of(call)
@@ -78,7 +80,7 @@ def _named_saves(view: View, project: int) -> Iterator[int]:
 
 
 def _repeated(view: View, place: int, save: int, what: str) -> Iterator[Finding]:
-    """A finding at a call, if a training repeats the save and nothing in its programs deletes anything."""
+    """A finding at a call, if a training repeats the save and no code in its programs deletes files."""
     loop = view.training_loops.around(save)
     module = view.program.module_of(save)
     if loop is None or view.context.project.any_skim(view.context.project.around(view.path(module)), "prunes"):

@@ -1,4 +1,5 @@
-"""batch-size-drift where what is computed, the ranks and the step that it decides stand in attributes, functions or files of their own."""
+"""batch-size-drift where the quotient, the ranks and the optimizer step are in different attributes, functions or
+files."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ WORDS = (b"get_world_size", b"device_count")
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The quotients that decide when an optimizer steps, with the number of ranks in their divisor."""
+    """The quotients that decide when an optimizer steps, and have the number of ranks in their divisor."""
     micro = view.micro_batches
     for module, number in micro.quotients():
         if not micro.counts_ranks(module, module.nodes[number][3]):
@@ -32,7 +33,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _assignment_at(tree: nodes.Module, place: int) -> nodes.NodeNG | None:
-    """The assignment that holds the floor division which begins at a place."""
+    """The assignment with the floor division at a place."""
     for node in nodes_of(tree, nodes.BinOp):
         if node.op == "//" and ((node.lineno or 0) << COLUMNS | (node.col_offset or 0)) == place:
             statement = node.statement()

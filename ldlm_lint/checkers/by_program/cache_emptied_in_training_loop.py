@@ -1,4 +1,4 @@
-"""`cache-emptied-in-training-loop` in what trains, also by a helper of the project of that name."""
+"""`cache-emptied-in-training-loop` in training code, also through a helper of the project of that name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS: tuple[bytes, ...] = (EMPTY.encode(),)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The calls that a step runs each time; in a file that trains nothing they serve offloading or another phase."""
+    """The calls that a step runs each time; in a file without training they serve offloading or another phase."""
     direct = [call for call, _ in view.ask.calls_of(EMPTIES)]
     for call in sorted({*direct, *_by_helpers(view, direct)}):
         leading = leading_calls(view, call)

@@ -1,4 +1,4 @@
-"""What several rules want to know of a call: who stands around it, what becomes of what it makes."""
+"""Facts about a call for several rules: its context, and the use of its result."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 
-# What fills a model and its optimizer from a file; what resumes a training is called so, too.
+# Functions that load a model and its optimizer from a file; functions that resume a training have such names, too.
 _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
 _OWN = frozenset({"__init__", "__new__", "step", "__call__"})
 
 
 def is_plain_subclass(view: View, owner: int) -> bool:
-    """Whether a class of the project changes neither what its base takes nor what it does in a step."""
+    """Whether a class of the project changes neither the arguments nor the step of its base."""
     program = view.program
     scopes = [program.module_of(one).scopes[one & MASK] for one in program.order(owner)]
     return all(_OWN.isdisjoint(scope.bindings) for scope in scopes)
 
 
 def stands_in_test(view: View, call: int) -> bool:
-    """Whether a call stands in a ``def test_…``."""
+    """Whether a call is in a ``def test_…``."""
     return any(name.startswith("test_") for name in functions_around(view, call))
 
 
 def functions_around(view: View, call: int) -> list[str]:
-    """The names of the functions that a call stands in, innermost first."""
+    """The names of the functions that a call is in, innermost first."""
     module = view.program.module_of(call)
     at = module.table.sites[call & MASK].scope
     names = []
@@ -41,7 +41,7 @@ def functions_around(view: View, call: int) -> list[str]:
 
 
 def configures_lightning(view: View, call: int) -> bool:
-    """Whether a call stands in the ``configure_optimizers`` of a Lightning module."""
+    """Whether a call is in the ``configure_optimizers`` of a Lightning module."""
     function = view.program.function_of(call)
     module = view.program.module_of(call)
     owner = view.program.owner.get(function)
@@ -51,7 +51,8 @@ def configures_lightning(view: View, call: int) -> bool:
 
 
 def is_only_loaded(view: View, call: int) -> bool:
-    """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation makes it for a function that asks for one."""
+    """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation creates it for a function that
+    requires one."""
     module = view.program.module_of(call)
     number = call & MASK
     uses = [row for row in module.nodes if row[0] == "call" and (number in row[2] or any(one == number for _, one in row[3]))]
@@ -67,17 +68,17 @@ def _holds(row: tuple[object, ...], number: int) -> bool:
 
 
 def lists_tensors(view: View, key: int) -> bool:
-    """Whether an expression is a literal list of tensors, and no list of groups or of what a call gives."""
+    """Whether an expression is a literal list of tensors, not a list of groups or of results of calls."""
     module = view.program.module_of(key)
     row = module.plain(key & MASK)
     if row[0] == "op" and row[1] == "Add":
         return lists_tensors(view, module.base | row[2]) or lists_tensors(view, module.base | row[3])
-    # What begins empty is filled afterwards.
+    # An empty list is filled later.
     return row[0] == "seq" and bool(row[2]) and not any(_is_many(module, one, module.table.places[key & MASK]) for one in row[2])
 
 
 def _is_many(module: Module, element: int, begin: int) -> bool:
-    """Whether an element of a list may be many tensors: a group, what is unpacked, or what a call gives that stands in the list itself."""
+    """Whether an element of a list may be many tensors: a group, an unpacked value, or the result of a call."""
     row = module.plain(element)
     return row[0] in ("map", "star") or (row[0] == "call" and module.table.places[element] >= begin)
 
@@ -94,7 +95,7 @@ def place_span(view: View, module: Module, place: int) -> Span:
 
 
 def is_as_written(view: View, call: int) -> bool:
-    """Whether a call says itself which function it is of and what it gives: a look at its file alone decides that."""
+    """Whether a call shows its function and arguments itself, so that its file alone decides."""
     module = view.program.module_of(call)
     row = module.nodes[call & MASK]
     if any(name is None for name, _ in row[3]):
@@ -103,7 +104,8 @@ def is_as_written(view: View, call: int) -> bool:
 
 
 def is_named_by_file(view: View, key: int) -> bool:
-    """Whether a configuration file names what an expression is, as in ``getattr(torch, config["dtype"])``: another one may name something else."""
+    """Whether a configuration file determines the value of an expression, as in ``getattr(torch, config["dtype"])``:
+    another file may choose something else."""
     module = view.program.module_of(key)
     row = module.plain(key & MASK)
     return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
@@ -130,7 +132,7 @@ def _is_imported(view: View, module: Module, number: int) -> bool:
 
 
 def handler_around(view: View, call: int) -> bool:
-    """Whether a call stands in an ``except`` clause: another try at what its ``try`` did."""
+    """Whether a call is in an ``except`` clause: a second attempt of its ``try``."""
     module = view.program.module_of(call)
     return in_handler(module, module.table.sites[call & MASK].guard)
 
@@ -145,7 +147,7 @@ def in_handler(module: Module, guard: int) -> bool:
 
 
 def dotted_scope(view: View, call: int) -> str:
-    """The dotted name, inside its module, of the function or class that a call stands in; empty for the module."""
+    """The dotted name, inside its module, of the function or class that a call is in; empty for the module."""
     module = view.program.module_of(call)
     at = module.table.sites[call & MASK].scope
     names = []

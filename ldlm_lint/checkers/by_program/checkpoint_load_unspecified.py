@@ -1,4 +1,5 @@
-"""checkpoint-load-unspecified: `torch.load`, by whatever name, that leaves to the version of torch what the file may hold."""
+"""checkpoint-load-unspecified: `torch.load`, under any name, that leaves the allowed contents of the file to the
+version of torch."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _DECIDE = (("weights_only", None), ("pickle_module", 2))
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All calls that may be of `torch.load` and leave the decision to the version of torch."""
+    """All calls that may call `torch.load` and leave the decision to the version of torch."""
     ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(_LOADS)):
         module = view.program.module_of(call)
@@ -40,7 +41,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:
-    """Whether neither a call, nor what is in force where it runs, nor a question for the version of torch decides."""
+    """Whether neither a call, nor an active replacement, nor a test of the torch version decides."""
     if any(view.ask.argument(call, *one).state is not State.ABSENT for one in _DECIDE):
         return False
     if _asks_for_version(module, call) or not (_is_load(view, module, call) or _is_chosen(view, ways, call)):
@@ -49,13 +50,13 @@ def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:
 
 
 def _is_load(view: View, module: Module, call: int) -> bool:
-    """Whether a call can be of nothing but `torch.load`."""
+    """Whether a call can only be one of `torch.load`."""
     value = view.program.ask(module.base | module.nodes[call & MASK][1])
     return len(value) == 1 and view.ask.names_of(value) <= _LOADS and not view.program.atoms.kinds(value, "partial")
 
 
 def _is_chosen(view: View, ways: Ways, call: int) -> bool:
-    """Whether something chooses `torch.load`, and no question for the version of torch does."""
+    """Whether a condition other than a test of the torch version chooses `torch.load`."""
     module = view.program.module_of(call)
     function = module.base | module.nodes[call & MASK][1]
     loads = [one for one in view.program.ask(function) if one >= FIRST and not view.ask.names_of(frozenset([one])).isdisjoint(_LOADS)]
@@ -64,7 +65,9 @@ def _is_chosen(view: View, ways: Ways, call: int) -> bool:
 
 
 def _asks_for_version(module: Module, call: int) -> bool:
-    """Whether the function passes ``weights_only`` in another branch, and chooses the branch by what torch knows of it."""
+    """Whether the function passes ``weights_only`` in another branch, and chooses the branch by torch's support for
+    it.
+    """
     number = module.table.sites[call & MASK].scope
     scope = module.scopes[number]
     passing = [one for one in scope.calls if any(name == "weights_only" for name, _ in module.nodes[one][3])]
@@ -79,7 +82,9 @@ def _guards_around(module: Module, call: int) -> Iterator[int]:
 
 
 def _finding(view: View, module: Module, call: int) -> Finding:
-    """The finding of a call: one that reads a file of the project's own is information, one from outside is named."""
+    """The finding of a call: information for a file of the project itself; the source is named for a file from
+    outside.
+    """
     span, fix = view.call_span(call), _fix(view, module, call)
     confidence = RULE.confidence if _is_load(view, module, call) else Confidence.MEDIUM
     origin: Origin = view.load_origins.of(call)
@@ -98,7 +103,7 @@ def _finding(view: View, module: Module, call: int) -> Finding:
 
 
 def _fix(view: View, module: Module, call: int) -> Fix | None:
-    """Shown only. What else the function may be, by another branch, need not take the keyword."""
+    """Shown only: in another branch the function may be one that rejects the keyword."""
     if not _is_load(view, module, call):
         return None
     edit = add_keyword(view.source(module), view.call_span(call), "weights_only", "True")

@@ -1,4 +1,6 @@
-"""data-parallel: models that a training step runs on many GPUs from one process, by a wrapper or by the function."""
+"""data-parallel: models that a training step runs on many GPUs from one process, by the wrapper class or the
+function.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from ldlm_lint.rules.data_parallel import DATA_PARALLEL, FUNCTION, WRAPPER
 RULE = DATA_PARALLEL
 WORDS = (b"DataParallel", b"data_parallel")
 _REASON = "DistributedDataParallel needs a process group, one process per GPU and a sampler that splits the data"
-# Files of whose models no step is known are told by their names.
+# Files whose models have no known step are judged by names.
 _MEASURES = lazily(
     r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)"
 )
@@ -41,7 +43,7 @@ def _wraps(view: View, call: int) -> bool:
 
 
 def _may_train(view: View, untrained: Untrained, call: int) -> bool:
-    """Whether a step runs a wrapped model; one of which nobody knows where it runs is trained unless the code around it evaluates."""
+    """Whether a step runs a wrapped model; if unknown, it counts as trained unless the code around it evaluates."""
     if untrained.records_nothing(call):
         return False
     if view.replicas.is_stepped(call):
@@ -60,18 +62,18 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
 
 
 def _is_cut(view: View, call: int) -> bool:
-    """Whether the file of a call does not parse to its end: the step may stand there."""
+    """Whether the file of a call does not parse to its end: the step may be there."""
     return bool(view.context.trees.parsed(view.path(view.program.module_of(call))).error_line)
 
 
 def _has_steps(view: View, call: int) -> bool:
-    """Whether the program of a call has training steps: they may stand behind a syntax error, or in a framework."""
+    """Whether the program of a call has training steps: they may be after a syntax error, or in a framework."""
     near = view.program.together.programs_of(view.program.module_of(call))
     return any(view.program.module_of(function).index in near for function in view.training.steps)
 
 
 def _found(view: View, call: int, name: str) -> Iterator[Finding]:
-    """The finding of a program that offers no way with one process per GPU; where options choose between both, it is information."""
+    """The finding for a program without a mode with one process per GPU; information if options choose between both."""
     module = view.program.module_of(call)
     path = view.path(module)
     trains = [one for one in view.context.project.trainers_of(path) if view.context.runs_training(one)]
@@ -89,13 +91,13 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
 
 
 def _per_process(view: View, paths: set[str]) -> list[int]:
-    """The calls in some files that give each GPU a process of its own."""
+    """The calls in some files that start one process per GPU."""
     modules = (view.module(path) for path in paths)
     return view.replicas.in_modules({module.index for module in modules if module is not None})
 
 
 def _is_launched(view: View, path: str) -> bool:
-    """Whether a script starts a program in several processes, or with options that nobody can read."""
+    """Whether a script starts a program in several processes, or with unknown options."""
     return any(one.launcher != "python" or not one.complete for one in view.context.launches.running(path))
 
 

@@ -21,7 +21,7 @@ _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.data
 
 
 class _Conflict(NamedTuple):
-    """What ``left`` says decides over the options ``taken``; ``is_clear``: only these can have been meant to go."""
+    """The option ``left`` excludes the options ``taken``; ``is_clear``: only these can be unintended."""
 
     left: str
     taken: tuple[str, ...]
@@ -50,10 +50,10 @@ def _conflict(view: View, one: LoaderCall) -> _Conflict | None:
     shuffled = ("shuffle",) if _only(view, one, "shuffle") is True else ()
     if _is_sampler(view, one, "batch_sampler") and not _is_stream(view, one):
         taken = tuple(_clashes_with_batch_sampler(view, one))
-        # Which of two samplers was meant, only the author knows.
+        # Only the author knows which of two samplers was meant.
         return _Conflict("`batch_sampler`", taken, "sampler" not in taken)
     if _is_stream(view, one):
-        # A stream has its own order: torch takes no other.
+        # A stream has its own order: torch accepts no other.
         given = tuple(name for name in ("sampler", "batch_sampler") if _is_sampler(view, one, name))
         return _Conflict("an `IterableDataset`", given + shuffled)
     if _is_sampler(view, one, "sampler") and shuffled:
@@ -80,7 +80,7 @@ def _meaning(view: View, one: LoaderCall, name: str) -> Meaning | None:
 
 
 def _only(view: View, one: LoaderCall, name: str) -> object:
-    """The one constant that an option certainly is; `Ellipsis` for none."""
+    """The one constant that an option certainly is; `Ellipsis` if there is none."""
     meaning = _meaning(view, one, name)
     return meaning.only if meaning is not None else ...
 
@@ -91,7 +91,7 @@ def _shown(view: View, one: LoaderCall, name: str) -> str:
 
 
 def _value(view: View, one: LoaderCall, name: str) -> Value:
-    """What an option certainly is one of; nothing where it may be something else."""
+    """What an option certainly is one of; empty if there may be other values."""
     meaning = _meaning(view, one, name)
     return meaning.value if meaning is not None and meaning.is_complete else frozenset()
 
@@ -109,5 +109,5 @@ def _is_stream(view: View, one: LoaderCall) -> bool:
 
 
 def _is_of_torch(name: str) -> bool:
-    """Whether a class is one of torch's samplers, which are never None; what another package gives nobody knows."""
+    """Whether a class is one of torch's samplers, which are never None; the results of other packages are unknown."""
     return name.startswith("torch.") and name.endswith("Sampler")

@@ -32,7 +32,7 @@ def find(view: View) -> Iterator[Finding]:
         if _asks_for_workers(view, one) or _wants_none(view, one) or _has_thought_of_none(view, one):
             continue
         if any(way.setting and view.configured_numbers.are_given(way.setting) for way in one.ways):
-            # A rule about configurations tells of their numbers.
+            # Another rule reports the numbers in configurations.
             continue
         if _has_none(one):
             yield from _finding(view, one)
@@ -44,7 +44,7 @@ def _has_none(one: LoaderCall) -> bool:
     if one.workers.state is State.ABSENT:
         return True
     if any(way.default == WORKERS_OF_TRAINER for way in one.ways):
-        # Whoever starts the program gives it as an option of the Trainer's.
+        # The user passes it as an option of the Trainer.
         return False
     return one.workers.state is State.GIVEN and bool(one.ways) and all(way.number == 0 for way in one.ways)
 
@@ -55,9 +55,9 @@ def _has_thought_of_none(view: View, one: LoaderCall) -> bool:
 
 
 def _asks_for_workers(view: View, one: LoaderCall) -> bool:
-    """Whether options are given that need workers: a rule of its own says that they are missing.
+    """Whether options are given that need workers: a separate rule reports that they are missing.
 
-    Those that ask for the number themselves, as in ``persistent_workers=num_workers > 0``, need none.
+    Options that test the number themselves, as in ``persistent_workers=num_workers > 0``, need none.
     """
     given = [view.loaders.option(one, name) for name in ("prefetch_factor", "persistent_workers")]
     sources = [source for argument in given for source in argument.sources]
@@ -84,7 +84,7 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
 
 
 def _findings_of_calls(view: View, one: LoaderCall) -> Iterator[Finding]:
-    """Some calls give workers: those that give none, or leave a default of 0, are told if a training goes through what they get."""
+    """Some calls pass workers: those without, or with a default of 0, are reported if a training uses their loader."""
     is_told = False
     for way in one.ways:
         if way.number != 0 or not (way.left or way.giver):
@@ -120,7 +120,7 @@ def _at(
 
 
 def _place(one: LoaderCall) -> int:
-    """The call that is to be changed: the one that gives a wrapper its 0, or the one that makes the loader."""
+    """The call to change: the one that passes 0 to a wrapper, or the one that creates the loader."""
     givers = {way.giver for way in one.ways if not way.default and way.giver}
     return min(givers) if givers and all(way.giver and not way.default for way in one.ways) else one.call
 
@@ -132,13 +132,13 @@ def _why(default: str) -> str:
 
 
 def _in_force(ways: tuple[Way, ...]) -> Iterator[Claim]:
-    """No launch gives another value."""
+    """No launch sets another value."""
     for default in sorted({way.default for way in ways} - {"", "parameter"}):
         yield Claim("default-is-in-force", f"{destination(default)}|0")
 
 
 def _wants_none(view: View, one: LoaderCall) -> bool:
-    """Whether a remark says why there are no workers, beside the 0 that is written for it or above."""
+    """Whether a comment next to or above the 0 says why there are no workers."""
     workers, source = view.loaders.written(one, "num_workers"), view.source(one.module)
     if not isinstance(workers, ast.Constant):
         return False

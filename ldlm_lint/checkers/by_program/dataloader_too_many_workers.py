@@ -26,7 +26,7 @@ _POSITION = tables.positional("torch.utils.data.DataLoader").index("num_workers"
 
 
 class _Amount(NamedTuple):
-    """A number of workers, or None for the CPUs of the node: its text, where it is written, and what mends it."""
+    """A number of workers, or None for the CPUs of the node: its text, its place, and its fix."""
 
     number: int | None
     text: str
@@ -53,7 +53,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _may_train(view: View, call: int) -> bool:
-    """Whether nobody knows who goes through a loader, or someone trains: a preparation of data may well take all CPUs."""
+    """Whether a loader trains or its use is unknown: data preparation may use all CPUs."""
     passes = view.loaders.concept.passes(call)
     trains = view.context.project.training_files
     return not passes or any(view.path(one.module) in trains for one in passes) or view.loaders.concept.trains(call) is not None
@@ -91,12 +91,12 @@ class _Looked:
                 yield self._number(fields[1], home, place, limit)
 
     def _place_of(self, by: int) -> int:
-        """Where the call begins that gives a number, or the dictionary that holds it."""
+        """The beginning of the call that passes a number, or of the dictionary with it."""
         module = self.view.program.module_of(by)
         return module.table.sites[by & MASK].place if by & MASK in module.table.sites else module.table.places[by & MASK]
 
     def _bound_at(self, call: int, source: int) -> int:
-        """Where the name that stands at a call is bound to a constant; 0 where the constant itself stands there."""
+        """Where the name that is at a call is bound to a constant; 0 if the constant itself is there."""
         written = call_as_written(self.view, call)
         given = [one.value for one in written.keywords if one.arg == "num_workers"] if written is not None else []
         given = given or (written.args[_POSITION : _POSITION + 1] if written is not None else [])

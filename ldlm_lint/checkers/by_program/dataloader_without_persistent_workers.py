@@ -29,7 +29,7 @@ _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All loaders with workers that a loop goes through again and again, and that start them anew each time."""
+    """All loaders with workers over which a loop iterates repeatedly, and that start them again each time."""
     for one in view.loaders.all:
         how = _how_off(view, one) if view.loaders.may_have_workers(one) or _are_configured(view, one) else ""
         if how and not _has_one_pass(view, one):
@@ -39,12 +39,13 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _are_configured(view: View, one: LoaderCall) -> bool:
-    """Whether a configuration gives the workers, and those of the project give some."""
+    """Whether a configuration sets the workers, and those of the project set some."""
     return one.workers.state is not State.ABSENT and any(map(view.configured_numbers.are_positive, one.workers.sources))
 
 
 def _how_off(view: View, one: LoaderCall) -> str:
-    """How it comes that workers do not stay: nobody says anything, or a parameter's default that nobody replaces; empty for a choice."""
+    """Why workers do not persist: the option is missing, or a parameter's default is never replaced; empty for a
+    choice."""
     given = view.loaders.option(one, "persistent_workers")
     if view.loaders.is_absent(one, "persistent_workers"):
         return "not set"
@@ -53,7 +54,8 @@ def _how_off(view: View, one: LoaderCall) -> str:
 
 
 def _is_left_off(view: View, key: int, steps: int) -> bool:
-    """Whether a parameter is False by its default, and all known callers leave it there, or hand on another such parameter."""
+    """Whether a parameter is False by its default, and all known callers leave it there, or forward another such
+    parameter."""
     module = view.program.module_of(key)
     row = module.plain(key & MASK)
     if row[0] != "param" or steps > _STEPS:
@@ -84,7 +86,7 @@ def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
 
 
 def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
-    """Workers that the author has told not to stay: information, at the value that says so."""
+    """Workers whose persistence the author switched off: information, at that value."""
     given = view.loaders.option(one, "persistent_workers")
     if given.state is not State.GIVEN or len(given.sources) != 1 or view.ask.meaning(*given.sources).only is not False:
         return
@@ -102,7 +104,8 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:
-    """Whether each loader has one pass only: one for a test, one made at each access of a property, one whose sampler does not end."""
+    """Whether each loader has one pass only: one for a test, one created at each access of a property, one whose
+    sampler does not end."""
     if view.loaders.is_for_one_test(one):
         return True
     function = view.program.function_of(one.call)
@@ -113,13 +116,13 @@ def _has_one_pass(view: View, one: LoaderCall) -> bool:
 
 
 def ends_never(view: View, one: LoaderCall) -> bool:
-    """Whether one pass through a loader goes through all epochs, as its sampler says."""
+    """Whether one pass through a loader goes through all epochs, because of its sampler."""
     samplers = [source for name in ("sampler", "batch_sampler") for source in view.loaders.option(one, name).sources]
     return bool(samplers) and (any(_ENDLESS.search(name) for name in _names(view, samplers)) or _covers_epochs(view, samplers))
 
 
 def _covers_epochs(view: View, samplers: list[int]) -> bool:
-    """Whether a sampler of the project's is made with the number of epochs: one pass goes through all of them."""
+    """Whether a sampler of the project's gets the number of epochs: one pass goes through all of them."""
     owners = view.ask.meaning(*samplers).classes
     constructors = (function for owner in owners for function in view.program.methods(owner, "__init__"))
     return any(_OF_RUN.search(name) for one in constructors for name in view.program.module_of(one).scopes[one & MASK].params)

@@ -16,14 +16,14 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All loaders with workers that are trained on on CUDA and leave their batches in pageable memory."""
+    """All loaders with workers that are used for training on CUDA and leave their batches in pageable memory."""
     for one in view.loaders.all:
         if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one) and not handler_around(view, one.call):
             yield from _finding(view, one)
 
 
 def _is_of_driver(view: View, one: LoaderCall) -> bool:
-    """A driver of Ray hands its batches to other processes, and has no GPU itself."""
+    """A Ray driver passes its batches to other processes and has no GPU."""
     return any(name.partition(".")[0] == "ray" for name, _, _, _ in one.module.table.imports)
 
 

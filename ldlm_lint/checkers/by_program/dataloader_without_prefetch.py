@@ -27,7 +27,7 @@ def find(view: View) -> Iterator[Finding]:
 def _has_few_workers(view: View, one: LoaderCall) -> bool:
     limit = int(str(view.facts(one.module).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)))
     most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
-    # Whoever fills a file with the options has its own rule about configurations.
+    # The rule about configurations covers users who fill a file with the options.
     if one.from_file or not view.loaders.may_have_workers(one) or any(way.number is not None and way.number > most for way in one.ways):
         return False
     beyond = any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)

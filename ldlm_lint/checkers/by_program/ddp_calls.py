@@ -1,4 +1,6 @@
-"""The DDP wrappers of a program, with options that come from elsewhere: branches, dictionaries, helpers, callers, other files."""
+"""The DDP wrappers of a program, with options from any source: branches, dictionaries, helpers, callers, other
+files.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,5 @@ TAKE_STRATEGY = frozenset(
 
 
 def may_have(view: View, call: int, option: str) -> bool:
-    """Whether an option may be given, or nobody knows."""
+    """Whether an option may be passed; True if unknown."""
     return view.ask.argument(call, option).state is not State.ABSENT

@@ -1,4 +1,5 @@
-"""ddp-find-unused-parameters: wrappers, strategies and settings that are told True, however the flag and the class get there."""
+"""ddp-find-unused-parameters: wrappers, strategies and settings that get True, through any flow of the flag and the
+class."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _REASON = "if a parameter gets no gradient, the second step raises; check that f
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All wrappers that are told True, where nothing chooses that, and the settings of frameworks that say the same."""
+    """All wrappers that get True unconditionally, and equivalent settings of frameworks."""
     ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS | ENGINES)):
         flag = view.ask.argument(call, _FLAG)
@@ -43,21 +44,23 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _may_be_static(view: View, call: int) -> bool:
-    """With a static graph DDP neither walks the graph nor keeps the first buckets: the flag does nothing."""
+    """With a static graph DDP neither walks the graph nor keeps the first buckets: the flag has no effect."""
     static = view.ask.argument(call, _STATIC)
     return static.state in _GIVEN and any(view.program.ask(one) != frozenset([FALSE]) for one in static.sources)
 
 
 def _is_chosen(view: View, sources: tuple[int, ...]) -> bool:
-    """Whether the function that wraps decides between True and False; what its callers decide each of them says for itself."""
+    """Whether the function that wraps decides between True and False; decisions of callers are judged at the
+    callers.
+    """
     given = [view.program.module_of(one).plain(one & MASK)[0] == "param" for one in sources]
     return not all(given) and any(FALSE in view.program.ask(one) for one in sources)
 
 
 def _is_told(view: View, ways: Ways, source: int, by: int | None) -> bool:
-    """Whether a flag is True without a condition: one that is chosen, or that the user gives, was thought of.
+    """Whether a flag is True without a condition: a chosen or user-supplied one is deliberate.
 
-    ``by`` fills the dictionary that it stands in; whether the model is wrapped at all is no choice of the flag.
+    ``by`` is the code that fills its dictionary; a condition on wrapping the model at all does not choose the flag.
     """
     if TRUE not in view.program.ask(source) or view.ask.meaning(source).flags or (by is not None and ways.case_of(by)):
         return False
@@ -85,6 +88,6 @@ def _of_strategy(view: View, call: int, source: int) -> Finding:
 
 
 def _fix(literal: Span | None, value: str) -> Fix:
-    """The other value, for the day on which every parameter was seen to get a gradient."""
+    """The other value, to use once every parameter is known to get a gradient."""
     edits = (Edit(literal, value),) if literal is not None else ()
     return Fix("set find_unused_parameters=False once every parameter is known to get a gradient", edits, Applicability.DISPLAY, _REASON)

@@ -1,4 +1,5 @@
-"""ddp-gradient-copy: every wrap of a model that trains and surely gets no views, wherever DDP's class and its options come from."""
+"""ddp-gradient-copy: every wrap of a trained model without gradient views, for any origin of DDP's class and its
+options."""
 
 from __future__ import annotations
 
@@ -44,14 +45,14 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _gives_more(view: View, call: int) -> bool:
-    """Whether a call gives more by position than all versions of torch agree on."""
+    """Whether a call returns more by position than all versions of torch agree on."""
     module = view.program.module_of(call)
     given = module.nodes[call & MASK][2]
     return len(given) > len(_POSITIONAL) or any(module.nodes[one][0] == "star" for one in given)
 
 
 def _is_second_choice(view: View, ways: Ways, call: int) -> bool:
-    """Whether torch's wrapper is only taken where another one, such as apex's, cannot be imported."""
+    """Whether torch's wrapper is used only if another one, such as apex's, cannot be imported."""
     module = view.program.module_of(call)
     function = module.base | module.nodes[call & MASK][1]
     torchs = [one for one in view.program.ask(function) if not view.ask.names_of(frozenset([one])).isdisjoint(WRAPPERS)]
@@ -68,7 +69,7 @@ def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
 
 
 def _is_small(view: View, call: int) -> bool:
-    """A linear layer, or a class of the project that holds a few of them: a toy or a probe, whose gradients weigh nothing."""
+    """A linear layer, or a class of the project with a few of them: a toy or a probe with negligible gradients."""
     model = view.ask.meaning(*view.ask.argument(call, "module", 0).sources)
     known = bool(model.names or model.classes)
     of_others = all(name.rpartition(".")[2] == "Linear" for name in model.names)
@@ -80,7 +81,7 @@ def _is_light(layers: list[str]) -> bool:
 
 
 def _layers(view: View, owner: int) -> list[str]:
-    """The capitalised last names of what the methods of a class call, which are those of its layers."""
+    """The capitalised last names of the calls in a class's methods, which are its layers."""
     module = view.program.module_of(owner)
     inside = {owner & MASK}
     for number, scope in enumerate(module.scopes):

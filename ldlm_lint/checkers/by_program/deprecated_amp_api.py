@@ -1,5 +1,5 @@
-"""deprecated-amp-api: every use of an old name where a file writes it, also in files that take part in no training, and of a name of another
-file, of a branch or a parameter that holds the old class."""
+"""deprecated-amp-api: every use of an old name in a file, also outside of trainings, and through a name of another
+file, a branch or a parameter with the old class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _in_file(view: View, source: Source) -> Iterator[Finding]:
-    """The uses in one file, whose fixes hang together by their imports."""
+    """The uses in one file, whose fixes are linked by their imports."""
     parsed = view.context.trees.parsed(source.path)
     if parsed.module is None:
         return
@@ -50,7 +50,7 @@ def _in_file(view: View, source: Source) -> Iterator[Finding]:
 def _use(view: View, source: Source, use: Use, rewriting: Rewriting | None) -> Finding:
     args = {"old": use.moved.old, "new": advice(use.moved)}
     related = [Related(span_of(source, bound), "the old name gets an alias here") for bound in aliased(use.node)]
-    # What stands beside a guarded name is made for the arguments of the old one.
+    # Code next to a guarded name uses the arguments of the old one.
     fix = rewriting.fix(use) if rewriting is not None and not use.guarded else None
     claims = (*presumed(use.place), Claim("stands-outside-tests"))
     return view.finding(DEPRECATED_AMP_API, span_of(source, use.place), args, related, claims=claims, fix=fix, confidence=RULE.confidence)
@@ -70,7 +70,7 @@ def _of_values(view: View, seen: set[Span]) -> Iterator[Finding]:
 
 
 def _has_new_name(view: View, call: int) -> bool:
-    """Whether a call may be of ``torch.amp`` as well: something chooses by the version of torch."""
+    """Whether a call may also use ``torch.amp``: a test of the torch version chooses."""
     module = view.program.module_of(call)
     value = view.program.ask(module.base | module.nodes[call & MASK][1])
     return any(name.startswith(_NEW) for name in view.ask.names_of(value))

@@ -1,4 +1,4 @@
-"""`device-synchronized-in-training-loop` wherever a training step may lead."""
+"""`device-synchronized-in-training-loop` in all code that a training step may reach."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS: tuple[bytes, ...] = (b"synchronize",)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The calls that a step runs each time, and that measure nothing."""
+    """The calls that every step runs and that do not serve a measurement."""
     for call, _ in view.ask.calls_of(SYNCHRONIZES):
         leading = leading_calls(view, call)
         if leading is None or any(is_wanted(view, one) for one in (call, *leading)):
@@ -26,7 +26,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _measures(view: View, call: int, in_helper: bool) -> bool:
-    """Whether a call stands where something is measured: between clocks, beside events, or around what a context manager encloses."""
+    """Whether a call serves a measurement: between clock reads, next to events, or around a context manager's body."""
     module = view.program.module_of(call)
     scope = module.table.sites[call & MASK].scope
     if module.scopes[scope].yields or module.scopes[scope].name in ("__enter__", "__exit__"):

@@ -1,4 +1,5 @@
-"""environment-set-too-late where the process group, or the first tensor on the GPU, is made in another function or file."""
+"""environment-set-too-late where the process group, or the first tensor on the GPU, is created in another function or
+file."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _GPU = "cuda"
 
 
 def find(view: View) -> Iterator[Finding]:
-    """Every write behind what has read the variable already."""
+    """Every write after the code that has already read the variable."""
     order = _Orders(view)
     written = list(EnvironmentWrites(view.ask, view.texts, lambda name: name in ALLOCATOR or is_read_by_group(name)).all())
     for write in written:
@@ -39,7 +40,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 class _Orders:
-    """What runs before what, for variables of either kind."""
+    """The execution order for both kinds of variables."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -49,13 +50,13 @@ class _Orders:
         self._device = Earlier(view.program, self._allocates, self._starts_process)
 
     def of(self, name: str) -> tuple[Earlier, str, str, str]:
-        """What reads a variable, and how the message says so."""
+        """The reader of a variable, and its text in the message."""
         if name in ALLOCATOR:
             return self._device, "the CUDA allocator was started", "the GPU is used", "the GPU is used here"
         return self._group, "the process group was created", "the process group is created", "the process group is created here"
 
     def point(self, write: EnvironmentWrite) -> Point:
-        """Where a write happens; a function that is told what to write does so where it is called."""
+        """The point of a write; for a function that gets the value as an argument, its call."""
         program = self._view.program
         if write.call:
             return self._group.point_of(write.call)
@@ -111,7 +112,7 @@ class _Orders:
         return any(fields[1].startswith("torch.") for fields in program.atoms.kinds(program.ask(key), "x"))
 
     def _is_gpu(self, key: int) -> bool:
-        """Whether a device is a GPU wherever there is one, whoever calls."""
+        """Whether a device is a GPU on machines with one, for all callers."""
         place = self._view.texts.places.resolved(Place(key))
         row = self._view.texts.places.row(place) if place is not None else ("",)
         if place is not None and row[0] == "call" and row[2] and self._is_of_torch(place.key & ~MASK | row[1]):

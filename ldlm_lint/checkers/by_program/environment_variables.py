@@ -1,4 +1,5 @@
-"""The rules about variables, where the program says what one file does not: the mapping, the name or the value comes from elsewhere."""
+"""The rules about variables, for cases that one file does not decide: the mapping, the name or the value comes from
+elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ _DEFAULTS = frozenset({"setdefault"})
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The findings about what single files leave open, file by file."""
+    """The findings that single files cannot show, file by file."""
     by_module: dict[int, list[EnvironmentWrite]] = {}
     for write in EnvironmentWrites(view.ask, view.texts, is_relevant).all():
         by_module.setdefault(module_of(view.ask, write)[0].index, []).append(write)
@@ -49,7 +50,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> Iterator[Finding]:
-    """What is wrong in one file with the variables that its own text does not decide, beside those that it does."""
+    """The findings in one file about variables that its own text does not decide, given those that it does."""
     tree = view.context.trees.of(view.path(module))
     if tree is None:
         return
@@ -70,7 +71,7 @@ def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> It
 
 
 def _is_told(one: Setting, other: Setting) -> bool:
-    """Whether a file by itself says what a variable is set to: at the same place, or to the same value wherever it is written."""
+    """Whether a file alone shows the value of a variable: at the same place, or the same value at every place."""
     if one.name != other.name or other.values is None:
         return False
     same = {value.text for value in one.values or ()} <= {value.text for value in other.values}
@@ -78,7 +79,9 @@ def _is_told(one: Setting, other: Setting) -> bool:
 
 
 def _settings(view: View, tree: nodes.Module, source: Source, write: EnvironmentWrite) -> Iterator[Setting]:
-    """A write of the program as the decisions about variables see it; none where its statement is not found in the file."""
+    """A write of the program in the form for decisions about variables; None if its statement is not found in the
+    file.
+    """
     module, row = module_of(view.ask, write)
     place = module.table.places[row]
     node = _node_at(tree, place, end=module.table.sites[row].end if row in module.table.sites else 0)
@@ -98,7 +101,7 @@ def _settings(view: View, tree: nodes.Module, source: Source, write: Environment
 
 
 def span_of_write(view: View, write: EnvironmentWrite) -> Span:
-    """The statement or call that says what a variable is set to."""
+    """The statement or call that sets a variable."""
     module, row = module_of(view.ask, write)
     if row in module.table.sites:
         return view.call_span(module.base | row)

@@ -1,4 +1,5 @@
-"""evaluation-with-gradients in scripts that predict, which load weights and train nothing, and in loops between trainings."""
+"""evaluation-with-gradients in scripts that predict, which load weights and do not train, and in loops between
+trainings."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _MODELS = lazily(r"Model|For[A-Z]")
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The first repeated run of a model whose weights were loaded, in each function of a program that trains nothing."""
+    """The first repeated run of a model whose weights were loaded, in each function of a program without training."""
     scripts = _Scripts(view)
     for module in view.program.live:
         loaded = scripts.loaded(module)
@@ -45,7 +46,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 class _Scripts:
-    """Which modules predict, and what they have loaded."""
+    """The modules that predict, and the objects they have loaded."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -66,7 +67,9 @@ class _Scripts:
         return {index: frozenset(objects) for index, objects in found.items()}
 
     def loaded(self, module: Module) -> frozenset[int]:
-        """The objects whose weights a module loads, itself or, in a script that nobody imports, by what it imports."""
+        """The objects whose weights a module loads, itself or, in a script that is not imported, through its
+        imports.
+        """
         own = self._loading.get(module.index, frozenset())
         modules = self.program.modules
         linked = modules.linked(module) if self._loading and module.index not in self._imported else set()
@@ -86,16 +89,16 @@ class _Scripts:
 
     @staticmethod
     def _makes_optimizer(module: Module) -> bool:
-        """Whether a module speaks of `torch.optim`: whoever updates parameters differentiates somewhere."""
+        """Whether a module uses `torch.optim`: code that updates parameters also differentiates."""
         return any("optim" in part for row in module.nodes if row[0] in ("attr", "imp", "impf") for part in row[1:] if isinstance(part, str))
 
     @cached_property
     def _differentiating(self) -> frozenset[int]:
-        """The functions that compute gradients, or switch them for the whole process."""
+        """The functions that compute gradients, or switch gradients for the whole process."""
         return frozenset(self.program.function_of(call) for name in _DIFFERENTIATES for call in self.program.calls.get(name, ()))
 
     def _called_from(self, module: Module) -> set[int]:
-        """The functions of a module, its own code, the code of what it imports, and what these functions call."""
+        """The functions of a module, its top level, the top level of its imports, and the functions that these call."""
         modules = self.program.modules
         imported = closure({module.index}, lambda index: modules.linked(modules.all[index]))
         own = {module.base | number for number in range(len(module.scopes))}
@@ -111,7 +114,7 @@ class _Scripts:
 
 
 def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[int, str]]:
-    """The first run in each function of a module, with what it is called."""
+    """The first run in each function of a module, with the model's name."""
     seen: set[int] = set()
     for call, site in module.table.sites.items():
         row = module.nodes[call]
@@ -125,7 +128,7 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
 
 
 def _root_of(view: View, module: Module, call: int) -> str:
-    """What a model is called where it is run; empty for one that is frozen."""
+    """The name of a model in its call; empty if it is frozen."""
     site = module.table.sites[call]
     written = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end)
     name = next((_dotted(one.func) for one in written), "")
@@ -147,7 +150,7 @@ def _last(node: ast.Name | ast.Attribute) -> str:
 
 
 def _is_repeated(view: View, module: Module, call: int) -> bool:
-    """Whether a call stands in a loop, or a loop calls its function."""
+    """Whether a call is in a loop, or a loop calls its function."""
     site = module.table.sites[call]
     if site.loop >= 0 or not site.scope:
         return site.loop >= 0
@@ -158,7 +161,7 @@ def _is_repeated(view: View, module: Module, call: int) -> bool:
 
 
 def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -> bool:
-    """Whether a call is of a loaded model itself, and of none of its methods."""
+    """Whether a call runs a loaded model itself, not a method of it."""
     row = module.nodes[function]
     if row[0] == "attr" and loaded & view.program.ask(module.base | row[1]):
         return False
@@ -166,13 +169,13 @@ def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -
 
 
 def _is_of_model(view: View, module: Module, scope: int) -> bool:
-    """Whether a function is a method of a model: who runs that decides whether gradients are recorded."""
+    """Whether a function is a method of a model: its caller decides whether gradients are recorded."""
     owner = view.program.owner.get(module.base | scope)
     return owner is not None and view.program.is_module(owner)
 
 
 def _is_recorded(view: View, module: Module, call: int) -> bool:
-    """Whether nothing around a call may turn gradients off."""
+    """Whether no code around a call can turn gradients off."""
     site = module.table.sites[call]
     guard = site.guard
     while guard >= 0:
@@ -181,7 +184,7 @@ def _is_recorded(view: View, module: Module, call: int) -> bool:
             return False
         guard = one.parent
     if _is_of_a_module(view, module.base | site.scope):
-        # Whoever calls the module decides.
+        # The caller of the module decides.
         return False
     at = site.scope
     while at > 0:

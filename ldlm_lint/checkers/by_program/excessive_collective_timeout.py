@@ -1,4 +1,4 @@
-"""excessive-collective-timeout where the timeout goes through options, constants of other files, parameters or flags."""
+"""excessive-collective-timeout where the timeout comes from options, constants of other files, parameters or flags."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _MOST = 1e12
 
 
 class _Default(NamedTuple):
-    """The default of an option or of a field, in words what of, and where it stands."""
+    """The default of an option or of a field, with a description, and its place."""
 
     what: str
     span: Span
 
 
 class _Length(NamedTuple):
-    """A length in seconds: the call of ``timedelta`` that says it, and the default that it rests on, if one."""
+    """A length in seconds: its call of ``timedelta``, and the default that it depends on, if any."""
 
     seconds: float
     call: int
@@ -87,7 +87,7 @@ def _lengths(view: View, call: int, positional: tuple[str, ...]) -> Iterator[_Le
 
 
 def _stored(view: View, call: int) -> int | None:
-    """What is set as the timeout of the object that a call makes, in the block of the call; None where nothing, or more, is."""
+    """The timeout set on the object created by a call, in the same block; None if there is none or more than one."""
     made = view.program.ask(call)
     writes = [value for target, value in view.program.other_writes.get("timeout", ()) if made & view.program.ask(target)]
     if len(writes) != 1 or view.program.module_of(writes[0]) is not view.program.module_of(call):
@@ -99,7 +99,7 @@ def _stored(view: View, call: int) -> int | None:
 
 
 def _length(view: View, call: int) -> _Length | None:
-    """What a call of ``timedelta`` makes, where every number in it is known, by the default of a flag if nothing else says it."""
+    """The length of a call of ``timedelta`` if all its numbers are known, possibly from the default of a flag."""
     module = view.program.module_of(call)
     row = module.nodes[call & MASK]
     total, default = 0.0, None
@@ -128,7 +128,7 @@ def _amount(view: View, key: int) -> tuple[float | None, _Default | None]:
 
 
 def _span(view: View, found: Fallback) -> Span:
-    """Where a number stands that something falls back to."""
+    """The place of a number that is used as a fallback."""
     module = view.program.module_of(found.key)
     if found.look_up:
         call = call_as_written(view, found.look_up)
@@ -142,7 +142,9 @@ def _span(view: View, found: Fallback) -> Span:
 
 
 def _given_by_its_caller(view: View, key: int) -> int:
-    """What the one caller of a function gives for a parameter, whatever its default is; another expression itself."""
+    """The argument of a function's only caller for a parameter, ignoring its default; any other expression
+    unchanged.
+    """
     module = view.program.module_of(key)
     row = module.plain(key & MASK)
     if row[0] != "param":
@@ -172,7 +174,7 @@ def _finding(view: View, call: int, length: _Length, limit: float) -> Finding:
     args: dict[str, object] = dict(compared(length.seconds, limit))
     taker = Related(line_span(view, call), "this process group gets the timeout")
     if length.default is not None:
-        # The default is where to edit, in a unit that only its author knows for sure: no fix is offered.
+        # The default is where to edit, in a unit that only its author knows: no fix is offered.
         args["length"] = f"{args['length']} (the default of {quoted(length.default.what)})"
         return view.finding(RULE, length.default.span, args, (taker,), claims=_LOWERED)
     span = view.call_span(length.call)
@@ -181,7 +183,9 @@ def _finding(view: View, call: int, length: _Length, limit: float) -> Finding:
 
 
 def _fix(view: View, call: int, span: Span) -> Fix | None:
-    """Another length inside the parentheses of ``timedelta(…)``, where it is written there: callers keep what they give."""
+    """Another length inside the parentheses of ``timedelta(…)``, if it is written there: callers keep their
+    arguments.
+    """
     module = view.program.module_of(call)
     row = module.nodes[call & MASK]
     if any(module.plain(one)[0] == "param" for one in (*row[2], *(value for _, value in row[3]))):

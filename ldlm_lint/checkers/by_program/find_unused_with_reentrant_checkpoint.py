@@ -1,4 +1,4 @@
-"""find-unused-with-reentrant-checkpoint: models that recompute by reentrant checkpoints, and on which a helper switches them on."""
+"""find-unused-with-reentrant-checkpoint: models with reentrant checkpoints, or on which a helper switches them on."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def _searches(view: View, call: int, prefix: str) -> bool:
 
 
 def _switches_itself(view: View, call: int) -> bool:
-    """Whether the arguments of a Trainer switch checkpointing: what they say of it is looked at with the other settings."""
+    """Whether the arguments of a Trainer switch checkpointing: that is checked with the other settings."""
     return view.ask.argument(call, "gradient_checkpointing").state is not State.ABSENT
 
 
 class _Models:
-    """The models of a program that recompute by reentrant checkpoints: the calls that say so."""
+    """The models of a program that recompute by reentrant checkpoints: by their calls."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -82,7 +82,8 @@ class _Models:
         return frozenset(one for one in self.program.ask(key) if one >= FIRST and self.program.atoms.of[one][0] in ("o", "i"))
 
     def reentrant_in(self, call: int) -> list[int]:
-        """A switch for a model that goes to DDP with what a call makes, or else the checkpoints in its forward pass."""
+        """The call that enables checkpoints for a model that a call passes to DDP, or else the checkpoints in its
+        forward pass."""
         models = frozenset().union(*map(self._behind, self._given_with(call)))
         switch = next((switch for switch, receiver in sorted(self.switches.items()) if receiver & models), None)
         if switch is not None:
@@ -91,7 +92,8 @@ class _Models:
         return [one for one in found if not self._is_left_off(call, one)]
 
     def _behind(self, key: int, steps: int = 4) -> frozenset[int]:
-        """The objects that an expression may be; of what a function of another package makes, those that it is given: ``get_peft_model(model, …)``."""
+        """The possible objects of an expression; for the result of another package's function, its arguments:
+        ``get_peft_model(model, …)``."""
         known = self._objects(key)
         module = self.program.module_of(key)
         row = module.plain(key & MASK)
@@ -100,7 +102,7 @@ class _Models:
         return frozenset().union(*(self._behind(module.base | one, steps - 1) for one in row[2]))
 
     def _is_left_off(self, wrap: int, call: int) -> bool:
-        """Whether a checkpoint stands under a switch that nothing of the training turns on."""
+        """Whether a checkpoint is under a switch that no code of the training turns on."""
         module, project = self.program.module_of(call), self.view.context.project
         own, path = self.view.path(self.program.module_of(wrap)), self.view.path(module)
         node = node_at(self.view, module, module.table.sites[call & MASK].place, nodes.Call)
@@ -108,7 +110,8 @@ class _Models:
         return isinstance(node, nodes.Call) and is_left_off(project, node, near)
 
     def _given_with(self, call: int) -> set[int]:
-        """The arguments of a call, and those of the calls that get what it makes: ``Trainer(model, args)``, ``prepare(model)``, ``trainer.fit(model)``."""
+        """The arguments of a call, and those of the calls that receive its result: ``Trainer(model, args)``,
+        ``prepare(model)``, ``trainer.fit(model)``."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         found = {module.base | one for one in (*row[2], *(value for _, value in row[3]))}
@@ -132,7 +135,7 @@ class _Models:
         return not made.isdisjoint(self.program.ask(key))
 
     def _handed_to_engines(self, near: frozenset[int]) -> set[int]:
-        """What the programs of a module hand to an accelerator, or to a Trainer of Lightning."""
+        """The objects that the programs of a module pass to an Accelerator or a Lightning Trainer."""
         found: set[int] = set()
         for call in (*self.program.calls.get("prepare", ()), *self.program.calls.get("fit", ())):
             module = self.program.module_of(call)
@@ -156,7 +159,7 @@ def _found(view: View, call: int, name: str, reentrant: list[int]) -> Iterator[F
 
 
 def _fix(view: View, calls: list[int]) -> Fix:
-    """The other implementation in all the calls, where each spells out which one it takes."""
+    """The other implementation in all the calls, if each names its implementation explicitly."""
     edits = [_edit(view, one) for one in calls]
     written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
     if None in edits:

@@ -1,6 +1,7 @@
-"""`unbounded-checkpoints` of writers that count by themselves: Lightning's `ModelCheckpoint`, fvcore's `PeriodicCheckpointer`.
+"""`unbounded-checkpoints` of writers that number the files themselves: Lightning's `ModelCheckpoint`, fvcore's
+`PeriodicCheckpointer`.
 
-A subclass, a flag's default or another file may say how many stay.
+A subclass, a flag's default or another file may limit the number of files.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _finding(view: View, call: int, given: Argument) -> Finding | None:
 
 
 def _fix(view: View, call: int) -> Fix | None:
-    """Replace a number that stands in the call: without a metric there is no order among several."""
+    """Replace a number that is in the call: without a metric there is no order among several."""
     module = view.program.module_of(call)
     site, source = module.table.sites[call & MASK], view.source(module)
     written = [one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end]
@@ -96,7 +97,7 @@ def _fix(view: View, call: int) -> Fix | None:
 
 
 def _few(view: View, period: Argument, length: Argument) -> bool:
-    """Whether a run of known length makes a handful of saves."""
+    """Whether a run of known length has only a few saves."""
     numbers = [view.ask.meaning(*one.sources).only if one.sources else None for one in (period, length)]
     known = [one for one in numbers if isinstance(one, int) and one > 0]
     return len(known) == 2 and known[1] <= HANDFUL * known[0]

@@ -1,4 +1,5 @@
-"""The fix of optimizer-not-fused: ``fused=torch.cuda.is_available()`` at the call, and where the constructor may refuse it."""
+"""The fix of optimizer-not-fused: ``fused=torch.cuda.is_available()`` at the call, and the cases in which the
+constructor may raise."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _MOVES = ("to", "cuda", "prepare")
 
 
 def fused_fix(view: View, call: int, names: Sequence[str]) -> Fix | None:
-    """``fused=`` at a call that makes one of some classes, which all take it; None where the file makes what no fused kernel takes."""
+    """``fused=`` at a call of one of these classes, which all accept it; None if the file has parameters that no fused
+    kernel supports."""
     module = view.program.module_of(call)
     source = view.source(module)
     if _makes_unsupported(module) or syntax_of(source) is None:
@@ -53,14 +55,15 @@ def _needs(names: Sequence[str], moved_later: bool) -> Iterator[Interface]:
     for name in names:
         fused = tables.fused(name)
         yield fused
-        # torch 2.0.0 took wrong steps (pytorch#95781).
+        # torch 2.0.0 computed wrong steps (pytorch#95781).
         yield Interface(f"{fused.name} with correct steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
         if moved_later:
             yield Interface(f"{fused.name} of parameters that are moved to the GPU later", max(fused.since, _ON_CPU))
 
 
 def _obstacle(names: Sequence[str], moved_later: bool) -> str:
-    """Why the constructor may raise where the project says nothing of torch; what it says is held against the needs of the fix."""
+    """Why the constructor may raise if the project does not name a torch version; a named one is compared with the
+    needs of the fix."""
     for name in names:
         since = tables.fused_since(name)
         if since is None or since > _SUPPORTED:
@@ -71,7 +74,8 @@ def _obstacle(names: Sequence[str], moved_later: bool) -> str:
 
 
 def _is_moved_later(view: View, call: int) -> bool:
-    """Whether the function that makes an optimizer brings the model to its device only afterwards, or is its own constructor."""
+    """Whether the function that creates an optimizer moves the model to its device only afterwards, or is its own
+    constructor."""
     module = view.program.module_of(call)
     scope = module.scopes[module.table.sites[call & MASK].scope]
     model = _model_of(module, call & MASK)
@@ -104,7 +108,7 @@ def _moves(module: Module, call: int, model: int) -> bool:
 
 
 def _is_same(module: Module, one: int, other: int) -> bool:
-    """Whether two expressions read the same variable, as far as nothing is bound to it in between."""
+    """Whether two expressions read the same variable, without a new binding in between."""
     if one == other:
         return True
     left, right = module.nodes[one], module.nodes[other]
@@ -112,7 +116,7 @@ def _is_same(module: Module, one: int, other: int) -> bool:
 
 
 def _is_moved(module: Module, model: int, steps: int = 6) -> bool:
-    """Whether a model is what a move gives: ``model = model.to(device)``, ``DDP(model.to(device))``."""
+    """Whether a model is the result of a move: ``model = model.to(device)``, ``DDP(model.to(device))``."""
     row = module.plain(model)
     function = module.nodes[row[1]] if row[0] == "call" and steps else ("",)
     inner = (*row[2], function[1]) if function[0] == "attr" else row[2] if function[0] else ()

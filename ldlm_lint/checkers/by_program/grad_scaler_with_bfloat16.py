@@ -1,4 +1,4 @@
-"""grad-scaler-with-bfloat16: scalers that scale whatever the precision is, beside autocasts in bfloat16, wherever these come from."""
+"""grad-scaler-with-bfloat16: scalers that scale for every precision, together with autocasts in bfloat16."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REASON = "steps with an infinite gradient are no longer skipped, and the state 
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All scalers that scale whatever the precision is."""
+    """All scalers that scale for every precision."""
     for call, name in view.ask.calls_of(SCALERS):
         position = 4 if name in OLD_SCALERS else 5
         enabled = view.ask.argument(call, "enabled", position)
@@ -53,7 +53,8 @@ def _scales_with_autocasts(view: View, call: int, enabled: Argument) -> bool:
 
 
 def _in_bfloat16(view: View, call: int) -> int | None:
-    """An autocast (its call) in bfloat16 of the trainings that a scaler belongs to, none of whose autocasts computes in anything else."""
+    """An autocast (its call) in bfloat16 of the trainings that a scaler belongs to, if all autocasts there use
+    bfloat16."""
     project, path = view.context.project, view.path(view.program.module_of(call))
     found = None
     for one in sorted(project.trainings_of(path), key=lambda one: (one != path, one)):
@@ -66,7 +67,8 @@ def _in_bfloat16(view: View, call: int) -> int | None:
 
 
 def _is_configured(view: View, autocast: int) -> bool:
-    """Whether a configuration file says what an autocast computes in: another one may ask for float16, which needs the scaler."""
+    """Whether a configuration file sets the dtype of an autocast: another file may choose float16, which needs the
+    scaler."""
     return any(is_named_by_file(view, one) for one in view.ask.argument(autocast, "dtype", 1).sources)
 
 
@@ -79,7 +81,7 @@ def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:
 
 
 def _fix(view: View, call: int, position: int) -> Fix | None:
-    """``enabled=False``, in the place of a switch that the call writes out, if any."""
+    """``enabled=False``, instead of a switch that the call writes out, if any."""
     module = view.program.module_of(call)
     written = written_argument(view, call, "enabled", position)
     if written is None:

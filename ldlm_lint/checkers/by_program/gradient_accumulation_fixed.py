@@ -1,4 +1,5 @@
-"""`gradient-accumulation-fixed` in the settings that Python gives to DeepSpeed's engine: a dictionary, or the plugin of Accelerate."""
+"""`gradient-accumulation-fixed` in settings that Python passes to DeepSpeed's engine: a dictionary, or the plugin of
+Accelerate."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _DICTIONARIES = {
 
 
 def find(view: View) -> Iterator[Finding]:
-    """Steps above 1 that nothing computes, of engines that nobody tells the batch of all GPUs."""
+    """Constant steps above 1, of engines that do not get the batch size over all GPUs."""
     seen: set[Span] = set()
     for call, name in view.ask.calls_of(_DICTIONARIES):
         found = [_in_dictionary(view, call, keyword) for keyword in _DICTIONARIES[name]]
@@ -59,7 +60,7 @@ def _in_dictionary(view: View, call: int, keyword: str) -> Finding | None:
 
 
 def _has_whole_batch(view: View, keys: Keys) -> bool:
-    """Whether the batch over all GPUs is told as a number, from which the engine computes the steps, or checks them."""
+    """Whether the batch over all GPUs is set as a number, from which the engine computes the steps, or checks them."""
     others = any(is_global_batch_size(name) for name in keys.entries if name != _WHOLE_BATCH)
     whole = keys.entries.get(_WHOLE_BATCH, ())
     return others or (bool(whole) and "auto" not in view.ask.meaning(*whole).constants)
@@ -72,7 +73,7 @@ def _of_plugin(view: View, call: int) -> Finding | None:
 
 
 def _number(view: View, *sources: int) -> int:
-    """The one number that some expressions are; 0 where they may be anything else."""
+    """The common number of these expressions; 0 if they may be anything else."""
     value = view.ask.meaning(*sources).only if sources else ...
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -83,7 +84,7 @@ def _finding(view: View, span: Span, steps: int) -> Finding:
 
 
 def _span(view: View, key: int) -> Span:
-    """The entry in the dictionary that an expression writes out; else the line on which it begins."""
+    """The entry in the dictionary literal of an expression; else the line on which it begins."""
     module = view.program.module_of(key)
     place = module.table.places[key & MASK]
     if module.nodes[key & MASK][0] != "map":

@@ -1,4 +1,4 @@
-"""`host-sync-in-training-loop` wherever a training step may lead, by where values live."""
+"""`host-sync-in-training-loop` in all code that a training step may reach, by the devices of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that Python starts as code of a shell, whose words stand where Python writes them."""
+"""Commands that Python starts as shell code whose words are mapped to Python source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def codes_of(view: View) -> Iterator[tuple[str, Code]]:
-    """The launches of Python, each as a script of one command whose words stand where Python writes them."""
+    """The launches of Python, each as a script of one command whose words are mapped to Python source."""
     for command in StartedCommands(view.ask, view.texts, view.expressions).all():
         texts = [one.text for one in command.words]
         launcher = launchers.launcher_of(texts)
@@ -41,9 +41,9 @@ def _words(view: View, command: Command) -> Iterator[Word]:
 
 
 def _span(view: View, command: Command, word: CommandWord, behind: int) -> Span:
-    """The place of a word; of one in a longer text, ``behind`` the one before, where that has it as it is.
+    """The place of a word; inside a longer text ``behind`` the previous one, if the text contains it verbatim.
 
-    Where it has no place of its own, as many bytes as it has of the call.
+    If it has no place, the first bytes of the call with its length.
     """
     length = len(word.text.encode())
     call = view.call_span(command.call)

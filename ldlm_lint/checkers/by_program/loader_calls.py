@@ -1,4 +1,4 @@
-"""The loaders of a program as rules look at them: where they are made, what for, with how many workers, and who goes through them."""
+"""The loaders of a program for rules: creation, purpose, number of workers, and the passes through them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMPARED = {("Gt", 0): True, ("NotEq", 0): True, ("GtE", 1): True, ("Eq", 0): F
 class LoaderCall(NamedTuple):
     """A call that makes a loader: the loader, its module, the argument for the workers and the ways to their number.
 
-    ``from_file``: nothing but what the program reads from a configuration file gives its options, and the project's say the workers.
+    ``from_file``: only configuration files set its options, and those of the project set the workers.
     """
 
     loader: Loader
@@ -56,13 +56,13 @@ class LoaderCall(NamedTuple):
 
     @property
     def confidence(self) -> Confidence:
-        """How sure it is that there are workers."""
+        """The confidence that there are workers."""
         known = self.workers.state is State.GIVEN and all(way.number for way in self.ways)
         return Confidence.HIGH if known else Confidence.MEDIUM
 
 
 class Settled(NamedTuple):
-    """A pass in words and as related places."""
+    """A pass as text and as related places."""
 
     where: str
     related: tuple[Related, ...]
@@ -82,7 +82,7 @@ class LoaderCalls:
 
     @cached_property
     def all(self) -> list[LoaderCall]:
-        """The loaders of the program, but for those of tutorials and of what only measures."""
+        """The loaders of the program, except those of tutorials and benchmarks."""
         found = []
         for loader in self.concept.made:
             module = self.view.program.module_of(loader.call)
@@ -95,7 +95,8 @@ class LoaderCalls:
         return found
 
     def _read_workers(self, loader: Loader, workers: Argument) -> list[float]:
-        """The numbers of workers in the project's configurations, where such a file alone fills the options: ``**options["train"]``."""
+        """The numbers of workers in the project's configurations, if such a file alone fills the options:
+        ``**options["train"]``."""
         if workers.state is not State.OPEN or loader.owner or not self.view.users_may_add(loader.call):
             return []
         numbers = sorted(self.view.configured_numbers.said("num_workers"))
@@ -106,26 +107,26 @@ class LoaderCalls:
         return {(self.view.path(one.module), one.position): one for one in self.all}
 
     def at(self, path: str, position: str) -> LoaderCall | None:
-        """The loader that is made at ``line:column`` of a file, if the program knows it."""
+        """The loader created at ``line:column`` of a file, if the program knows it."""
         return self._by_place.get((path, position))
 
     @cached_property
     def counts(self) -> WorkerCounts:
-        """How large numbers of workers may be."""
+        """Bounds on numbers of workers."""
         return WorkerCounts(self.view.ask, self._may_be_given)
 
     def _may_be_given(self, key: int, name: str, most: int) -> bool:
-        """Whether a launch gives an option more than a number, or one that the shell computes."""
+        """Whether a launch sets an option to more than a number, or one that the shell computes."""
         given = self._launched(self.view.program.module_of(key), {name})
         return any(one.values is None or any(may_exceed(value.text, most) for value in one.values) for one in given)
 
     def _launched(self, module: Module, names: Collection[str]) -> list[Given]:
-        """What the launches of the programs with a module give for some options."""
+        """The values of options in the launches of the programs with a module."""
         programs = self.view.context.launches.running(self.view.path(module))
         return [one for program in programs for one in program.arguments if one.keys and (one.keys[-1] in names or one.name in names)]
 
     def may_have_workers(self, one: LoaderCall) -> bool:
-        """Whether a loader is given workers, and not certainly none: 0 is left where only a default that nothing replaces says so."""
+        """Whether a loader may have workers; not if the number is 0 by a default that is never replaced."""
         if one.from_file:
             return True
         if one.workers.state not in (State.GIVEN, State.MAYBE) or self.is_branch_without(one):
@@ -137,11 +138,11 @@ class LoaderCalls:
         return self._are_replaced(one.module, names) or any(configured.may_exceed(way.setting, 0) for way in one.ways if way.setting)
 
     def _are_replaced(self, module: Module, names: Collection[str]) -> bool:
-        """Whether a launch gives one of some options something else than 0."""
+        """Whether a launch sets one of these options to something other than 0."""
         return any(one.texts is None or one.texts - {"0"} for one in self._launched(module, names))
 
     def is_branch_without(self, one: LoaderCall) -> bool:
-        """Whether it is made where a test says that there are no workers: ``if n > 0: … else: DataLoader(…, num_workers=n)``."""
+        """Whether it is created in the branch without workers: ``if n > 0: … else: DataLoader(…, num_workers=n)``."""
         sources = {source & MASK for source in one.workers.sources if self.view.program.module_of(source) is one.module}
         guards = one.module.table.guards
         number = one.module.table.sites[one.call & MASK].guard
@@ -154,12 +155,12 @@ class LoaderCalls:
         return False
 
     def has_none_by_default(self, one: LoaderCall) -> bool:
-        """Whether it has no workers by defaults that nothing replaces."""
+        """Whether it has no workers by defaults that are never replaced."""
         given = one.workers.state is State.GIVEN and bool(one.ways)
         return given and all(way.number == 0 for way in one.ways) and not self.may_have_workers(one)
 
     def only_others_get(self, classes: Collection[str]) -> bool:
-        """Whether all samplers of some classes go to loaders that nothing trains on."""
+        """Whether all samplers of these classes belong to loaders that are not used for training."""
         made = {call for call, _ in self.view.ask.calls_of(classes)}
         given: set[int] = set()
         for one in self.all:
@@ -172,11 +173,11 @@ class LoaderCalls:
         return bool(made) and made == given
 
     def option(self, one: LoaderCall, name: str) -> Argument:
-        """What a loader gets for an option."""
+        """The value that a loader gets for an option."""
         return self.options.option(one.loader, name)
 
     def written(self, one: LoaderCall, name: str) -> ast.expr | None:
-        """What stands for an option in the call itself."""
+        """The expression of an option in the call itself."""
         call = call_as_written(self.view, one.call)
         if call is None:
             return None
@@ -187,7 +188,8 @@ class LoaderCalls:
         return call.args[position] if position < len(call.args) else None
 
     def is_absent(self, one: LoaderCall, *names: str) -> bool:
-        """Whether a loader surely gets none of some options; of a configuration's those that none of the project's gives."""
+        """Whether a loader surely gets none of these options; options from configurations count if the project's files
+        set them."""
         return all(self._is_left_out(one, name) for name in names)
 
     def _is_left_out(self, one: LoaderCall, name: str) -> bool:
@@ -195,34 +197,35 @@ class LoaderCalls:
         return state is State.ABSENT or (one.from_file and state is State.OPEN and not self.view.is_named_in_configurations(name))
 
     def trains(self, one: LoaderCall) -> Pass | None:
-        """A pass that trains on a loader's batches; none where its names say that it is one for evaluation."""
+        """A pass that trains on a loader's batches; empty if its names say that it is for evaluation."""
         return self.concept.trains(one.call) if not self.is_for_evaluation(one) else None
 
     def trains_through(self, one: LoaderCall, giver: int) -> Pass | None:
-        """A pass that trains on what one call of the loader's function gives; none where the call's names speak of evaluation."""
+        """A pass that trains on the result of one call of the loader's function; empty if the call's names mention
+        evaluation."""
         if self.is_for_evaluation(one) or says_evaluation(sorted(self.view.program.names_of(giver)), "", ()):
             return None
         return self.concept.trains_through(one.call, giver)
 
     def repeated(self, one: LoaderCall) -> Pass | None:
-        """A pass that begins again and again."""
+        """A pass that begins repeatedly."""
         found = self.concept.repeated(one.call)
-        # A Trainer may be told to validate at the end of the run alone.
+        # A Trainer may be configured to validate only at the end of the run.
         is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
         return None if is_once else found
 
     def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
-        """What a message says of a pass; None for none."""
+        """The text about a pass in a message; None without a pass."""
         return Settled(*self.where(one, found, note)) if found is not None else None
 
     def settled_training(self, one: LoaderCall) -> Settled | None:
-        """What a message says of a pass that trains on a loader's batches."""
+        """The text in a message about a pass that trains on a loader's batches."""
         if self.is_for_evaluation(one):
             return None
         return self.settled(one, self.concept.trains(one.call), "this trains on its batches")
 
     def is_for_evaluation(self, one: LoaderCall) -> bool:
-        """Whether a loader is called one for evaluation, though a loop that can also train takes it."""
+        """Whether a loader is named as one for evaluation, although a loop that can also train uses it."""
         names = self._names_around(one)
         for source in self.option(one, "dataset").sources:
             names |= self._dotted(source)
@@ -230,23 +233,23 @@ class LoaderCalls:
         return says_evaluation(sorted(names), scope.name if scope.kind == "def" else "", self.splits(one))
 
     def _names_around(self, one: LoaderCall) -> set[str]:
-        """What a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+        """The names that a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
         table, program = one.module.table, self.view.program
         calls = one.module.scopes[table.sites[one.call & MASK].scope].calls
         names, inner = set(program.names_of(one.call)), one.call & MASK
         for call in calls:
-            # The calls stand in the order in which they are evaluated: what is around comes later.
+            # The calls are in the order in which they are evaluated: enclosing calls come later.
             if call > inner and inner in one.module.nodes[call][2]:
                 inner = call
                 names |= program.names_of(one.module.base | call)
         return names
 
     def is_for_one_test(self, one: LoaderCall) -> bool:
-        """Whether it is made where the split is the one for tests, which are made once."""
+        """Whether it is created for the test split, which is used once."""
         return says_test(self.splits(one))
 
     def is_tested(self, one: LoaderCall) -> bool:
-        """Whether the function that makes a loader tests its number of workers outside of the call: it has thought of none."""
+        """Whether the function that makes a loader tests its number of workers outside of the call, so it handles 0."""
         sources = {source & MASK for source in one.workers.sources if self.view.program.module_of(source) is one.module}
         site = one.module.table.sites[one.call & MASK]
         events = one.module.scopes[site.scope].events
@@ -254,7 +257,8 @@ class LoaderCalls:
         return any(_mentions(one.module, test, sources) for test in tests)
 
     def follows_workers(self, one: LoaderCall, source: int) -> bool:
-        """Whether an option's value is decided by the number of workers: ``num_workers > 0``, ``4 if num_workers else None``."""
+        """Whether an option's value depends on the number of workers: ``num_workers > 0``, ``4 if num_workers else
+        None``."""
         module = self.view.program.module_of(source)
         workers = {given & MASK for given in one.workers.sources if self.view.program.module_of(given) is module}
         row = module.plain(source & MASK)
@@ -276,7 +280,7 @@ class LoaderCalls:
         return names
 
     def splits(self, one: LoaderCall) -> Iterator[str]:
-        """The words that something is compared with and is equal to where a loader is made: ``if split == "test":``."""
+        """The words that a value is equal to where a loader is created: ``if split == "test":``."""
         nodes, table = one.module.nodes, one.module.table
         number = table.sites[one.call & MASK].guard
         while number >= 0:
@@ -288,7 +292,7 @@ class LoaderCalls:
             number = guard.parent
 
     def where(self, one: LoaderCall, found: Pass, note: str) -> tuple[str, tuple[Related, ...]]:
-        """What a pass is called in a message about a loader, and the pass as a related place."""
+        """The text for a pass in a message about a loader, and the pass as a related place."""
         view = self.view
         path, line = view.path(found.module), line_of(found.place)
         same = found.module is one.module and line == line_of(one.place)
@@ -296,13 +300,13 @@ class LoaderCalls:
         return view.described(found.module, found.place, one.module), related
 
     def collation(self, one: LoaderCall) -> tuple[Claim, ...]:
-        """What is asked of the function that puts batches together, where it has a name."""
+        """The claim about the collate function, if it has a name."""
         names = [self.view.program.module_of(source).last_name(source & MASK) for source in self.option(one, "collate_fn").sources]
         return tuple(Claim("collates-on-host", name) for name in names if name.isidentifier())
 
 
 def _mentions(module: Module, test: int, sources: set[int]) -> bool:
-    """Whether a test is one of some expressions, negates or compares it."""
+    """Whether a test is one of these expressions, negates or compares it."""
     row = module.nodes[test]
     parts = [test, row[2], *row[3]] if row[0] == "cmp" else [test, row[1]] if row[0] == "not" else [test]
     rows = [module.nodes[one] for one in sources]
@@ -328,5 +332,5 @@ def _is_one_of(module: Module, number: int, sources: set[int]) -> bool:
 
 
 def may_exceed(text: str, most: int) -> bool:
-    """Whether the text of an argument is a larger number, or may be one after the shell has put something in."""
+    """Whether the text of an argument is a larger number, or may be one after shell expansion."""
     return "$" in text or "`" in text or (text.isdecimal() and whole(text) > most)

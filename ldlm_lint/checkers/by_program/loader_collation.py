@@ -1,4 +1,4 @@
-"""Functions that put batches together: whether they work for each item, so that workers have something to do."""
+"""Collate functions: whether they do work per item, so that workers are useful."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 _OF_PYTHON = {name for kind in (list, dict, set) for name in dir(kind)} | {name for name in dir(str) if name not in ("encode", "decode")}
 _CHEAP = CHEAP | PLAIN_METHODS | HOST_METHODS | _OF_PYTHON | {"sum", "max", "min", "sorted", "pad", "pad_sequence", "default_collate"}
 _ARRAYS = ("torch.", "numpy.", "builtins.")
-# What takes a list of texts or pictures at once.
+# Functions that process a list of texts or pictures in one call.
 _TAKES_LISTS = lazily(r"tokeni[sz]er$|processor$|^batch_encode", re.I)
 
 
 def works_on_items(view: View, source: int) -> bool:
-    """Whether a function that an expression may be works for each item of its batch: a call in a loop that is no mere copy."""
+    """Whether a possible function of an expression does work for each item of its batch: a call in a loop that is not
+    just a copy."""
     functions = set(_functions(view, view.program.ask(source)))
     seen = set(functions)
     todo = [(function, False) for function in sorted(functions)]

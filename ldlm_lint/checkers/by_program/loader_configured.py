@@ -1,4 +1,4 @@
-"""Numbers of workers that a configuration gives to a loader itself."""
+"""Numbers of workers that a configuration sets on a loader itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBER = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
 
 
 def are_configured_beyond(view: View, one: LoaderCall, most: int) -> bool:
-    """Whether a configuration gives a loader more than a number of workers."""
+    """Whether a configuration sets a loader to more than a number of workers."""
     found = list(_large_entries(view, most))
     if not found:
         return False

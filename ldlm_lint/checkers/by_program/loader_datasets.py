@@ -1,4 +1,5 @@
-"""The datasets of loaders: what an item costs, and whether a training changes one between two passes of its loader."""
+"""The datasets of loaders: the cost of an item, and whether a training changes the dataset between two passes of its
+loader."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ _NUMBERS = frozenset({"range", "arange", "randperm"})
 
 
 def classes_of_dataset(view: View, one: LoaderCall) -> set[int]:
-    """The classes of the project that a loader's dataset may be of."""
+    """The classes of the project of a loader's possible datasets."""
     value = _value(view, one)
     classes = {fields[1] for kind in ("i", "self") for fields in view.program.atoms.kinds(value, kind)}
     return {one for one in classes if _gives_items(view, one)}
 
 
 def _gives_items(view: View, owner: int) -> bool:
-    """Whether a class can be a dataset: a factory by configuration may also make models."""
+    """Whether a class can be a dataset: a factory by configuration may also create models."""
     known = any(view.program.methods(owner, name) for name in ("__getitem__", "__getitems__", "__iter__"))
     return known or any("Dataset" in name for name in view.program.outside_of(owner))
 
@@ -35,7 +36,8 @@ def _value(view: View, one: LoaderCall) -> frozenset[int]:
 
 
 def is_changed_between_passes(view: View, one: LoaderCall) -> bool:
-    """Whether something changes the dataset of a loader outside of its own methods: persistent workers would keep their old copies."""
+    """Whether code outside of its own methods changes the dataset of a loader: persistent workers would keep their old
+    copies."""
     path = view.path(one.module)
     if view.context.dataset_changes.between_passes(path, one.position):
         return True
@@ -60,7 +62,7 @@ def _is_changed(view: View, one: LoaderCall, owner: int) -> bool:
 
 
 def _is_written_again(view: View, one: LoaderCall, target: int, name: str) -> bool:
-    """Whether an attribute of an object (key) is set again and again while there is one loader."""
+    """Whether an attribute of an object (key) is set repeatedly during the life of one loader."""
     module = view.program.module_of(target)
     for number, scope in enumerate(module.scopes):
         for base, written, _, place in scope.writes:
@@ -70,7 +72,7 @@ def _is_written_again(view: View, one: LoaderCall, target: int, name: str) -> bo
 
 
 def _changing_methods(view: View, family: set[int]) -> Iterator[str]:
-    """The methods of classes that set something on their object and are no part of how it is read."""
+    """The methods of classes that set attributes of their object and are not used when items are read."""
     program = view.program
     for owner in sorted(family):
         module = program.module_of(owner)
@@ -86,11 +88,11 @@ def _may_be(view: View, key: int, family: set[int]) -> bool:
 
 
 def works_per_item(view: View, one: LoaderCall) -> bool:
-    """Whether there may be something to do for each item: in the dataset, or where a batch is put together."""
+    """Whether there may be work for each item: in the dataset, or in the collate function."""
     if one.loader.name in STREAMS:
         return True
     load = view.context.datasets.load(view.path(one.module), one.position)
-    # Sets of graphs are mostly in memory as a whole.
+    # Graph datasets are mostly entirely in memory.
     in_memory = _is_in_memory(view, one) or (one.loader.name in GRAPHS and load is Load.UNKNOWN)
     if load is Load.NONE or in_memory:
         return any(works_on_items(view, source) for source in view.loaders.option(one, "collate_fn").sources)

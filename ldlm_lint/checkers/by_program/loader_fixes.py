@@ -1,4 +1,4 @@
-"""Fixes of calls that make loaders, by their places in the program."""
+"""Fixes of calls that create loaders, by their places in the program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IS_WORKERS = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?load
 
 
 def persistent_fix(view: View, one: LoaderCall) -> Fix | None:
-    """Add ``persistent_workers``, where there surely are workers or the call says how many."""
+    """Add ``persistent_workers``, if there surely are workers or the call has their number."""
     fix = _keyword_fix(view, one, "persistent_workers", ("True", "{} > 0"), PERSISTENT_REASON)
     return fix._replace(needs=(tables.interface("DataLoader(persistent_workers=)"),)) if fix else None
 
@@ -51,7 +51,7 @@ def pin_fix(view: View, one: LoaderCall) -> Fix | None:
 
 
 def workers_fix(view: View, one: LoaderCall, count: int) -> Fix | None:
-    """Add workers where the call gives none, or raise a 0 that stands in it."""
+    """Add workers if the call has none, or raise a 0 in it."""
     if one.workers.state is State.ABSENT:
         fix = _added(view, one, "num_workers", str(count), WORKERS_REASON)
         return fix._replace(group="") if fix is not None else None
@@ -59,7 +59,7 @@ def workers_fix(view: View, one: LoaderCall, count: int) -> Fix | None:
 
 
 def raised_fix(view: View, call: int, count: int) -> Fix | None:
-    """Raise the 0 workers that a call of the project's function gives."""
+    """Raise the 0 workers that a call of the project's function returns."""
     written = call_as_written(view, call)
     given = [one for one in written.keywords if one.arg and IS_WORKERS.match(one.arg)] if written is not None else []
     return _raised(view, view.program.module_of(call), given[0].value, given[0].arg or "", count) if len(given) == 1 else None
@@ -73,7 +73,8 @@ def _raised(view: View, module: Module, value: ast.expr | None, name: str, count
 
 
 def switched_on(view: View, one: LoaderCall, value: ast.expr) -> Fix | None:
-    """Write True in the place of the call's own False; without workers the option raises, so their number must be written out."""
+    """Write True instead of the call's own False; without workers the option raises, so their number must be written
+    out."""
     workers = view.loaders.written(one, "num_workers")
     own = isinstance(value, ast.Constant) and view.loaders.written(one, "persistent_workers") is value
     if not own or workers is None or not is_positive(view, one.module, workers):
@@ -83,26 +84,26 @@ def switched_on(view: View, one: LoaderCall, value: ast.expr) -> Fix | None:
 
 
 def _keyword_fix(view: View, one: LoaderCall, name: str, values: tuple[str, str], reason: str) -> Fix | None:
-    """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
+    """Add a keyword: plain if the workers are a positive literal, else guarded by their expression."""
     plain, guarded = values
     call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
     if call is None:
         return None
     if workers is None:
-        # A number in a dictionary that only some runs pass is no number of the others, which would raise.
+        # A number in a dictionary that only some runs pass is not a number of the others, which would raise.
         certain = one.workers.state is State.GIVEN and one.ways and all(way.number and not way.default for way in one.ways)
         return _added(view, one, name, plain, reason) if certain else None
     if is_positive(view, one.module, workers):
         return _added(view, one, name, plain, reason)
     if any(keyword.arg is None for keyword in call.keywords) or not can_be_repeated(view, one.module, call, workers):
-        # Beside a dictionary of options, which is where the author decides on them, a condition would be misplaced.
+        # Next to a dictionary of options, where the author sets them, a condition would be misplaced.
         return None
     return _added(view, one, name, guarded.format(as_operand(view, one.module, workers)), reason)
 
 
 def _added(view: View, one: LoaderCall, name: str, value: str, reason: str) -> Fix | None:
     if one.from_file or not _takes_keywords(view, one):
-        # A keyword beside what a user writes into a file would be given twice some day.
+        # A keyword next to options from a user's file could be passed twice.
         return None
     edit = add_keyword(view.source(one.module), view.call_span(one.call), name, value)
     group = f"{view.path(one.module)}:{one.position}:workers"
@@ -110,7 +111,7 @@ def _added(view: View, one: LoaderCall, name: str, value: str, reason: str) -> F
 
 
 def _takes_keywords(view: View, one: LoaderCall) -> bool:
-    """Whether the loader's class hands on keywords that it does not know, and no partial stands between."""
+    """Whether the loader's class forwards unknown keywords, without a partial in between."""
     if one.loader.name in GRAPHS and "Sampler" in one.loader.name:
         return False
     program = view.program

@@ -1,4 +1,4 @@
-"""The options of loaders that need workers: which are given, what torch raises without workers, and what mends it."""
+"""The options of loaders that need workers: which are passed, the error of torch without workers, and the fix."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _needs(view: View, one: LoaderCall, name: str) -> bool:
 
 
 def _need_workers(name: str, values: tuple[object, ...]) -> bool:
-    """Whether each of the values that an option may have needs workers."""
+    """Whether every possible value of an option needs workers."""
     if name == "persistent_workers":
         return all(value is True for value in values)
     if name == "multiprocessing_context":
@@ -43,12 +43,12 @@ def _need_workers(name: str, values: tuple[object, ...]) -> bool:
 
 
 def error_of(options: Collection[str]) -> str:
-    """What torch raises for the options without workers, and when."""
+    """The error of torch for the options without workers, and when it is raised."""
     return "AssertionError when it is iterated" if set(options) == {"timeout"} else "ValueError"
 
 
 def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
-    """Drop options that need workers; where a variable holds the 0, somebody may give it another value again."""
+    """Drop options that need workers; if a variable has the 0, the user may change it again."""
     workers = view.loaders.written(one, "num_workers")
     if workers is not None and not isinstance(workers, ast.Constant):
         return guard_fix(view, one, options)
@@ -57,7 +57,7 @@ def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | 
 
 
 def guard_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
-    """Set the options only where there are workers; None where one of them does not stand in the call as a constant."""
+    """Set the options only where there are workers; None if one of them is not in the call as a constant."""
     call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
     if call is None or workers is None or not can_be_repeated(view, one.module, call, workers):
         return None

@@ -1,4 +1,5 @@
-"""`unbounded-checkpoints` of OpenMMLab's configurations: ``checkpoint_config = dict(interval=1)`` keeps all that its hook writes."""
+"""`unbounded-checkpoints` of OpenMMLab's configurations: ``checkpoint_config = dict(interval=1)`` keeps all files of
+its hook."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _LARGEST = 1 << 40
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The settings of hooks that save again and again, and are told by no file of their configuration how many to keep."""
+    """The settings of hooks that save repeatedly without a limit in any file of their configuration."""
     project, configs = view.context.project, view.context.mm_configs
     for path in sorted(project.files):
         if any(word in project.data(path) for word in WORDS) and not project.is_test(path) and configs.is_config(path):
@@ -47,7 +48,7 @@ def _finding(view: View, source: Source, table: Table, call: int) -> Finding:
 
 
 def _keeping_all(table: Table) -> list[int]:
-    """The settings of a file that save at an interval, more than a few times as far as it tells, and keep all."""
+    """The settings of a file that save at an interval, more than a few times as far as known, and keep all."""
     old = table.scopes[0].bindings.get("checkpoint_config", ())
     found = []
     for call in table.named.get("dict", ()):
@@ -62,7 +63,7 @@ def _keeping_all(table: Table) -> list[int]:
 
 
 def _name(table: Table, number: int) -> str:
-    """A class by its text, or as it is imported."""
+    """A class by its text, or as imported."""
     row = table.nodes[number]
     return str(row[1]) if row[0] == "const" else str(row[2]) if row[0] in ("attr", "free", "impf") else ""
 
@@ -77,7 +78,7 @@ def _saves_often(table: Table, given: dict[str, int]) -> bool:
 
 
 def _length(table: Table, word: str) -> int | None:
-    """How many epochs, or iterations, the file trains for; None where it does not say."""
+    """How many epochs, or iterations, the file trains for; None if unknown."""
     wanted = [f"{one}{word}" for one in _LENGTHS]
     values = [value for name in wanted for value in table.scopes[0].bindings.get(name, ())]
     for name in ("runner", "train_cfg"):
@@ -89,7 +90,7 @@ def _length(table: Table, word: str) -> int | None:
 
 
 def _constant(table: Table, number: int, steps: int = 0) -> object:
-    """The constant that an expression is, also as ``80000 // factor``; None where that is not known."""
+    """The constant value of an expression, also as ``80000 // factor``; None if unknown."""
     row = table.nodes[number]
     while row[0] == "copy":
         row = table.nodes[row[1]]

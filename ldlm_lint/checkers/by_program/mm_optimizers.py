@@ -1,4 +1,5 @@
-"""Optimizers of OpenMMLab's configurations: ``optimizer = dict(type="AdamW", lr=1e-4)``, from which its runner makes torch's."""
+"""Optimizers of OpenMMLab's configurations: ``optimizer = dict(type="AdamW", lr=1e-4)``, from which its runner creates
+torch's."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class MmOptimizer(NamedTuple):
 
 
 class _Settings(NamedTuple):
-    """The optimizer that one file names: the row of the call, the class, whether it adds to what a base says, and whether it chooses."""
+    """The optimizer in one file: the row of the call, the class, whether it extends a base's, and whether it sets a
+    choice."""
 
     call: int
     name: str
@@ -38,7 +40,7 @@ _NOTHING = _Settings(0, "", False, False)
 
 
 def mm_optimizers(view: View, wanted: frozenset[str], choices: frozenset[str]) -> Iterator[MmOptimizer]:
-    """The settings that name one of some classes of torch, and that no configuration gives one of ``choices``."""
+    """The settings with one of these torch classes for which no configuration sets one of ``choices``."""
     project = view.context.project
     tables = {path: table for path in sorted(project.files) if (table := _table(view, path)) is not None}
     settings = {path: _settings(table, choices) for path, table in tables.items()}
@@ -78,7 +80,7 @@ def _settings(table: Table, choices: frozenset[str]) -> _Settings:
 
 
 def _is_in_force(view: View, path: str, settings: Mapping[str, _Settings]) -> bool:
-    """Whether some configuration that has a model takes the class from a file: what another says as well is said there."""
+    """Whether some configuration that has a model takes the class from a file: duplicates are reported only there."""
     project, configs = view.context.project, view.context.mm_configs
     own, derived = settings[path], configs.made_of(path)
     for files in configs.compositions(path):

@@ -1,4 +1,5 @@
-"""How OpenMMLab's configurations have DDP search for unused parameters: by a variable that the runner reads, or settings of the wrapper."""
+"""How OpenMMLab's configurations have DDP search for unused parameters: through a variable that the runner reads, or
+settings of the wrapper."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _FLAG, _STATIC = "find_unused_parameters", "static_graph"
 
 
 class Switch(NamedTuple):
-    """A flag that is True: the statement or settings that say so, and the constant itself."""
+    """A flag that is True: the statement or settings, and the constant itself."""
 
     span: Span
     flag: Span
@@ -30,7 +31,7 @@ def mm_switches(view: View) -> Iterator[Switch]:
                 source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
                 tree = tree_of(source)
             except (SyntaxError, ValueError, RecursionError, UnreadableError):
-                # Its own lint says so.
+                # Its own lint reports that.
                 continue
             yield from (Switch(_span(source, one), _span(source, flag)) for one, flag in _found(tree))
 

@@ -1,4 +1,4 @@
-"""Optimizers whose class is a text beside its options: ``dict(class_name="torch.optim.Adam", lr=1e-3)``."""
+"""Optimizers whose class is a text next to its options: ``dict(class_name="torch.optim.Adam", lr=1e-3)``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _OPTIONS = frozenset({"lr", "params", "betas", "weight_decay", "momentum"})
 
 
 class Named(NamedTuple):
-    """A dictionary or call (key) that names a class by its dotted name, and gives it options."""
+    """A dictionary or call (key) that names a class by its dotted name, and sets its options."""
 
     key: int
     name: str
 
 
 def named_optimizers(view: View, wanted: frozenset[str], choices: frozenset[str]) -> Iterator[Named]:
-    """The dictionaries and calls that name one of some classes and give it options, none of ``choices`` among them."""
+    """The dictionaries and calls that name one of these classes and set its options without one of ``choices``."""
     for module in view.program.live:
         if _NAMED.search(view.context.project.data(view.path(module))):
             for number, name in _named_in(module, wanted):
@@ -41,7 +41,7 @@ def _named_in(module: Module, wanted: frozenset[str]) -> Iterator[tuple[int, str
 
 
 def _given(view: View, module: Module, number: int) -> tuple[set[str], bool]:
-    """The names of the options, and whether there may be others."""
+    """The names of the options, and whether others are possible."""
     row = module.nodes[number]
     if row[0] == "map":
         keys = view.ask.mappings.keys_at(module.base | number)

@@ -1,4 +1,5 @@
-"""optimizer-not-fused: every call that may make one of torch's optimizers, wherever the class and its options come from."""
+"""optimizer-not-fused: every call that may create one of torch's optimizers, for any origin of the class and its
+options."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 
 
 class _Made(NamedTuple):
-    """A call that makes an optimizer: of which fusable classes (atom and name), and whether it may be of others."""
+    """A call that creates an optimizer: its possible fusable classes (atom and name), and whether other classes are
+    possible."""
 
     call: int
     classes: tuple[tuple[int, str], ...]
@@ -36,7 +38,7 @@ class _Made(NamedTuple):
 
 
 def find(view: View) -> Iterator[Finding]:
-    """All calls that may make an optimizer of torch's and choose no implementation."""
+    """All calls that may create a torch optimizer without choosing an implementation."""
     ways = Ways(view)
     named = list(named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)))
     told = {FUSABLE[one.name] for one in named}
@@ -45,7 +47,7 @@ def find(view: View) -> Iterator[Finding]:
     for one in made:
         module = view.program.module_of(one.call)
         if told.issuperset(name for _, name in one.classes) and module.last_name(module.nodes[one.call & MASK][1]) == "()getattr":
-            # Where the name is written stands what it is given, too.
+            # The arguments are next to the name.
             continue
         known = tuple(pair for pair in one.classes if _has_fused(view.torch_of(module), pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
@@ -60,7 +62,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _named_finding(view: View, named: Named) -> Finding:
-    """A class by its name: the options that are written beside it lack the implementation."""
+    """A class by its name: the options that are written next to it lack the implementation."""
     module, name = view.program.module_of(named.key), FUSABLE[named.name]
     place = module.table.places[named.key & MASK]
     span = view.call_span(named.key) if named.key & MASK in module.table.sites else view.span(module, place)
@@ -74,13 +76,13 @@ def _made(view: View, ways: Ways, call: int) -> _Made:
     function = module.base | module.nodes[call & MASK][1]
     value = view.program.ask(function)
     known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
-    # What is only taken where apex's cannot be imported is no choice of anybody's.
+    # A fallback for a missing apex is not a deliberate choice.
     classes = tuple(pair for pair in known if any(not ways.is_fallback(way.key) for way in ways.to(function, pair[0])))
     return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
 
 
 def _names_of(view: View, atom: int) -> set[str]:
-    """The fusable classes that an atom stands for; one of the project's own only where it takes torch's as it is."""
+    """The fusable classes that an atom stands for; one of the project only if it uses torch's unchanged."""
     fields = view.program.atoms.of[atom] if atom >= FIRST else ("",)
     if fields[0] == "c" and not calls.is_plain_subclass(view, fields[1]):
         return set()
@@ -94,7 +96,7 @@ def _may_choose(view: View, call: int) -> Iterator[bool]:
 
 
 def _is_left_to_user(view: View, call: int) -> bool:
-    """Whether only a configuration file can choose, and none of the project's does."""
+    """Whether only a configuration file can choose, and none of the project's files does."""
     return view.users_may_add(call) and not view.is_named_in_configurations(*IMPLEMENTATIONS)
 
 
@@ -106,7 +108,7 @@ def _has_fused(torch: TorchRange, name: str) -> bool:
 
 
 def _matters_little(view: View, call: int) -> bool:
-    """A handful of tensors, the outer optimizer of local SGD, a test, or one that is only made to be loaded."""
+    """A handful of tensors, the outer optimizer of local SGD, a test, or one created only to be loaded."""
     params = view.ask.argument(call, "params", 0)
     names = view.program.names_of(call)
     return (
@@ -178,6 +180,6 @@ def _with_case(name: str, cases: list[str], several: bool) -> str:
 def _is_elsewhere(view: View, way: Way, call: int) -> bool:
     own = view.program.module_of(call)
     if way.home is own and own.nodes[way.key & MASK][0] == "impf":
-        # The import at the top of the file is no choice.
+        # The import at the top of the file is not a choice.
         return False
     return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))

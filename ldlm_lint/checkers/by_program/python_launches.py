@@ -1,4 +1,4 @@
-"""The rules of launch commands for those that Python starts: ``subprocess.run(["torchrun", …])``."""
+"""The rules of launch commands applied to commands that Python starts: ``subprocess.run(["torchrun", …])``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LAUNCHES = Trait(
 
 
 def find(view: View) -> Iterator[Finding]:
-    """What the rules of launches find; a fix would be shell, so there is none."""
+    """The findings of the launch rules; without fixes, which would be shell code."""
     for path, code in view.launches_of_python:
         from ldlm_lint.shell import launch
 
         call = code.script.launches[0].span
         for finding in launch.findings((code,), view.context.facts_of(path)):
-            # What has no place of its own in Python stands where the command is started.
+            # A word without a place in Python is reported at the command's start.
             span = call if finding.span.path == call.path and finding.span.start == call.start else finding.span
             related = tuple(one for one in finding.related if one.span != finding.span)
             yield finding._replace(span=span, fix=None, related=related)

@@ -1,4 +1,4 @@
-"""The removal of a call that stands as a statement of its own."""
+"""The removal of a call that is a statement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
 
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
-# Of what follows right behind as well a remark may speak, unless it names what is emptied.
+# A comment may also belong to the next statement, unless it names the removed call.
 _OF_CACHE = lazily(r"\bcache\b", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory can run out of it when blocks of other sizes "
@@ -77,7 +77,7 @@ def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:
 
 
 def _condition_of(statement: nodes.Expr) -> nodes.NodeNG:
-    """The ``if`` that holds a statement alone, where asking its question does nothing else; else the statement itself."""
+    """The ``if`` that holds a statement alone, if its test has no side effect; else the statement itself."""
     parent = statement.parent
     if not isinstance(parent, nodes.If) or parent.body != [statement] or parent.orelse or parent in getattr(parent.parent, "orelse", ()):
         return statement

@@ -1,4 +1,5 @@
-"""Expressions that a guard writes a second time: which may be, and which need no guard since they are positive by their own text."""
+"""Expressions that a guard writes a second time: which may be repeated, and which need no guard since their text shows
+that they are positive."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ _DOES_SOMETHING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def can_be_repeated(view: View, module: Module, call: ast.Call, node: ast.expr) -> bool:
-    """Whether writing an expression of a call a second time computes the same, does nothing else, and can be read."""
+    """Whether writing an expression of a call a second time computes the same, has no side effects, and stays
+    readable.
+    """
     if any(isinstance(one, _DOES_SOMETHING) for one in ast.walk(call)):
         return False
     if isinstance(node, (ast.Constant, ast.Lambda)) or node.end_lineno != node.lineno:
@@ -32,13 +35,13 @@ def can_be_repeated(view: View, module: Module, call: ast.Call, node: ast.expr) 
 
 def _only_looks_up(view: View, module: Module, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "get" and not is_named(view, module, call, _LOOK_UPS):
-        # A queue's ``get`` takes something away; what is asked for a key is a mapping.
+        # A queue's ``get`` removes an item; with a key it is a mapping's.
         return bool(call.args) and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
     return is_named(view, module, call, _BUILTINS | _LOOK_UPS | _RANKS)
 
 
 def is_named(view: View, module: Module, call: ast.Call, names: Collection[str]) -> bool:
-    """Whether a call surely is of one of some functions, by dotted name."""
+    """Whether a call surely calls one of these functions, by dotted name."""
     key = view.call_of(module, place_of(call), end_of(call))
     if key is None:
         return False
@@ -53,7 +56,7 @@ def is_positive(view: View, module: Module, node: ast.expr) -> bool:
     if isinstance(node, ast.IfExp):
         return is_positive(view, module, node.body) and is_positive(view, module, node.orelse)
     if isinstance(node, ast.BoolOp):
-        # What is not 0 is more, since a loader takes no negative number.
+        # A number other than 0 is positive, since a loader rejects negative ones.
         return isinstance(node.op, ast.Or) and is_positive(view, module, node.values[-1])
     if isinstance(node, ast.Call) and len(node.args) > 1 and not any(isinstance(one, ast.Starred) for one in node.args):
         positive = [is_positive(view, module, one) for one in node.args]

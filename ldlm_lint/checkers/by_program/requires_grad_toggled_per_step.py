@@ -1,4 +1,4 @@
-"""requires-grad-toggled-per-step where the helper that sets the flags stands in another file, whatever it is called."""
+"""requires-grad-toggled-per-step where the helper that sets the flags is in another file, under any name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = (b"requires_grad",)
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The toggles of each file that calls such a helper; whether they run in every step the project tells."""
+    """The toggles of each file that calls such a helper; the project decides whether they run in every step."""
     by_module: dict[int, set[tuple[int, int]]] = {}
     for call in switching_calls(view.program, ASKS):
         module = view.program.module_of(call)

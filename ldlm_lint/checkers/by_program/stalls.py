@@ -1,4 +1,4 @@
-"""Calls that stop a training step outright, in each step, and that nobody is seen to want there."""
+"""Calls that block every training step without a visible purpose."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _BRINGS_WEIGHTS = "load_state_dict"
 
 
 def leading_calls(view: View, call: int) -> list[int] | None:
-    """The calls by which a step reaches the function around a call, each of them in every step; None where one does not."""
+    """The calls by which a step reaches the function around a call, each of them in every step; None if one does
+    not.
+    """
     training, program = view.training, view.program
     found: list[int] = []
     function = program.function_of(call)
@@ -40,7 +42,7 @@ def leading_calls(view: View, call: int) -> list[int] | None:
 
 
 def is_wanted(view: View, call: int) -> bool:
-    """Whether names around a call, a remark or the code beside it say what it is for."""
+    """Whether names around a call, a comment or the code next to it show its purpose."""
     module = view.program.module_of(call)
     site = module.table.sites[call & MASK]
     scope, names = site.scope, []
@@ -58,7 +60,7 @@ def is_wanted(view: View, call: int) -> bool:
 
 
 def _is_asked_for(view: View, module: Module, guard: int) -> bool:
-    """Whether a call stands under a switch whose name says that somebody wants it."""
+    """Whether a call is under a switch that requests it by name."""
     while guard >= 0:
         one = module.table.guards[guard]
         if one.kind == "if" and one.test and one.holds is True and WANTED.search(_written(module, one.test)):

@@ -1,4 +1,4 @@
-"""Code under an option that is off unless somebody asks for it, and that no launch and no configuration of the project asks for."""
+"""Code under an option that is off by default and that no launch or configuration of the project turns on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ class SwitchedOff:
         self._off: dict[int, bool] = {}
 
     def is_one(self, module: Module, guard: int, function: int) -> bool:
-        """Whether something in a function stands under such an option, and the step does not: who trains asks for ``--do_train``."""
+        """Whether code in a function is under such an option and the step is not: users who train pass
+        ``--do_train``.
+        """
         while guard >= 0:
             one = module.table.guards[guard]
             asks = one.kind == "if" and one.test and one.holds is True
@@ -30,7 +32,7 @@ class SwitchedOff:
         return False
 
     def _trains(self, module: Module, guard: int, function: int) -> bool:
-        """Whether a step stands under a guard, or what leads to its backward pass."""
+        """Whether a step is under a guard, or the code that leads to its backward pass."""
         frequency = self.view.training.frequency
         if frequency.steps_under(module, guard, function):
             return True
@@ -58,6 +60,6 @@ class SwitchedOff:
 
 
 def _parts(module: Module, test: int) -> list[int]:
-    """A test, or what all has to hold for it."""
+    """A test, or the conjuncts of it."""
     row = module.nodes[test]
     return list(row[2]) if row[0] == "bool" and row[1] == "And" else [test]

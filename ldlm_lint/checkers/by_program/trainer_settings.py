@@ -1,4 +1,6 @@
-"""The settings of Trainers that Python gives: in calls, dictionaries, classes and stores, also through other files and flags."""
+"""The settings of Trainers in Python: in calls, dictionaries, classes and stores, also through other files and
+flags.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ RULES = (
     *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
     *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, GRADIENT_ACCUMULATION_FIXED),
 )
-# Whoever trains with one of the classes makes a Trainer.
+# Code that trains with one of the classes creates a Trainer.
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 
 
@@ -52,7 +54,7 @@ _SAVING = frozenset({"save_steps", "save_strategy", LIMIT})
 
 
 def find(view: View) -> Iterator[Finding]:
-    """What the arguments cost that calls anywhere in a training pass, parsers get, and classes have as defaults."""
+    """The findings about arguments of calls in a training, of parsers, and about defaults of classes."""
     written: dict[int, set[str]] = defaultdict(set)
     for owner, name in view.program.own_writes:
         written[owner].add(name)
@@ -74,7 +76,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _changes_arguments(view: View, call: int) -> bool:
-    """Whether the arguments of a Trainer are what a call copies with changes."""
+    """Whether the arguments of a Trainer are copied with changes by a call."""
     row = view.program.module_of(call).nodes[call & MASK]
     copied = view.ask.meaning(view.program.module_of(call).base | row[2][0]) if row[2] else None
     if copied is None:
@@ -84,17 +86,17 @@ def _changes_arguments(view: View, call: int) -> bool:
 
 
 class _Kept:
-    """What a copy with changes does not change stays as it was made."""
+    """A copy with changes: unchanged fields keep their values."""
 
     is_complete = False
 
     def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
-        """Nothing more is known; what stands first is copied and no setting."""
+        """Add nothing; the first argument is the copied object, not a setting."""
         settings.pop("output_dir", None)
 
 
 def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:
-    """What the settings cost that a call gives."""
+    """The findings about the settings in a call."""
     module = view.program.module_of(call)
     node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
     source = view.source(module)
@@ -105,14 +107,14 @@ def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Sec
 
 
 def _setting_modules(view: View) -> list[Module]:
-    """The modules that set fields of arguments which something else made."""
+    """The modules that set fields of arguments which other code created."""
     fields = vocabulary("transformers").fields & view.program.other_writes.keys()
     found = {view.program.module_of(target).index for name in fields for target, _ in view.program.other_writes[name]}
     return [view.program.modules.all[index] for index in sorted(found)]
 
 
 def _about_stores(view: View, module: Module) -> Iterator[Finding]:
-    """What a module sets on arguments that a parser gave."""
+    """The findings about fields that a module sets on parsed arguments."""
     source, tree = view.source(module), view.context.trees.of(view.path(module))
     if tree is not None and not only_predicts(source.data):
         for node, section in of_stores(source, tree):
@@ -120,11 +122,11 @@ def _about_stores(view: View, module: Module) -> Iterator[Finding]:
 
 
 def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> Section:
-    """The defaults of a class: what is not among them is what transformers takes, unless something in the project gives it."""
+    """The defaults of a class: other fields have the defaults of transformers, unless the project sets them."""
     section = of_class(source, node)
     settings = dict(section.settings)
     if _SAVING.isdisjoint(settings):
-        # How often it saves is nobody's decision there.
+        # The save interval is not decided there.
         settings.setdefault(LIMIT, Setting(LIMIT, None, span_of(source, node), certain=False))
     decided = dict(_set_after_making(source, node))
     settings.update(decided)
@@ -139,7 +141,7 @@ def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> S
 
 
 def _set_after_making(source: Source, node: nodes.ClassDef) -> Iterator[tuple[str, Setting]]:
-    """The fields that ``__post_init__`` sets to something written out, whatever they were given."""
+    """The fields that ``__post_init__`` always sets to a literal."""
     made = node.locals.get("__post_init__", [])
     body = made[-1].body if made and isinstance(made[-1], nodes.FunctionDef) else []
     writes = Counter(one.attrname for one in nodes_of(node, nodes.AssignAttr))
@@ -153,7 +155,7 @@ def _set_after_making(source: Source, node: nodes.ClassDef) -> Iterator[tuple[st
 
 
 def _derived(view: View) -> list[int]:
-    """The classes of the project that are derived from TrainingArguments, through whatever files."""
+    """The classes of the project that are derived from TrainingArguments, through any files."""
     owners = {owner for classes in view.program.classes.values() for owner in classes}
     return sorted(owner for owner in owners if view.program.outside_of(owner) & TRAINING_ARGUMENTS)
 
@@ -168,7 +170,8 @@ def node_at(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) ->
 
 
 def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, int], nodes.NodeNG]:
-    """The first node of a kind that begins at each place: of calls in a row that is the last one, which holds the others."""
+    """The first node of a kind that begins at each place: in a chain of calls that is the last one, which contains the
+    others."""
     found: dict[tuple[int, int], nodes.NodeNG] = {}
     for one in nodes_of(tree, kind):
         for begin in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
@@ -177,7 +180,7 @@ def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, i
 
 
 class _Told:
-    """What the program knows of the arguments of one call."""
+    """The facts of the program about the arguments of one call."""
 
     def __init__(self, view: View, call: int, written: Mapping[int, Collection[str]]) -> None:
         """``written`` are the attributes that classes set on their own objects."""
@@ -185,7 +188,7 @@ class _Told:
         self.is_complete = view.ask.argument(call, "").state is State.ABSENT
 
     def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
-        """Put in the values that other files or the defaults of flags give, and the fields that a class of the project sets."""
+        """Add the values from other files or the defaults of flags, and the fields that a class of the project sets."""
         source = self._view.source(self._view.program.module_of(self._call))
         for name in sorted(vocabulary("transformers").fields):
             given = settings.get(name)
@@ -210,7 +213,7 @@ class _Told:
         return old if meaning.only is ... else old._replace(text=_text(meaning.only))
 
     def _inside(self, setting: Setting, argument: Argument) -> Iterator[tuple[str, Setting]]:
-        """The entries of a dictionary that an argument is, wherever it was made."""
+        """The entries of a dictionary argument, wherever it was created."""
         ask = self._view.ask
         if argument.state is not State.GIVEN or len(argument.sources) != 1 or setting.known:
             return
@@ -241,7 +244,7 @@ class _Told:
 
 
 def _text(value: object) -> str | None:
-    """A constant as a configuration file would write it; None for a text of which a part is not known."""
+    """A constant as a configuration file would write it; None for a text with an unknown part."""
     if value is None:
         return ""
     return None if isinstance(value, str) and "*" in value else str(value)

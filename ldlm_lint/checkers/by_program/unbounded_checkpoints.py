@@ -1,4 +1,4 @@
-"""`unbounded-checkpoints` whatever writes them, and wherever their names are made."""
+"""`unbounded-checkpoints` for every writer and any origin of the names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST = 60
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The series that a training loop writes and nothing prunes; what one block writes is one defect."""
+    """The series that a training loop writes and no code prunes; the writes of one block are one defect."""
     together: dict[tuple[int, int, int, int], list[Series]] = {}
     for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
         module = view.program.module_of(series.call)
@@ -41,7 +41,7 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _outermost(module: Module, scope: int) -> int:
-    """The outermost function around a scope: one that is defined inside of a function saves on its behalf."""
+    """The outermost function around a scope: an inner function saves on behalf of the outer one."""
     found = scope
     while scope > 0:
         found = scope if module.scopes[scope].kind == "def" else found
@@ -89,7 +89,9 @@ def _is_unbounded(view: View, series: Series) -> bool:
 
 
 def _runs_again(module: Module, series: Series) -> bool:
-    """Whether a loop around that of a save counts: what one step of the inner loop saves, each round of the outer one saves again."""
+    """Whether an outer loop around that of a save counts: each of its iterations repeats the saves of the inner
+    loop.
+    """
     loop = module.table.sites[series.call & MASK].loop
     counted = {loop_of(module, key & MASK) for key in series.counters if key >> SHIFT == module.index}
     while loop >= 0:
@@ -100,14 +102,14 @@ def _runs_again(module: Module, series: Series) -> bool:
 
 
 def _functions(view: View, call: int) -> set[str]:
-    """The dotted names of what a call may be of."""
+    """The dotted names of a call's possible functions."""
     module = view.program.module_of(call)
     value = view.program.ask(module.base | module.nodes[call & MASK][1])
     return {fields[1] for fields in view.program.atoms.kinds(value, "x")}
 
 
 def _is_rotated(view: View, module: Module, series: Series) -> bool:
-    """Whether the function that the fix writes is called behind the save, with its path."""
+    """Whether the function that the fix writes is called after the save, with its path."""
     site, patterns = module.table.sites[series.call & MASK], view.checkpoints.patterns
     behind = (one for one in module.table.named.get(ROTATION, ()) if module.table.sites[one].scope == site.scope)
     paths = [module.nodes[one][2][0] for one in behind if module.nodes[one][2] and module.table.sites[one].place > site.place]
@@ -167,12 +169,12 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
 
 
 def _names_file(view: View, series: Series) -> bool:
-    """Whether what counts is in the name of a file, not of a folder that somebody writes files into."""
+    """Whether the counter is in the name of a file, not of a folder."""
     return series.call == series.sink or any("." in posixpath.basename(one) for one in view.checkpoints.patterns.of(series.path))
 
 
 def _is_only_a_number(view: View, series: Series) -> bool:
-    """Whether a file has no name but the number that a caller hands in: what else is saved with it stands elsewhere."""
+    """Whether a file has no name but the number passed by a caller: other saved files are elsewhere."""
     rows = [view.program.module_of(key).plain(key & MASK) for key in series.counters]
     names = [posixpath.basename(one).partition(".")[0] for one in view.checkpoints.patterns.of(series.path)]
     return all(row[0] == "param" for row in rows) and not any(one.strip("*") for one in names)
@@ -183,7 +185,7 @@ def _position(place: int) -> str:
 
 
 def _counter(view: View, module: Module, number: int) -> str:
-    """A counter as it is written: a name, or the expression of it without what makes a text of it."""
+    """A counter as written: a name, or its expression without the conversion to text."""
     row, place = module.nodes[number], module.table.places[number]
     if row[0] == "param":
         return str(row[2])
@@ -196,7 +198,8 @@ def _counter(view: View, module: Module, number: int) -> str:
 
 
 def _name_of(module: Module, number: int) -> str:
-    """The name that is bound to an expression: the one of a loop, of a parameter that may be replaced; empty for none."""
+    """The name that is bound to an expression: the one of a loop, of a parameter that may be replaced; empty if there
+    is none."""
     row = module.nodes[number]
     names = [str(module.nodes[one][2]) for one in row[1] if module.nodes[one][0] == "param"] if row[0] == "phi" else []
     if not names and row[0] in ("elem", "part", "phi", "op"):

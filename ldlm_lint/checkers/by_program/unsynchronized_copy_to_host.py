@@ -1,4 +1,4 @@
-"""`unsynchronized-copy-to-host`, also where a helper makes the copy and a caller reads it."""
+"""`unsynchronized-copy-to-host`, also if a helper makes the copy and a caller reads it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ_HERE = "the copy is read here"
 
 
 def find(view: View) -> Iterator[Finding]:
-    """The copies that their function, or a known caller that they are returned to, reads before it waits."""
+    """The copies that their function, or a known caller that receives them, reads before it waits."""
     known: dict[int, AsyncCopies] = {}
     for call in copies_of(view.program):
         module = view.program.module_of(call)

@@ -1,4 +1,4 @@
-"""Validations that are written between the steps of a training, in its own function: loops that run the model and learn nothing."""
+"""Validation loops in the function of the training itself: loops that run the model and do not update it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _loops_above(module: Module, loop: int) -> list[int]:
 
 
 def _model(view: View, module: Module, call: int) -> Origin:
-    """Where what a call runs comes from, if it is of a parameter or an attribute and gets something; else nothing."""
+    """The origin of the called model, if it is a parameter or an attribute and gets an argument; else empty."""
     row = module.nodes[call]
     function = module.plain(row[1])
     if not row[2] or function[0] not in ("param", "attr") or (function[0] == "attr" and module.plain(function[1])[0] != "param"):
@@ -57,7 +57,9 @@ def _model(view: View, module: Module, call: int) -> Origin:
 
 
 def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: set[int]) -> bool:
-    """Whether a loop goes through what is called a set for evaluation, learns nothing, and nothing behind it in the function does."""
+    """Whether a loop iterates over an evaluation set by name, updates nothing, and no later code in the function
+    does.
+    """
     around = _loops_above(module, number)
     inside = [one for one in step_loops if number in _loops_above(module, one)]
     if loop.kind == "while" or inside or not step_loops.isdisjoint(around) or not says_evaluation(_names(module, loop.value, 0), "", ()):
@@ -81,7 +83,7 @@ def _is_forward(view: View, function: int) -> bool:
 
 
 def _names(module: Module, number: int, depth: int) -> list[str]:
-    """What a loop goes through, by its names, inside of ``enumerate`` and the like."""
+    """The names of a loop's iterable, inside of ``enumerate`` and the like."""
     row = module.nodes[number]
     if row[0] == "call" and row[2] and depth < 4 and module.last_name(row[1]) in _WRAPS:
         return [name for one in row[2] for name in _names(module, one, depth + 1)]

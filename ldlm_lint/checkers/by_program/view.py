@@ -1,4 +1,4 @@
-"""What a rule sees of a project: the program, the concepts, and a way to make findings of places in it."""
+"""The view of a project for rules: the program, the concepts, and the creation of findings for places in it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Block = ast.Try | ast.With
 
 
 class _File:
-    """The text of a file, and its tree where somebody asks for it."""
+    """The text of a file, and its tree on demand."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -85,7 +85,7 @@ class _File:
 
 
 class View:
-    """A project as the rules see it; ``context`` has what the other analyses know."""
+    """A project as rules see it; ``context`` has the facts of other analyses."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -111,7 +111,7 @@ class View:
 
     @cached_property
     def reduction(self) -> Reduction:
-        """Who decides whether gradients are reduced."""
+        """What decides whether gradients are reduced."""
         from ldlm_lint.concepts.reduction import Reduction
 
         return Reduction(self.training, self.ask)
@@ -125,14 +125,14 @@ class View:
 
     @cached_property
     def replaced_load(self) -> ReplacedLoad:
-        """What stands in the place of `torch.load`."""
+        """The replacements of `torch.load`."""
         from ldlm_lint.concepts.replaced_load import ReplacedLoad
 
         return ReplacedLoad(self.program)
 
     @cached_property
     def safe_globals(self) -> SafeGlobals:
-        """Where loads are told which classes a file may name."""
+        """The allow-lists of classes for loads."""
         from ldlm_lint.concepts.safe_globals import SafeGlobals
 
         return SafeGlobals(self.ask)
@@ -152,7 +152,8 @@ class View:
         return LoadOrigins(self.ask, self.checkpoints.patterns)
 
     def is_pruned(self, series: Series) -> bool:
-        """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
+        """Whether code in the programs of a series may remove its files, by the program's values or the words in the
+        files."""
         module = self.program.module_of(series.call)
         near = self.program.together.programs_of(module)
         if self.checkpoints.is_surely_pruned(series, near):
@@ -172,32 +173,32 @@ class View:
 
     @cached_property
     def measuring(self) -> Measuring:
-        """What is measured."""
+        """Measured code."""
         from ldlm_lint.concepts.measuring import Measuring
 
         return Measuring(self.program)
 
     @cached_property
     def agreement(self) -> Agreement:
-        """What the ranks have agreed on."""
+        """Values that the ranks have agreed on."""
         from ldlm_lint.concepts.agreement import Agreement
 
         return Agreement(self.program)
 
     @cached_property
     def host_side(self) -> HostSide:
-        """What surely lies on the host."""
+        """Values that are surely on the host."""
         from ldlm_lint.concepts.host_side import HostSide
 
         return HostSide(self.training)
 
     @cached_property
     def training(self) -> Training:
-        """What trains."""
+        """The training steps."""
         from ldlm_lint.concepts.training import Training
 
         if self._given_up is not None:
-            # What took too long once takes too long for each who asks.
+            # A query that took too long once takes too long for every caller.
             raise OverBudgetError(self._given_up)
         self._given_up = "finding the training steps of the project took too long"
         training = Training(self.program)
@@ -206,7 +207,7 @@ class View:
 
     @cached_property
     def rare_places(self) -> RarePlaces:
-        """What runs far less often than the code around it."""
+        """Code that runs far less often than the code around it."""
         from ldlm_lint.concepts.rare_places import RarePlaces
 
         return RarePlaces(self.training)
@@ -220,15 +221,16 @@ class View:
 
     @cached_property
     def read_settings(self) -> ReadSettings:
-        """What the program reads from configuration files."""
+        """The values that the program reads from configuration files."""
         from ldlm_lint.concepts.read_settings import ReadSettings
 
         return ReadSettings(self.program)
 
     def trainers_calling(self, path: str, position: str) -> FileSet:
-        """The files that train with what a call makes (``line:column`` in a file), by who calls the function that it stands in.
+        """The files that train with the object created by a call (``line:column`` in a file), by the callers of its
+        function.
 
-        Links that no import shows, such as ``__import__(name)``, are the program's alone.
+        Links that no import shows, such as ``__import__(name)``, are known only to the program.
         """
         from ldlm_lint.concepts.handed import modules_above
 
@@ -240,7 +242,7 @@ class View:
         return self.context.project.universe.joined(*found)
 
     def users_may_add(self, call: int) -> bool:
-        """Whether what is unpacked into a call is open because a configuration file of the user's fills it, and for no other reason."""
+        """Whether the unpacked arguments of a call are unknown only because a user's configuration file fills them."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
@@ -249,7 +251,7 @@ class View:
         return is_read and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_named_in_configurations(self, *names: str) -> bool:
-        """Whether some configuration file of the project, or a script, speaks of one of some settings."""
+        """Whether a configuration file of the project, or a script, mentions one of these settings."""
         project = self.context.project
         words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
         return any(word.search(project.data(path)) for path in project.others for word in words)
@@ -284,7 +286,8 @@ class View:
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
-        """The files whose Python starts trainings, with each command as a script; the program is linked only where one may."""
+        """The files whose Python starts trainings, with each command as a script; the program is linked only if one
+        may."""
         from ldlm_lint.checkers.by_program.python_launches import LAUNCHES
 
         if not self.context.project.showing(LAUNCHES):
@@ -323,7 +326,7 @@ class View:
 
     @cached_property
     def autocasts(self) -> Autocasts:
-        """What autocasts compute in."""
+        """The dtypes of autocasts."""
         from ldlm_lint.concepts.precision import Autocasts
 
         return Autocasts(self.ask)
@@ -351,26 +354,26 @@ class View:
         return self._file(module).source
 
     def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
-        """The expressions of a module as they are written, by the places where they begin, the longest first."""
+        """The expressions of a module as written, by the places where they begin, the longest first."""
         return self._file(module).expressions
 
     def blocks_around(self, module: Module, place: int) -> list[Block]:
-        """The ``try`` and ``with`` statements that a place stands inside of."""
+        """The ``try`` and ``with`` statements that a place is inside of."""
         file = self._file(module)
         return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
 
     def bound_expression(self, module: Module, place: int) -> ast.expr | None:
-        """What a name, attribute or item is bound to by the assignment at a place."""
+        """The value that the assignment at a place binds to a name, attribute or item."""
         file = self._file(module)
         return file.bound.get(place) if file.expressions else None
 
     def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The function whose ``def`` stands at a place."""
+        """The function whose ``def`` is at a place."""
         file = self._file(module)
         return file.functions.get(place) if file.expressions else None
 
     def loop_around(self, module: Module, place: int) -> int:
-        """The innermost statement of a loop that a place stands in, by its number; -1 for none."""
+        """The innermost statement of a loop that a place is in, by its number; -1 if there is none."""
         file = self._file(module)
         around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
         begin = max(around, default=0)
@@ -391,19 +394,19 @@ class View:
         return self.source(module).offset(line_of(place), column_of(place))
 
     def span(self, module: Module, place: int, end: int = 0) -> Span:
-        """The span from a place to an end; to the end of the expression that begins there where no end is known."""
+        """The span from a place to an end; to the end of the expression that begins there if no end is known."""
         source = self.source(module)
         start = self.offset(module, place)
         stop = self.offset(module, end or self._end(module, place))
         return source.span(start, max(stop, start))
 
     def _end(self, module: Module, place: int) -> int:
-        """The end of the largest expression that begins at a place: only of calls does a table keep it."""
+        """The end of the largest expression that begins at a place: a table keeps it only for calls."""
         written = self.expressions(module).get(place)
         return max(map(end_of, written)) if written else place
 
     def line(self, module: Module, place: int) -> str:
-        """The text of the line of a place, without what ends it."""
+        """The text of the line of a place, without the line ending."""
         lines = self.source(module).lines
         number = line_of(place)
         return lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
@@ -454,7 +457,7 @@ class View:
         return self.text(module, site.place, site.end)
 
     def described(self, module: Module, place: int, own: Module) -> str:
-        """What stands on a line and where, as a message about a place in ``own`` says it."""
+        """The code of a line and its place, as text for a message about a place in ``own``."""
         return self.context.described(self.path(module), line_of(place), self.path(own))
 
     def finding(
@@ -468,7 +471,7 @@ class View:
         fix: Fix | None = None,
         confidence: Confidence = Confidence.MEDIUM,
     ) -> Finding:
-        """A finding at a span; its ``claims`` are put to the other analyses of the project."""
+        """A finding at a span; its ``claims`` are checked by the other analyses of the project."""
         return Finding(
             rule.symbol, rule.code, span, tuple(args.items()), confidence, tuple(related), fix, tuple(claims), confirmed=True
         )

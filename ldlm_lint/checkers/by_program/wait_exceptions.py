@@ -1,4 +1,4 @@
-"""Waits that the author means, that nothing could replace, or that do not come in each step."""
+"""Waits that the author means, that cannot be avoided, or that do not happen in each step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WaitExceptions:
         return self._host_batches.trains_on(wait.function) or self._is_of_host(wait)
 
     def _is_of_host(self, wait: Wait) -> bool:
-        """Whether what is read comes from the host, or has to."""
+        """Whether the read value comes from the host, or has to."""
         module, row = wait.module, wait.module.nodes[wait.node]
         site = module.table.sites.get(wait.node)
         if row[0] != "call" or site is None:

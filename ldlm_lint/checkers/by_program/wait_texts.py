@@ -1,4 +1,4 @@
-"""What a message says of a place where the host waits: its code, and what to do, by what the value is read for."""
+"""The texts of messages about waits: the code, and the advice, by the purpose of the read."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class WaitTexts:
         self._readings: dict[int, Reading] = {}
 
     def reading(self, wait: Wait) -> Reading:
-        """What the values of the wait's module are read for."""
+        """The purposes of reads in the wait's module."""
         if wait.module.index not in self._readings:
             self._readings[wait.module.index] = Reading(wait.module)
         return self._readings[wait.module.index]
 
     def advice(self, wait: Wait) -> str:
-        """What to do: a value that is needed at once has to be known earlier, any other can be read later."""
+        """The advice: a value that is needed immediately must be known earlier, any other can be read later."""
         name = wait.what.removeprefix("torch.").removeprefix("?")
         if name in _FIXED:
             return _FIXED[name]
@@ -68,7 +68,8 @@ class WaitTexts:
         return self._later(wait, call.args[0], f"`{name}()`") if call.args else _LATER
 
     def _later(self, wait: Wait, tensor: ast.expr, read: str) -> str:
-        """To keep a tensor without its graph, and to read it only now and then; elsewhere than in its function it may be needed."""
+        """The advice to keep a detached tensor and to read it only occasionally; outside of its function it may be
+        needed."""
         text = ast.unparse(tensor).removesuffix(".data")
         is_kept = self.reading(wait).is_only_kept(wait.node)
         if not read and not is_kept:

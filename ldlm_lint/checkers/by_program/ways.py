@@ -1,7 +1,7 @@
-"""Ways to a value: where something that an expression may be is written, and in which case it is that.
+"""Ways to a value: where a possible value of an expression is written, and in which case it applies.
 
-``maker = torch.optim.AdamW if args.opt == "adamw" else Lion`` may be AdamW *with* ``--opt adamw``: a finding about one of
-several possibilities names its case.
+``maker = torch.optim.AdamW if args.opt == "adamw" else Lion`` may be AdamW *with* ``--opt adamw``: a finding about one
+of several possibilities names its case.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ _LONGEST = 48
 
 
 class Way(NamedTuple):
-    """The expression (key) in which a possibility is written, and the case in which a value comes from there; "" for always.
+    """The expression (key) in which a possibility is written, and the condition under which the value comes from there;
+    "" for always.
 
-    ``home`` and ``place`` are where that is, or what is bound to it, gives it or holds it, where it has no place itself; 0 for unknown.
+    ``home`` and ``place`` are its place, or that of its binding, argument or container if it has none itself; 0 for
+    unknown.
     """
 
     key: int
@@ -45,7 +47,7 @@ class Way(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A step towards where a value comes from: the expression, the case, and the place of what leads there."""
+    """A step towards where a value comes from: the expression, the case, and the place of the link."""
 
     key: int
     case: str = ""
@@ -54,7 +56,7 @@ class _Step(NamedTuple):
 
 
 class Ways:
-    """The ways to what expressions of a program may be."""
+    """The ways to possible values of a program's expressions."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -62,7 +64,7 @@ class Ways:
         self._guards: dict[int, dict[int, set[int]]] = {}
 
     def to(self, key: int, atom: int) -> list[Way]:
-        """The ways by which an expression may be what an atom stands for."""
+        """The ways by which an expression may have the value of an atom."""
         found: dict[int, Way] = {}
         seen: set[int] = set()
         todo = [_Step(key)]
@@ -126,7 +128,7 @@ class Ways:
             yield from self._looked_up(module, row)
 
     def _given(self, function: int, name: str) -> Iterator[_Step]:
-        """What callers give for a parameter, and its default."""
+        """The arguments of callers for a parameter, and its default."""
         program = self.program
         home = program.module_of(function)
         scope = home.scopes[function & MASK]
@@ -139,12 +141,12 @@ class Ways:
             if node is not None:
                 caller = program.module_of(edge >> 2)
                 yield _Step(node, "", caller, caller.table.sites[(edge >> 2) & MASK].place)
-        # A default that every known caller overrides is never taken.
+        # A default that every known caller overrides is never used.
         if name in scope.defaults and is_left:
             yield _Step(home.base | scope.defaults[name], "", home, scope.place)
 
     def _bound(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
-        """What an outer scope binds to a name."""
+        """The values that an outer scope binds to a name."""
         at, name = module.scopes[int(str(row[1]))].parent, str(row[2])
         while at >= 0:
             bound = module.scopes[at].bindings.get(name)
@@ -159,7 +161,7 @@ class Ways:
             yield _Step(key, self.case_of(key) if len(bound) > 1 else "", module, self.bound_at(key, name))
 
     def _imported(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
-        """What a module of the project binds to a name that another one imports."""
+        """The values that a module of the project binds to a name that another one imports."""
         modules, name = self.program.modules, str(row[2])
         full = modules.absolute(module, str(row[1]), int(str(row[3])))
         target = modules.find(full, module) if full else None
@@ -167,7 +169,7 @@ class Ways:
             yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
 
     def bound_at(self, key: int, name: str = "") -> int:
-        """The place of the name that an expression is bound to (``name``: to this one); 0 where it is bound to none."""
+        """The place of the name that an expression is bound to (``name``: to this one); 0 if it is not bound."""
         module = self.program.module_of(key)
         for scope in module.scopes:
             for event in scope.events:
@@ -176,7 +178,8 @@ class Ways:
         return 0
 
     def _set(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
-        """What an attribute of ``self`` is set to, or bound to in the class; what a module of the project binds to a name."""
+        """The values of an attribute of ``self``, set or bound in the class; the values that a module of the project
+        binds to a name."""
         name = str(row[2])
         for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "m"):
             target = self.program.modules.all[fields[1]]
@@ -196,7 +199,7 @@ class Ways:
         return module, next((place for _, written, value, place in writes if written == name and value == key & MASK), 0)
 
     def _looked_up(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
-        """What a table holds under its keys, or a function of the project returns in its cases."""
+        """The values of a table by its keys, or the results of a function of the project by its cases."""
         if row[0] == "item":
             yield from self._entries(module, int(str(row[1])), int(str(row[2])))
             return
@@ -220,19 +223,19 @@ class Ways:
     def case_of(self, key: int) -> str:
         """The case in which an expression is bound to a name, put into a container, or called; "" for always.
 
-        A constant that is bound in several cases says of none which one it is.
+        A constant that is bound in several cases identifies none of them.
         """
         module = self.program.module_of(key)
         cases = {self._under(module, guard) for guard in self._guards_of(module, key & MASK)}
         return cases.pop() if len(cases) == 1 else _SOMETIMES
 
     def is_fallback(self, key: int) -> bool:
-        """Whether an expression is bound in an ``except`` clause alone: what is tried before is preferred."""
+        """Whether an expression is bound only in an ``except`` clause: the ``try`` is preferred."""
         module = self.program.module_of(key)
         return all(in_handler(module, guard) for guard in self._guards_of(module, key & MASK))
 
     def is_guarded_by(self, key: int, words: re.Pattern[str]) -> bool:
-        """Whether a condition around an expression speaks of something."""
+        """Whether a condition around an expression mentions a word."""
         module = self.program.module_of(key)
         for guard in self._guards_of(module, key & MASK):
             at = guard
@@ -265,11 +268,11 @@ class Ways:
         return ""
 
     def _is_of_ranks(self, module: Module, test: int) -> bool:
-        """Whether a condition only asks whether several processes run: what stands under it is for all that do."""
+        """Whether a condition only asks whether several processes run: code under it applies to all of them."""
         return any(_RANKS.search(word) for word in words_below(module, test))
 
     def _said(self, module: Module, test: int, holds: bool) -> str:
-        """A condition in words; an option of the command line by its name."""
+        """A condition as text; an option of the command line by its name."""
         row = module.nodes[test]
         if row[0] == "not":
             return self._said(module, row[1], not holds)
@@ -289,7 +292,7 @@ class Ways:
         return f"if {quoted(text, _LONGEST)} is {quoted(repr(constant))}" if text else ""
 
     def _option(self, module: Module, number: int) -> str:
-        """The option whose value an expression is, if it is one."""
+        """The option behind an expression, if there is one."""
         atoms = self.program.atoms
         value = self.program.ask(module.base | number)
         flags = [fields[1] for fields in atoms.kinds(value, "flag")]
@@ -298,7 +301,7 @@ class Ways:
         return self.view.ask.flag(flags[0]).name
 
     def _text(self, module: Module, number: int) -> str:
-        """The code of an expression; empty where it is written nowhere."""
+        """The code of an expression; empty if it is not written anywhere."""
         place, row = module.table.places[number], module.nodes[number]
         if row[0] in ("param", "free"):
             return str(row[2])
@@ -311,7 +314,7 @@ class Ways:
 
 
 def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]:
-    """The keys and values of a table as it is written: ``{"a": x}`` or ``dict(a=x)``."""
+    """The keys and values of a table literal: ``{"a": x}`` or ``dict(a=x)``."""
     if made[0] == "map":
         pairs = zip(made[1], made[2], strict=True)  # type: ignore[call-overload]
         return [(module.nodes[key][1], value) for key, value in pairs if module.nodes[key][0] == "const"]

@@ -1,4 +1,5 @@
-"""Calls as a file writes them, for places and edits: the table of a file says what they mean, not where their parts end."""
+"""Calls as written in a file, for places and edits: the table of a file has their meaning, but not the ends of their
+parts."""
 
 from __future__ import annotations
 
@@ -29,13 +30,14 @@ def call_as_written(view: View, call: int) -> ast.Call | None:
 
 
 def written_keyword(view: View, call: int, name: str) -> ast.expr | None:
-    """What stands in a call as a keyword's value."""
+    """The value of a keyword in a call."""
     written = call_as_written(view, call)
     return next((one.value for one in written.keywords if one.arg == name), None) if written is not None else None
 
 
 def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Module, ast.expr] | None:
-    """The expression of a value that a call or a dictionary (``by``) holds under a name: behind a name that is bound once, what that is."""
+    """The expression of a value under a name in a call or a dictionary (``by``); a name that is bound once is replaced
+    by its value."""
     module = view.program.module_of(by)
     written = written_keyword(view, by, name) if by & MASK in module.table.sites else _in_dictionary(view, module, by, name)
     if not isinstance(written, ast.Name):
@@ -59,7 +61,9 @@ def _in_dictionary(view: View, module: Module, by: int, name: str) -> ast.expr |
 
 
 def constant_at(view: View, module: Module, place: int, number: int) -> ast.Constant | None:
-    """A number that is written in what begins at a place: a call, a dictionary, what is bound there, or a function with its defaults."""
+    """A literal number in the construct at a place: a call, a dictionary, a binding, or a function with its
+    defaults.
+    """
     bound, function = view.bound_expression(module, place), view.function_as_written(module, place)
     parts: list[ast.expr] = [bound] if bound is not None else list(view.expressions(module).get(place, ())[:1])
     if function is not None:
@@ -69,7 +73,7 @@ def constant_at(view: View, module: Module, place: int, number: int) -> ast.Cons
 
 
 def bound_at(module: Module, number: int, name: str) -> int:
-    """The place of a name that an expression is bound to; 0 for none."""
+    """The place of a name that an expression is bound to; 0 if there is none."""
     events = (event for scope in module.scopes for event in scope.events)
     return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
 
@@ -80,7 +84,7 @@ def span_of_node(source: Source, node: ast.expr | ast.keyword) -> Span:
 
 
 def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
-    """Take keywords out of a call; nothing where one of them does not stand in it, or the text between them is too unusual."""
+    """Take keywords out of a call; empty if one of them is not in it, or the text between them is too unusual."""
     wanted, written = set(names), call_as_written(view, call)
     keywords = [one for one in written.keywords if one.arg in wanted] if written is not None else []
     if not wanted or len(keywords) != len(wanted):
@@ -90,7 +94,7 @@ def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit,
 
 
 def is_caught(view: View, call: int) -> bool:
-    """Whether code around a call catches what it raises."""
+    """Whether code around a call catches its exceptions."""
     module = view.program.module_of(call)
     return any(map(_catches, view.blocks_around(module, module.table.sites[call & MASK].place)))
 

@@ -74,12 +74,12 @@ def _amount(value: float, unit: str) -> str:
 
 
 def noise(one: Comparison) -> str:
-    """What runs of the same tree differ by (A/A)."""
+    """The difference between runs of the same tree (A/A)."""
     return f"within {one.noise_band - 1:.1%}"
 
 
 def conclusion(comparisons: Sequence[Comparison], losses: Losses, rounds: int) -> str:
-    """One line: what got better, what got worse, that no difference was seen, or that nobody can tell."""
+    """One line: what improved, what got worse, that no difference was seen, or that the result is unclear."""
     changes = [
         f"{one.quantity.name} {word} ({_effect(one)})"
         for change, word in ((Change.WORSE, "worse"), (Change.BETTER, "better"))

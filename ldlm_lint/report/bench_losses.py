@@ -1,4 +1,4 @@
-"""What is to be said of the losses that two trees print."""
+"""What a report says about the losses that two trees print."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 
 
 def loss_lines(losses: Losses) -> list[str]:
-    """How the losses agree, then the steps where a tree prints NaN, inf or nothing."""
+    """Whether the losses agree, then the steps where a tree prints NaN, inf or nothing."""
     return [_agreement(losses), *_not_finite(losses), *map(_missing, losses.missing)]
 
 

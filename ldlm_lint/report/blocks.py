@@ -1,4 +1,4 @@
-"""The parts that a finding is shown with on a terminal: place, source lines, related places, evidence, fix."""
+"""The parts of a finding on a terminal: place, source lines, related places, evidence, fix."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _FRAME = "blue"
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of one report; ``shown`` remembers the fixes that are spelt out.
+    """The blocks of one report; ``shown`` are the fixes already shown in full.
 
-    A ``brief`` one shows the marked source lines alone, and less of a long fix.
+    A ``brief`` finding shows only the marked source lines, and less of a long fix.
     """
 
     view: View
@@ -37,7 +37,7 @@ class Blocks:
     shown: dict[tuple[Edit, ...], str] = field(default_factory=dict)
 
     def lines(self, finding: Finding) -> Iterator[Line]:
-        """The lines of one finding below its headline: where it is, what is there, and its fix."""
+        """The lines of one finding below its headline: place, source and fix."""
         yield from self.found(finding)
         if finding.fix is not None:
             yield from self._help(finding, finding.fix, self._gutter(finding))
@@ -62,14 +62,14 @@ class Blocks:
         return line(self.word(finding), " ", finding.code, mark, " ", (finding.rule, "bold"), f": {message}")
 
     def word(self, finding: Finding) -> Piece:
-        """What a finding leads to, in the colour of how bad that is; of one below its rule's level only that it is information."""
+        """The consequence of a finding, coloured by severity; below its rule's level only "info"."""
         if finding.severity < self.view.rules[finding.rule].severity:
             return finding.severity.label, f"bold {_STYLES[finding.severity]}"
         consequence = self.view.rules[finding.rule].consequence
         return consequence.value, _STYLES_OF_WORDS[consequence]
 
     def place(self, span: Span, *, column: bool = True) -> str:
-        """Where a span stands, as a terminal may show it."""
+        """The place of a span, safe for a terminal."""
         place = self.view.place(span)
         return clean(str(place) if column else f"{place.file}:{place.line}")
 

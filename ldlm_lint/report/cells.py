@@ -1,4 +1,4 @@
-"""Text of an untrusted file as cells of a terminal: tabs expanded, nothing left that a terminal would obey."""
+"""Text of an untrusted file as cells of a terminal: tabs expanded, control sequences removed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _DELETE = "\x7f"
 def clean(text: str) -> str:
     """The text with tabs as blanks and control characters as visible signs.
 
-    An escape sequence in a linted file must not reach the terminal, and neither must a character that turns the
-    direction of what follows. The cleaned text of a prefix is a prefix of the cleaned text, so that columns add up.
+    An escape sequence in a linted file must not reach the terminal, nor may a character that reverses the text
+    direction. The cleaned text of a prefix is a prefix of the cleaned text, so that columns add up.
     """
     if text.isprintable():
         return text
@@ -39,7 +39,7 @@ def width(text: str) -> int:
 
 
 def cut(text: str, cells: int) -> str:
-    """A cleaned text in exactly so many cells: its beginning, or the whole with blanks behind it."""
+    """A cleaned text in exactly that many cells: its beginning, or the whole with blanks after it."""
     if text.isascii():
         return f"{text[:cells]:{cells}}"
     from rich.cells import set_cell_size

@@ -1,4 +1,4 @@
-"""What the formats for a terminal have in common: counts in place of the findings, and the summary below them."""
+"""Shared parts of the terminal formats: counts instead of the findings, and the summary below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.report.view import View
 
 
 def closed(view: View, blocks: Iterable[Iterable[Line]]) -> Iterator[Iterable[Line]]:
-    """The blocks of the findings, or the counts of their rules where those are wanted, and the summary."""
+    """The blocks of the findings, or the counts of their rules if requested, and the summary."""
     if view.statistics:
         yield map(line, table(view).splitlines())
     else:
@@ -29,7 +29,7 @@ def _summary(view: View) -> Iterator[Line]:
 
 
 def _steps(steps: list[Step]) -> Iterator[Line]:
-    """What can be done next, each with its command, which may be long."""
+    """The possible next steps, each with its command, which may be long."""
     width = max((len(step.purpose) for step in steps), default=0)
     for number, step in enumerate(steps):
         yield line(("Next: " if number == 0 else "      ", "bold"), f"{step.purpose:<{width}}  ", (step.command, "cyan"))

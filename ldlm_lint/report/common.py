@@ -23,22 +23,21 @@ def rule_url(symbol: str) -> str:
 
 
 def shown_path(path: str, base: Path) -> str:
-    """A path (absolute) relative to ``base`` with forward slashes, absolute where it lies outside."""
+    """A path (absolute) relative to ``base`` with forward slashes, absolute if it is outside."""
     pure = PurePath(path)
     return pure.relative_to(base).as_posix() if pure.is_relative_to(base) else pure.as_posix()
 
 
 def source_of(report: Report, path: str) -> Source | None:
-    """The text of a file, if the report holds it."""
+    """The text of a file, if the report has it."""
     source = report.sources.get(path)
     return source if isinstance(source, Source) else None
 
 
 def positions(report: Report, span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The 1-based line and column (characters) of a span's start and end; the end is the place behind it.
+    """The 1-based line and column (characters) of a span's start and end; the end is the place after it.
 
-    In a notebook lines are those of the cell. A file whose text the report does not hold (it could not be read) answers
-    with its first character.
+    In a notebook lines are those of the cell. For an unreadable file the position is its first character.
     """
     source = source_of(report, span.path)
     if source is None:
@@ -53,7 +52,9 @@ def severities(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 
 def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
-    """How many findings have a fix of exactly this level that edits something, and that a run of all fixes applies."""
+    """The number of findings whose fix has exactly this level, edits something, and is applied by a run of all
+    fixes.
+    """
     return sum(
         1
         for one in findings
@@ -62,22 +63,22 @@ def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
 
 
 def trades(findings: Iterable[Finding]) -> Counter[str]:
-    """How many findings have a fix that waits for somebody's agreement to a trade, by the trade."""
+    """How many findings have a fix that needs the user's agreement to a trade, by the trade."""
     return Counter(one.fix.trade for one in findings if has_edits(one.fix) and one.fix.trade)
 
 
 def has_edits(fix: Fix | None) -> TypeGuard[Fix]:
-    """Whether a fix changes a file at all; one without edits is advice in words."""
+    """Whether a fix changes a file at all; one without edits is advice as text."""
     return fix is not None and bool(fix.edits)
 
 
 def is_open(finding: Finding) -> bool:
-    """Whether a probe could still settle a finding."""
+    """Whether a probe could still confirm or refute a finding."""
     return finding.evidence is None or finding.evidence.verdict.value == "inconclusive"
 
 
 def settling(report: Report, finding: Finding, rule: Rule, base: Path) -> str | None:
-    """The command that would settle a finding, None where no probe observes its rule."""
+    """The command that would confirm or refute a finding, None if no probe observes its rule."""
     if rule.probe is None:
         return None
     script = report.launches.get(finding.span.path)
@@ -96,7 +97,7 @@ def verdicts(report: Report) -> dict[str, int]:
 
 
 def unsaid(report: Report) -> list[Problem]:
-    """The problems of a report that none of its findings says already."""
+    """The problems of a report that no finding reports already."""
     from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 
     grave = (UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol)

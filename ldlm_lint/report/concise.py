@@ -14,12 +14,12 @@ from ldlm_lint.report.view import View
 
 
 def write(view: View, stream: TextIO) -> None:
-    """Write the findings to a stream and, unless they alone are wanted, what was counted."""
+    """Write the findings to a stream and, unless only findings are wanted, the counts."""
     stream.write(render(view))
 
 
 def render(view: View) -> str:
-    """The whole text; ``[*]`` at the end of a line says that the flags at hand would fix it."""
+    """The whole text; ``[*]`` at the end of a line says that the current flags would fix it."""
     shown = table(view) if view.statistics else "".join(f"{one}\n" for one in _lines(view))
     return shown if view.quiet else shown + "".join(f"{line}\n" for line in summary.lines(view))
 

@@ -1,4 +1,4 @@
-"""Where styled lines go: the console of rich, and whether colours are wanted there."""
+"""The output for styled lines: rich's console, and whether to use colours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHOICES = ("auto", "always", "never")
 def wants_colour(stream: TextIO, choice: str = "auto", environ: Mapping[str, str] | None = None) -> bool:
     """Whether styles may be written to a stream.
 
-    What the user says decides, then ``NO_COLOR`` (https://no-color.org), ``FORCE_COLOR`` (https://force-color.org),
+    The user's option decides, then ``NO_COLOR`` (https://no-color.org), ``FORCE_COLOR`` (https://force-color.org),
     ``TERM=dumb``, and last whether the stream is a terminal.
     """
     environ = os.environ if environ is None else environ
@@ -29,7 +29,7 @@ def wants_colour(stream: TextIO, choice: str = "auto", environ: Mapping[str, str
 
 
 def console_of(stream: TextIO, *, colour: bool | None = None, width: int | None = None) -> Console:
-    """What writes styled lines to a stream as they are, in colour where that is wanted (None: asks `wants_colour`)."""
+    """What writes styled lines to a stream as they are, in colour if wanted (None: decided by `wants_colour`)."""
     from rich.console import Console
 
     class Plain(Console):

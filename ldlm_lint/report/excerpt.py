@@ -1,4 +1,4 @@
-"""The source lines of a finding, with the span marked."""
+"""The source lines of a finding, with the finding's span marked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHOLE, BRIEF = Extent(1, 2), Extent(0, 0)
 
 
 class Row(NamedTuple):
-    """A line of an excerpt: its number (None for a line of marks), the text, and whether it is made of marks."""
+    """A line of an excerpt: its number (None for a line of marks), the text, and whether it consists of marks."""
 
     number: int | None
     text: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 def excerpt(source: Source, span: Span, extent: Extent = WHOLE) -> list[Row]:
-    """The lines of a span with those around it, the middle of a long one left out."""
+    """The lines of a span with those around it, with the middle of a long one left out."""
     first, column = source.position(span.start)
     # A span that ends with a line break ends, for a reader, on the line before.
     text = source.slice(span).rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""One fix as a reader decides about it: its finding, what it does, how safe that is, who shares it, and its diff."""
+"""One fix as shown for a decision: its finding, its effect, its safety, the findings that share it, and its diff."""
 
 from __future__ import annotations
 

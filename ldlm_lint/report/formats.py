@@ -1,4 +1,4 @@
-"""The formats of a report as data; the module of a format is imported when it is the one to write."""
+"""The formats of a report as data; the module of a format is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 class Format(NamedTuple):
     """One way to show a report.
 
-    Its module in `ldlm_lint.report` has ``write(view, stream)``; ``sorts`` and ``groups`` say that it follows ``--sort``
-    and ``--group-by``. ``complete``: what could not be checked stands in it
-    too, so that stderr needs not say it. ``counts``: ``--statistics`` has a place in it. ``workspace`` names the
-    variable of a CI system with the directory that its paths must be relative to. ``launches``: it draws the launches of the
-    project, for which it reads the project once more.
+    Its module in `ldlm_lint.report` has ``write(view, stream)``; ``sorts`` and ``groups`` say that it respects
+    ``--sort`` and ``--group-by``. ``complete``: it includes what could not be checked, so stderr does not repeat it.
+    ``counts``: it supports ``--statistics``. ``workspace`` names the variable of a CI system with the directory that
+    its paths must be relative to. ``launches``: it draws the launches of the project, for which the project is read
+    once more.
     """
 
     name: str

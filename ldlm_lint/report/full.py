@@ -1,4 +1,4 @@
-"""The full format: one block for each finding in the manner of ruff, and the summary."""
+"""The full format: one block for each finding in ruff's style, and the summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ldlm_lint.report.view import View
 def write(view: View, stream: TextIO) -> None:
     """Write a report to a stream, styled where the view has colour.
 
-    Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
+    Lines are never wrapped: the terminal wraps long lines itself, and a pipe gets whole lines.
     """
     write_lines(closing.closed(view, _shown(view)), stream, colour=view.colour)
 
@@ -31,7 +31,7 @@ def finding_lines(report: Report, finding: Finding, *, base: Path, rules: Mappin
 
 
 def _shown(view: View) -> Iterator[Iterable[Line]]:
-    """The blocks of the findings, each with an empty line behind it."""
+    """The blocks of the findings, each with an empty line after it."""
     blocks = Blocks(view)
     for finding in view.ordered(PATH):
         yield (blocks.headline(finding), *blocks.lines(finding), ())

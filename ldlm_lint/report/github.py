@@ -1,7 +1,7 @@
-"""Workflow commands of GitHub Actions: each finding becomes an annotation beside its line of a pull request.
+"""Workflow commands of GitHub Actions: each finding becomes an annotation next to its line of a pull request.
 
-GitHub shows the first `MOST` annotations of each level in a step, so the worst findings come first, and one notice says how
-many are not shown.
+GitHub shows the first `MOST` annotations of each level in a step, so the worst findings come first, and one notice says
+how many are not shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IN_PROPERTY = _IN_MESSAGE | {":": "%3A", ",": "%2C"}
 
 
 class _Annotation(NamedTuple):
-    """One of the `LEVELS`, what is said of the place, and the message."""
+    """One of the `LEVELS`, a text about the place, and the message."""
 
     level: str
     properties: Mapping[str, object]
@@ -39,7 +39,7 @@ class _Annotation(NamedTuple):
 
 
 def write(view: View, stream: TextIO) -> None:
-    """Write one command for each finding and each problem, and one for what GitHub does not show."""
+    """Write one command for each finding and each problem, and one for those that GitHub does not show."""
     stream.write(render(view))
 
 
@@ -53,7 +53,7 @@ def render(view: View) -> str:
 
 
 def _with_count(annotations: list[_Annotation]) -> Iterator[_Annotation]:
-    """The annotations with a notice of how many are not shown, which stands where it is itself shown."""
+    """The annotations with a notice of how many are not shown, placed where GitHub shows it."""
     counts = Counter(one.level for one in annotations)
     if all(number <= MOST for number in counts.values()):
         yield from annotations

@@ -1,4 +1,4 @@
-"""A code quality report of GitLab: a JSON list that merge requests show beside the changed lines."""
+"""A code quality report of GitLab: a JSON list that merge requests show next to the changed lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.model import Finding, Severity
 from ldlm_lint.region import Region
 from ldlm_lint.report.view import View
 
-# A place is asked for even where none can be told.
+# A place is required even if none is known.
 _TOP = Region(1, 1, 1, 1, 0, 0)
 _SEVERITIES = {
     Severity.ERROR: "critical",
@@ -26,7 +26,7 @@ def write(view: View, stream: TextIO) -> None:
 
 
 def render(view: View) -> str:
-    """The list, ASCII only; it has no room for paths that could not be checked, which the command says on stderr."""
+    """The list, ASCII only; it cannot contain paths that could not be checked, which the command prints on stderr."""
     prints = Fingerprints(Identifier(view.report.sources, view.report.root))
     return json.dumps([_issue(view, finding, prints) for finding in view.report.findings], indent=2) + "\n"
 

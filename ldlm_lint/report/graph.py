@@ -102,7 +102,7 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
     node.add(Text.assemble("runs ", (clean(entry), "bold" if program.entry else "dim")))
     above = node
     for one in launch.configs:
-        # The parts of a composition stand below the file that names them.
+        # The parts of a composition are below the file that names them.
         text = Text.assemble(
             (clean(shown_path(one.path, base)), "cyan" if one.primary else ""), (f"  {clean(one.why)}", "dim")
         )
@@ -135,7 +135,7 @@ def _launched(launch: Launch) -> str:
 
 
 def texts(shown: Shown) -> str:
-    """The values that a place may give, in words."""
+    """The possible values of a place, as text."""
     if shown.texts is None:
         return "unknown"
     return " or ".join(text or "''" for text in shown.texts) or "removed"

@@ -72,14 +72,15 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
 
 
 def _standing(standing: Standing | None) -> dict[str, str]:
-    """Why the code of a finding counts little; nothing for the project's own code that runs."""
+    """Why the code of a finding is of minor importance; nothing for the project's own code that runs."""
     if standing is None:
         return {}
     return {"reach": standing.reach.value, **({"copied_from": standing.origin} if standing.origin else {})}
 
 
 def _in_step(report: Report, place: InStep, base: Path) -> dict[str, object]:
-    """Where a finding stands in a training step: the step, the order, how often it runs, the wait that leaves it nothing to wait for."""
+    """Where a finding is in a training step: the step, the order, how often it runs, the wait that leaves it nothing to
+    wait for."""
     return {
         **_at(report, place.step, base),
         "order": place.order,
@@ -170,7 +171,7 @@ def _evidence(support: Support | None) -> dict[str, object] | None:
 
 
 def _joined(joined: Joined, report: Report, base: Path) -> dict[str, object]:
-    """What became of the evidence: verdicts on the findings shown, what is stale, what no finding is about."""
+    """How evidence was used: verdicts on the findings shown, stale evidence, evidence about no finding."""
     from ldlm_lint.evidence.model import plain
     from ldlm_lint.report.verdicts_json import finite
 

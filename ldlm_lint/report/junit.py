@@ -1,4 +1,4 @@
-"""JUnit XML, which nearly every CI system shows: a suite for each file, a failed case for each finding."""
+"""JUnit XML, which almost every CI system can show: a suite for each file, a failed case for each finding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ldlm_lint.report.concise import line
 from ldlm_lint.report.view import View
 
 NAME = "ldlm-lint"
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 does not allow, not even escaped.
 _FOREIGN = lazily("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -60,7 +60,7 @@ def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Elemen
 
 
 def _outcome(finding: Finding, message: str) -> ElementTree.Element:
-    """What became of a case; a finding in copied or unreached code fails nothing, and its case counts as skipped."""
+    """The outcome of a case; a finding in copied or unreached code fails nothing, and its case counts as skipped."""
     if finding.standing is not None:
         return _element("skipped", message=f"{finding.standing.words}: {message}")
     return _element("failure", type=finding.severity.label, message=message)

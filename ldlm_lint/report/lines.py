@@ -1,4 +1,4 @@
-"""Lines of a report as pieces with styles: written as they are, or in colour by rich, which is loaded for that alone."""
+"""Lines of a report as pieces with styles: written as they are, or coloured by rich, which is loaded only for that."""
 
 from __future__ import annotations
 

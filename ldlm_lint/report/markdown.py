@@ -18,7 +18,7 @@ MOST_BYTES, MOST_OF_A_COMMENT = 900_000, 64_000
 MARK = "<!-- ldlm-lint -->"
 _LONGEST = 400
 _SPECIAL = lazily(r"([\\`*_\[\]<>|#~$])")
-# What GitHub makes a mention, a reference or a link of wherever it stands in a text.
+# Text that GitHub turns into a mention, a reference or a link.
 _LINKED = lazily(r"(?i)(@|#|www(?=\.)|:(?=//))")
 
 
@@ -28,7 +28,7 @@ def write(view: View, stream: TextIO) -> None:
 
 
 def render(view: View) -> str:
-    """The whole page; of very many rules and findings the first ones, and how many more there are."""
+    """The whole page; with very many rules and findings only the first ones, and the number of the others."""
     limit = MOST_OF_A_COMMENT if view.since else MOST_BYTES
     around = [list(_head_lines(view)), list(_problems(view, limit // 8)), [] if view.quiet else [_closing(view)]]
     left = limit - sum(_size(line) for block in around for line in block)
@@ -40,7 +40,7 @@ def render(view: View) -> str:
 
 def _head_lines(view: View) -> Iterator[str]:
     if view.since:
-        # By which a workflow may find the comment again.
+        # A marker by which a workflow can find the comment.
         yield MARK
     yield f"## ldlm-lint: {_title(view)}{' on changed lines' if view.since else ''}"
     if view.shown:
@@ -55,7 +55,7 @@ def _title(view: View) -> str:
 
 
 def _closing(view: View) -> str:
-    """The summary without what the title says."""
+    """The summary without the parts in the title."""
     found = summary.found(view)
     return _escaped(" ".join(line for line in summary.lines(view) if line != found or not view.shown))
 
@@ -84,7 +84,7 @@ def _rule(view: View, group: Group) -> str:
 
 
 def _findings(view: View, room: int) -> Iterator[str]:
-    """All findings, folded so that they take no room until somebody wants them."""
+    """All findings, folded until a reader opens them."""
     findings = view.ordered(CONSEQUENCE)
     if not findings:
         return
@@ -99,7 +99,7 @@ def _findings(view: View, room: int) -> Iterator[str]:
 
 
 def _what(view: View, finding: Finding) -> str:
-    """The message, and what evidence says of it."""
+    """The message and its evidence."""
     said = f"<br>probe: {_cell(finding.evidence.words)}" if finding.evidence is not None else ""
     return f"{_cell(view.message(finding))}{said}"
 
@@ -114,7 +114,7 @@ def _problems(view: View, room: int) -> Iterator[str]:
 
 
 def _bounded(rows: Sequence[str], room: int, noun: str) -> Iterator[str]:
-    """As many rows as there is room for (in bytes), and how many more there are."""
+    """As many rows as fit (in bytes), and how many more there are."""
     for index, row in enumerate(rows):
         room -= _size(row)
         if room < 0:
@@ -151,5 +151,5 @@ def _cell(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of an untrusted file that is nothing but text: no markup, and no mention, reference or link either."""
+    """Text of an untrusted file as plain text: no markup, mention, reference or link."""
     return _LINKED.sub(r"\1<!-- -->", _SPECIAL.sub(r"\\\1", clean(text)))

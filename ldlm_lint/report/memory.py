@@ -48,7 +48,8 @@ def write_memory(memory: Mapping[str, Any], stream: TextIO, *, notes: Sequence[s
 
 
 def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
-    """Whether it fits, in a sentence; the figures are least amounts, so that what is left is for all that they leave out."""
+    """A sentence that says whether the model fits; the figures are lower bounds, so the remaining memory must hold
+    everything that they omit."""
     as_is = variants[0]
     size = amount(capacity, "bytes")
     left = capacity - as_is["peak_bytes"]
@@ -65,7 +66,7 @@ def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
 
 
 def head(memory: Mapping[str, Any]) -> list[str]:
-    """What was measured, in lines: the model, the batch, and how."""
+    """The measurement as lines: the model, the batch, and the method."""
     request = memory["request"]
     types = ", ".join(f"{count:,} {name}" for name, count in memory["parameter_types"].items())
     frozen = f" ({memory['parameters_frozen']:,} frozen)" if memory["parameters_frozen"] else ""

@@ -1,4 +1,4 @@
-"""The commands that a reader of a report can go on with: those that would do something with these findings."""
+"""The commands that a reader of a report can run next: those that have an effect on these findings."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "-
 
 
 class Step(NamedTuple):
-    """What can be done, and the command that does it."""
+    """A possible action and its command."""
 
     purpose: str
     command: str
 
 
 def next_steps(view: View) -> Iterator[Step]:
-    """The commands in the order in which a reader needs them; none where there is nothing to do."""
+    """The commands in the order in which a reader needs them; empty if there is nothing to do."""
     if view.fixed is not None and view.fixed.findings and view.again is not None:
         yield Step("undo these fixes", "ldlm-lint undo")
     if not view.shown:
@@ -55,7 +55,7 @@ def _fixing(view: View) -> Iterator[Step]:
 
 
 def _probing(view: View) -> Iterator[Step]:
-    """The run that settles most of the findings that a probe observes."""
+    """The run that confirms or refutes most of the findings that a probe observes."""
     report = view.report
     commands = (settling(report, one, view.rules[one.rule], view.base) for one in view.shown if is_open(one))
     counts = Counter(command for command in commands if command is not None)
@@ -64,5 +64,5 @@ def _probing(view: View) -> Iterator[Step]:
 
 
 def _step(view: View, purpose: str, words: str) -> Step:
-    """A step of the program with the words that chose what this run looked at."""
+    """A step of the program with the arguments that selected the files and rules of this run."""
     return Step(purpose, clean(" ".join(("ldlm-lint", words, *(view.again or ())))))

@@ -17,14 +17,14 @@ _ARTEFACTS = {"py": "Python", "sh": "shell scripts", "cfg": "configuration files
 
 
 def page(rule: Rule) -> str:
-    """Everything that is known about a rule, as plain text."""
+    """The full description of a rule, as plain text."""
     parts = [f"{rule.symbol} ({rule.code})", _filled(rule.summary), *_facts(rule)]
     parts += _sections(rule)
     return "\n".join(parts) + "\n"
 
 
 def document(rules: Iterable[Rule]) -> str:
-    """Everything that is known about rules, as JSON (docs/rules.schema.json)."""
+    """The full description of rules, as JSON (docs/rules.schema.json)."""
     return json.dumps({"schema": SCHEMA, "rules": [_described(rule) for rule in rules]}, indent=2) + "\n"
 
 
@@ -72,7 +72,7 @@ def fix_level(rule: Rule) -> str:
 
 
 def probe(probe: Probe) -> str:
-    """What the runtime probe observes, which run settles it, and on which device."""
+    """What the runtime probe observes, which run confirms it, and on which device."""
     words = [f"The metric `{probe.metric}` confirms a finding if {probe.confirms}."]
     if probe.watched:
         words.append(f"`{probe.command()}` watches a program for it.")

@@ -1,4 +1,4 @@
-"""A fix as the lines that it takes away and adds, for the reader of a finding; `--diff` makes the real patch."""
+"""A fix as the lines that it removes and adds, for the reader of a finding; `--diff` makes the real patch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEWLINE = lazily(r"\r\n|\r|\n")
 
 
 class Change(NamedTuple):
-    """A line that goes (``-``) or comes (``+``, with its number in the new file), or ``""`` between two places."""
+    """A removed line (``-``), an added line (``+``, with its number in the new file), or ``""`` between two places."""
 
     sign: str
     number: int | None = None
@@ -21,7 +21,7 @@ class Change(NamedTuple):
 
 
 def patch(source: Source, edits: Sequence[Edit]) -> list[Change]:
-    """The changed lines of one file, all edits being its own and disjoint."""
+    """The changed lines of one file, from its own, disjoint edits."""
     changes: list[Change] = []
     shift, cell = 0, None
     for first, last, group in _places(source, sorted(edits)):
@@ -55,7 +55,7 @@ def _places(source: Source, edits: Sequence[Edit]) -> Iterator[tuple[int, int, l
 
 
 def _lines(source: Source, first: int, last: int, edits: Sequence[Edit]) -> tuple[list[str], list[str]]:
-    """Lines ``first`` to ``last`` as they are, and as the edits leave them."""
+    """Lines ``first`` to ``last`` before and after the edits."""
     begin = source.line_starts[first - 1]
     end = source.line_starts[last] if last < len(source.line_starts) else len(source.data)
     pieces: list[str] = []

@@ -1,4 +1,4 @@
-"""In what order findings are shown, and which of them are shown together."""
+"""The order of findings, and how they are grouped."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def _doubt(finding: Finding) -> int:
 
 
 def _by_consequence(finding: Finding, rule: Rule) -> tuple[object, ...]:
-    """What was refuted last, before it what is below its rule's level; else the worst, then the most frequent, then the surest first."""
+    """The sort key: worst first, then most frequent, then surest; findings below their rule's level after those,
+    refuted ones last."""
     doubt = _doubt(finding)
     refuted = (doubt > _UNSETTLED, finding.severity < rule.severity)
     certainty = (doubt, -finding.confidence, -finding.severity)

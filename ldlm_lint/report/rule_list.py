@@ -1,4 +1,4 @@
-"""The list of rules: consequence, code, name, fix and what each finds, in the width of a terminal."""
+"""The list of rules: consequence, code, name, fix and what each one finds, in the width of a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.report.rule_screen import STYLES
 HEADS = ("consequence", "code", "name", "fix")
 LAST = "what it finds"
 _GAP = "  "
-# Columns that a summary needs beside the rest; where fewer are left it goes below.
+# Columns that a summary needs next to the rest; with fewer columns it goes below.
 _LEAST = 40
 _INDENT = "    "
 

@@ -1,4 +1,4 @@
-"""What `explain` shows of a rule at a terminal: one screen with the consequence, a small example before and after, and why."""
+"""The screen of `explain` for a rule: one screen with the consequence, a small example before and after, and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
 class Row(NamedTuple):
-    """A line of an example before and after a fix, None where that side has none; ``reported``: the rule reports there."""
+    """A line of an example before and after a fix, None if that side has none; ``reported``: the rule reports there."""
 
     before: str | None
     after: str | None
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
     @property
     def signs(self) -> tuple[str, str]:
-        """What marks the line on each side."""
+        """The marker of the line on each side."""
         left = ">" if self.reported else "-" if self.changed and self.before is not None else " "
         return left, "+" if self.changed and self.after is not None else " "
 
@@ -92,7 +92,7 @@ def _labelled(label: str, text: str, width: int) -> Iterator[Line]:
 
 
 def essential(text: str, most: int) -> str:
-    """The first sentences of a text that fit into ``most`` characters, at least one; an ellipsis stands for the rest.
+    """The first sentences of a text that fit into ``most`` characters, at least one; an ellipsis replaces the rest.
 
     >>> essential("One. Two. Three.", 10)
     'One. Two. ...'
@@ -138,7 +138,7 @@ def _right(rows: Sequence[Row]) -> int:
 
 
 def _beside(rows: Sequence[Row], left: int, fixed: str, style: str) -> Iterator[Line]:
-    """The two versions beside each other."""
+    """The two versions next to each other."""
     yield stripped(line((f"{'  > reported here':<{left}}", "dim"), (f"{_SEPARATOR}+ {fixed}", "dim")))
     for row in rows:
         before, after = row.signs
@@ -152,7 +152,7 @@ def _beside(rows: Sequence[Row], left: int, fixed: str, style: str) -> Iterator[
 
 
 def _below(rows: Sequence[Row], fixed: str, style: str) -> Iterator[Line]:
-    """One version with what the fix takes out and puts in, as in a patch; a sign before it where the rule reports."""
+    """One column with removed and added lines, as in a patch; a sign in front of lines where the rule reports."""
     yield line((f"  > reported here, - before, + {fixed}", "dim"))
     for changed, group in itertools.groupby(rows, lambda row: row.changed):
         block = list(group)

@@ -28,7 +28,7 @@ _LEVELS = {
     Severity.REFACTOR: "note",
     Severity.INFO: "note",
 }
-# What GitHub's code scanning sorts by.
+# The property that GitHub's code scanning sorts by.
 _PROBLEMS = {
     Severity.ERROR: "error",
     Severity.WARNING: "warning",
@@ -122,7 +122,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _tags(rule: Rule) -> list[str]:
-    """What a viewer can filter by; GitHub takes a rule for one about security where it has the tag ``security``."""
+    """Tags for filters; GitHub treats a rule with the tag ``security`` as a security rule."""
     return [rule.consequence.value, _TAGS[rule.family], rule.status]
 
 
@@ -192,7 +192,7 @@ def _location(view: View, span: Span) -> dict[str, Any]:
 
 
 def _where(view: View, span: Span) -> dict[str, Any]:
-    """The region of a span; of one that stands for a line, such as that of a file that cannot be read, the line."""
+    """The region of a span; of one that stands for a line, such as that of an unreadable file, the line."""
     region = view.region(span)
     if region is None:
         return {}
@@ -214,7 +214,7 @@ def _bytes(start: int, end: int) -> dict[str, int]:
 
 
 def _fixes(view: View, fix: Fix | None) -> list[dict[str, Any]]:
-    """A fix that changes files, if what it changes in each of them can be told."""
+    """A fix that changes files, if its changes in each of them are known."""
     if fix is None or not has_edits(fix):
         return []
     paths = sorted({edit.span.path for edit in fix.edits})

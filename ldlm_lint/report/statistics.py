@@ -34,7 +34,7 @@ def by_rule(findings: Iterable[Finding]) -> list[RuleCount]:
 
 
 def table(view: View) -> str:
-    """One line for each rule: how many findings, what they lead to, the code, whether flags fix them, and the name."""
+    """One line for each rule: how many findings, their consequence, the code, whether flags fix them, and the name."""
     counts = by_rule(view.shown)
     width = max((len(str(one.findings)) for one in counts), default=0)
     words = [view.rules[one.rule].consequence.value for one in counts]
@@ -46,7 +46,7 @@ def table(view: View) -> str:
 
 
 def mark(fixed: int, findings: int) -> str:
-    """Whether the flags at hand fix all of some findings, a part of them, or none."""
+    """Whether the current flags fix all of some findings, some of them, or none."""
     return "[*]" if fixed == findings else "[-]" if fixed else "   "
 
 

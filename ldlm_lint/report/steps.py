@@ -1,4 +1,4 @@
-"""The waits of training steps as blocks: each step's in the order in which they run, with how often each does."""
+"""The waits of training steps as blocks: per step in execution order, with the frequency of each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _step(blocks: Blocks, waits: list[Finding]) -> Iterator[Line]:
 
 
 def _said(blocks: Blocks, finding: Finding) -> str:
-    """What waits, how often, and whether that adds anything to the wait before."""
+    """What waits, how often, and whether it adds to the previous wait."""
     place = finding.in_step
     assert place is not None
     what = clean(str(dict(finding.args).get("what", "")))

@@ -35,7 +35,8 @@ def lines(view: View) -> Iterator[str]:
 
 
 def elsewhere(view: View) -> Iterator[str]:
-    """How many findings are not shown one by one, since they stand in code that counts little, and what shows them."""
+    """How many findings are only counted because their code was copied or is not reached, and the option that shows
+    them."""
     for standing, number in view.counted[:_NAMED_AREAS]:
         yield _elsewhere(view, standing, number)
     others = view.counted[_NAMED_AREAS:]
@@ -46,7 +47,8 @@ def elsewhere(view: View) -> Iterator[str]:
 
 
 def _elsewhere(view: View, standing: Standing, number: int) -> str:
-    """How many findings stand in one folder or file of code that counts little: ``35 more in annotator/, copied from mmcv``."""
+    """How many findings are in one folder or file of copied or unreached code: ``35 more in annotator/, copied from
+    mmcv``."""
     more, area = f"{number} more" if view.shown else count(number, "finding"), clean(shown_path(standing.area, view.base))
     area += "/" * standing.area.endswith("/")
     if standing.reach is Reach.COPIED:
@@ -67,7 +69,7 @@ def found(view: View) -> str:
 
 
 def unchecked(report: Report) -> str:
-    """What is said in place of "No findings" where something could not be checked, or nothing was; else empty."""
+    """The text instead of "No findings" if something could not be checked, or nothing was checked; else empty."""
     if not report.files:
         return f"Nothing was checked{': all given paths are excluded' if report.excluded and not report.problems else ''}."
     if not report.problems:
@@ -76,13 +78,13 @@ def unchecked(report: Report) -> str:
 
 
 def consequences(view: View) -> dict[str, int]:
-    """How many findings lead to what, the worst first, without zeros."""
+    """The number of findings per consequence, worst first, without zeros."""
     counts = Counter(view.rules[finding.rule].consequence for finding in view.shown)
     return {one.value: counts[one] for one in sorted(counts, key=lambda one: one.rank)}
 
 
 def fixes(view: View) -> str:
-    """How many of the findings the flags at hand would fix, how many wait for a decision, and how many have no fix."""
+    """How many of the findings the current flags would fix, how many wait for a decision, and how many have no fix."""
     findings = view.shown
     safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
     traded = trades(findings)
@@ -100,7 +102,7 @@ def fixes(view: View) -> str:
 
 
 def _fixed(view: View, fixed: Fixed) -> Iterator[str]:
-    """What was done: by rule, with the places."""
+    """The applied fixes by rule, with their places."""
     if not fixed.findings:
         yield f"Nothing was {fixed.done.lower()}."
         return

@@ -21,7 +21,7 @@ MOST_OTHERS = 3
 LONGEST = 90
 _KNOWN = 30
 _LEAD = 3
-# How messages refer to another place; two that differ in that alone say the same.
+# References to other places in messages; messages that differ only in them count as equal.
 _REFERENCE = lazily(r"[\w.-]+\.\w+:\d+|\bline \d+")
 
 
@@ -31,7 +31,7 @@ def write(view: View, stream: TextIO) -> None:
 
 
 def _shown(view: View) -> Iterator[Iterable[Line]]:
-    """The blocks of the groups, each with an empty line behind it."""
+    """The blocks of the groups, each with an empty line after it."""
     by = view.group_by or RULE
     blocks = Blocks(view, brief=by != NONE)
     for group in grouped(view.ordered(CONSEQUENCE), by):
@@ -39,7 +39,7 @@ def _shown(view: View) -> Iterator[Iterable[Line]]:
 
 
 def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
-    """What a rule's findings lead to, its name and how many they are, then what the first one says."""
+    """The consequence, name and number of a rule's findings, then the message of the first."""
     first, view = group.first, blocks.view
     fixed, places = sum(view.applies(one.fix) for one in group.findings), len(group.findings)
     mark = f" {FIXABLE}" + (f" {fixed} of them" if fixed < places else "") if fixed else ""
@@ -74,7 +74,9 @@ _HEADS = {RULE: _rule_head, FILE: _file_head, NONE: _plain_head}
 
 
 def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
-    """One line for each of the other findings of a group, and how the rest can be seen; those of training steps by step."""
+    """One line for each of the other findings of a group, and how to see the rest; findings in training steps per
+    step.
+    """
     if by == RULE and group.first.in_step is not None:
         lines, left = step_lines(blocks, group.first, group.others)
         yield from lines
@@ -82,7 +84,7 @@ def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
             yield line(f"… {left} more: {_choosing(blocks.view, group, by)} --format full")
         return
     others = _various(blocks.view, group)
-    # A line that says that there is one more takes as much room as the one itself.
+    # A line that says that there is one more takes as much space as the finding itself.
     shown = others if len(others) <= MOST_OTHERS + 1 else others[:MOST_OTHERS]
     for finding in shown:
         words = _said(blocks.view, finding, group.first) if by == RULE else _told(blocks.view, finding)
@@ -102,7 +104,7 @@ def _choosing(view: View, group: Group, by: str) -> str:
 
 
 def _various(view: View, group: Group) -> Sequence[Finding]:
-    """The other findings of a group, those first that say something which none before them said."""
+    """The other findings of a group, findings with new content first."""
     said = {_gist(view.message(group.first))}
     new: list[Finding] = []
     again: list[Finding] = []
@@ -118,9 +120,9 @@ def _told(view: View, finding: Finding) -> str:
 
 
 def _said(view: View, finding: Finding, first: Finding) -> str:
-    """What a message says that the first one of its rule does not; empty where they are the same.
+    """The part of a message that differs from the first one of its rule; empty if they are the same.
 
-    Of many words that both begin with only the last ones are kept, for the sense of what follows.
+    Of a long common beginning the last words are kept as context.
     """
     message, other = clean(view.message(finding)), clean(view.message(first))
     words, others = _gist(message).split(" "), _gist(other).split(" ")

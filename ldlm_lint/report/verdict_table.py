@@ -1,4 +1,5 @@
-"""The table of verdicts for people: what was verified first, what is open with what would settle it, the rest last."""
+"""The table of verdicts for people: verified first, then inconclusive ones with the command that would decide them, the
+rest last."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from ldlm_lint.report.verdicts import (
     summary,
 )
 
-# A verified verdict is a defect that was seen: it has the colour of a warning.
+# A verified verdict is an observed defect, so it has the colour of a warning.
 STYLES = {"verified": "yellow", "refuted": "green", "inconclusive": "dim", NOT_PRESENT: "green"}
 _INDENT = max(map(len, WORDS)) + 2
 _LABELS = len("measured") + 2
@@ -43,11 +44,11 @@ def write_verdicts(
     launch: Sequence[str] = (),
     experiments: bool = False,
 ) -> None:
-    """Write judgements to a stream as a table, and below it ``notes``: what could not be seen, and why.
+    """Write judgements to a stream as a table, and below it ``notes``: what could not be observed, and why.
 
-    ``answered`` are the judgements that a finding or an experiment asked for; of the others, a refuted one reads "not
-    present". ``launch`` is the command that was watched (empty: several, or unknown); ``experiments`` says that nothing was
-    watched. A terminal gets lines of its width; a pipe gets whole sentences, one to a line.
+    ``answered`` are the judgements for a finding or an experiment; of the others, a refuted one reads "not present".
+    ``launch`` is the command that was watched (empty: several, or unknown); ``experiments`` says that nothing was
+    watched. On a terminal lines have its width; a pipe gets whole sentences, one per line.
     """
     console = console_of(stream)
     if not console.is_terminal:
@@ -58,7 +59,7 @@ def write_verdicts(
         with console.capture() as captured:
             for line in _table(found, answered, None if experiments else launch, common, console.width):
                 console.print(line)
-        # Text that is folded has blanks at its end; nobody wants them in a log.
+        # Wrapped text has trailing blanks, which do not belong in a log.
         stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()) + "\n")
     for note in notes:
         console.print(Text.assemble(("note: ", "bold"), clean(note)), soft_wrap=True)
@@ -79,7 +80,7 @@ def _table(
     common: Scope | None,
     width: int,
 ) -> Iterator[Text | Padding]:
-    """The groups, a blank line between two; above those that something would settle, what that is."""
+    """The groups, a blank line between two; groups that a command would decide have it above them."""
     rules = max(len(_rule(one)) for one in judgements)
     if common:
         yield Text.assemble((f"Seen {common.words}:", "bold"))
@@ -98,7 +99,7 @@ def _rule(judgement: Judgement) -> str:
 
 
 def _head(judgement: Judgement, name: str, rules: int, width: int) -> Iterator[Text | Padding]:
-    """The verdict, the rule and its place, in columns; a place for which there is no room has a line of its own."""
+    """The verdict, the rule and its place, in columns; a place that does not fit has its own line."""
     where = clean(place(judgement))
     beside = bool(where) and _INDENT + rules + 2 + cell_len(where) <= width
     rule = f"{_rule(judgement):{rules}}  {where}" if beside else _rule(judgement)
@@ -110,10 +111,10 @@ def _head(judgement: Judgement, name: str, rules: int, width: int) -> Iterator[T
 
 
 def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
-    """The claim in words, what was seen, and the figure where the sentences do not have it."""
+    """The claim, the observation, and the figure if the sentences do not contain it."""
     seen = judgement.reason.removesuffix(f" {common.words}").removesuffix(",") if common else judgement.reason
     if judgement.settled_by == settling.DEVICE and seen.startswith(OBSERVED_ON):
-        # The line above the group says so.
+        # The line above the group already says it.
         seen = seen.partition("; ")[2] or seen
     yield _labelled("claim", judgement.claim)
     if seen and seen != judgement.claim:
@@ -124,7 +125,7 @@ def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
 
 
 def _labelled(label: str, text: str) -> Padding:
-    """A label, and a text that is folded beside it."""
+    """A label, and a text that is folded next to it."""
     row = Table.grid()
     row.add_column(width=_LABELS, no_wrap=True)
     row.add_column(overflow="fold")
@@ -133,6 +134,6 @@ def _labelled(label: str, text: str) -> Padding:
 
 
 def _todo(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> Text:
-    """What would settle a group; ``launch`` None: the experiments, which need no program."""
+    """The command that would decide a group; ``launch`` None: the experiments, which need no program."""
     command = settling_command(judgement, settled_by, launch)
     return Text.assemble((f"{settling.hint(judgement)}: ", "bold"), clean(command))

@@ -1,4 +1,4 @@
-"""Verdicts of the probe in words: their order, the word for each, the figure with its interval, and their counts."""
+"""Verdicts of the probe as text: their order, the word for each, the figure with its interval, and their counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 ORDER = (Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE)
-# What a rule warns of was looked for and not seen, and no finding says that it is there: nothing is refuted.
+# The defect was not observed, and no finding reports it: nothing is refuted.
 NOT_PRESENT = "not present"
 WORDS = (Verdict.VERIFIED.value, Verdict.REFUTED.value, Verdict.INCONCLUSIVE.value, NOT_PRESENT)
 
@@ -36,7 +36,7 @@ def ordered(judgements: Iterable[Judgement]) -> list[Judgement]:
 
 
 def word(judgement: Judgement, answered: Collection[Judgement]) -> str:
-    """The verdict in a word of `WORDS`; ``answered`` are the judgements that a finding or an experiment asked for."""
+    """The verdict in a word of `WORDS`; ``answered`` are the judgements for a finding or an experiment."""
     asked = judgement.verdict is not Verdict.REFUTED or judgement in answered
     return judgement.verdict.value if asked else NOT_PRESENT
 
@@ -49,12 +49,12 @@ def summary(judgements: Sequence[Judgement], answered: Collection[Judgement] = (
 
 
 def place(judgement: Judgement) -> str:
-    """``train.py:29`` of the likeliest site; empty for what is said of the machine in general."""
+    """``train.py:29`` of the likeliest site; empty for statements about the machine."""
     return f"{judgement.sites[0].path}:{judgement.sites[0].line}" if judgement.sites else ""
 
 
 def figure(measured: Measurement | None) -> str:
-    """A measured value with its interval, ``1.31x [1.27, 1.35]``; empty where nothing was measured.
+    """A measured value with its interval, ``1.31x [1.27, 1.35]``; empty if nothing was measured.
 
     >>> figure(Measurement("default / fused", 1.3123, "x", (1.27, 1.35)))
     '1.31x [1.27, 1.35]'
@@ -77,7 +77,8 @@ def figure(measured: Measurement | None) -> str:
 def groups(
     judgements: Sequence[Judgement], answered: Collection[Judgement]
 ) -> Iterator[tuple[str, str, list[Judgement]]]:
-    """The word of each group, what would settle it, and its judgements, the inconclusive ones by what would settle them."""
+    """The word of each group, what would decide it, and its judgements; inconclusive ones are grouped by what would
+    decide them."""
     for name in WORDS:
         mine = [one for one in judgements if word(one, answered) == name]
         by_way: dict[str, list[Judgement]] = {}
@@ -88,7 +89,7 @@ def groups(
 
 
 def figure_in_full(judgement: Judgement) -> str:
-    """A figure with its name and, of an interval, what it rests on: rounds, the bar, what a thing differs from itself.
+    """A figure with its name and, for an interval, its basis: rounds, the threshold, the A/A difference.
 
     Counts of a watched run are in the sentences already.
     """
@@ -108,5 +109,5 @@ def figure_in_full(judgement: Judgement) -> str:
 
 
 def settling_command(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> str:
-    """The command that would settle a group; ``launch`` None: the experiments, which need no program."""
+    """The command that would decide a group; ``launch`` None: the experiments, which need no program."""
     return "ldlm-lint probe" if launch is None else settling.command(settled_by, launch, judgement.scope)

@@ -15,7 +15,7 @@ SCHEMA = "ldlm-verdicts/1"
 
 
 def render(judgements: Iterable[Judgement], *, evidence: Sequence[Evidence] = (), notes: Sequence[str] = ()) -> str:
-    """One JSON document, ASCII only; ``evidence`` are the files that the judgements were made from."""
+    """One JSON document, ASCII only; ``evidence`` are the files behind the judgements."""
     return json.dumps(document(judgements, evidence=evidence, notes=notes), indent=2, allow_nan=False) + "\n"
 
 
@@ -44,7 +44,7 @@ def finite(value: Any) -> Any:
 
 
 def _run(evidence: Evidence) -> dict[str, Any]:
-    """The process behind a file: how it ended, on what, and what it cost."""
+    """The process behind a file: how it ended, its device, and the probe's cost."""
     return finite(
         {
             **plain(evidence.run),

@@ -1,4 +1,4 @@
-"""What every format receives: the report, how it is to be shown, and what the run made of it."""
+"""The input of every format: the report, display options, and the results of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Fixed(NamedTuple):
     """What a run did before the report was made: how many findings it fixed or silenced, in how many files, and where.
 
-    ``found`` is how many there were before, None where nobody counted.
+    ``found`` is how many there were before, None if they were not counted.
     """
 
     findings: int
@@ -33,7 +33,7 @@ class Fixed(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a span stands: lines and columns are 1-based, in characters, the end is behind it.
+    """The place of a span: lines and columns are 1-based, in characters, the end is after it.
 
     ``path`` is relative to the base of the report with forward slashes. In a notebook lines are those of ``cell``.
     """
@@ -57,15 +57,15 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A report as it is to be shown; what is in ``report`` is selected already, and no format selects again.
+    """A report with display options; ``report`` is already filtered, and no format filters again.
 
     Paths are relative to ``base``, ``rules`` are by symbol. ``exit_code`` is how the run will end. ``unsafe`` says that
-    ``--unsafe-fixes`` was given, ``quiet`` that only findings are wanted, ``statistics`` that rules are to be counted,
-    ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one of its
-    `GROUPS`, empty where nobody chose. ``since`` is the revision that a report is about the changes since. ``again`` are
-    the words of the command line that chose files and rules, None where they stand for no files on disk. ``unreached``:
-    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder. ``launches``
-    reads the launches of the project, for formats that draw them; None where there is no project on disk.
+    ``--unsafe-fixes`` was given, ``quiet`` that only findings are shown, ``statistics`` that rules are counted,
+    ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one
+    of its `GROUPS`, empty if the user did not choose. ``since`` is the revision that a report is about the changes
+    since. ``again`` are the arguments that selected files and rules, None if they name no files on disk. ``unreached``:
+    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder.
+    ``launches`` reads the launches of the project, for formats that draw them; None without a project on disk.
     """
 
     report: Report
@@ -94,15 +94,15 @@ class View:
 
     @property
     def counted(self) -> list[tuple[Standing, int]]:
-        """How many of the other findings stand in which code."""
+        """How many of the other findings are in which code."""
         return [] if self.unreached else counted(self.report.findings)
 
     def ordered(self, usual: str) -> list[Finding]:
-        """The findings to show, in the order that was asked for, else in the ``usual`` one of a format."""
+        """The findings to show, in the requested order, else in the format's ``usual`` order."""
         return ordered(self.shown, self.rules, self.sort or usual)
 
     def label(self, finding: Finding) -> str:
-        """What a finding leads to, or that it is only information, its code and its name: what every line about it begins with."""
+        """The consequence of a finding (or "info"), its code and its name: the beginning of every line about it."""
         rule = self.rules[finding.rule]
         word = finding.severity.label if finding.severity < rule.severity else rule.consequence.value
         return f"{word} {finding.code} {finding.rule}"
@@ -113,7 +113,7 @@ class View:
         return Place(shown_path(span.path, self.base), line, column, end_line, end_column, span.cell)
 
     def region(self, span: Span) -> Region | None:
-        """Where a span stands in its file, in a notebook too; None where that cannot be told."""
+        """Where a span is in its file, in a notebook too; None if unknown."""
         source = source_of(self.report, span.path)
         if span.cell is not None or (source is not None and source.parts):
             notebook = self.notebook(span.path)
@@ -124,7 +124,7 @@ class View:
         return Region(line, column, end_line, end_column, span.start, span.end)
 
     def notebook(self, path: str) -> Stored | None:
-        """The file of a notebook, None where it no longer holds what was linted."""
+        """The file of a notebook, None if it has changed since linting."""
         if path not in self._notebooks:
             from ldlm_lint.notebooks.stored import stored
 
@@ -133,10 +133,10 @@ class View:
         return self._notebooks[path]
 
     def message(self, finding: Finding) -> str:
-        """What a finding says."""
+        """The message of a finding."""
         return self.rules[finding.rule].text(finding.args)
 
     def applies(self, fix: Fix | None) -> bool:
-        """Whether ``--fix`` with the flags at hand would apply a fix."""
+        """Whether ``--fix`` with the current flags would apply a fix."""
         limit = Applicability.UNSAFE if self.unsafe else Applicability.SAFE
         return fix is not None and has_edits(fix) and fix.reaches(limit)

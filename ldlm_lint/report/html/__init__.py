@@ -35,7 +35,7 @@ def write(view: View, stream: TextIO) -> None:
 
 
 def document(view: View) -> str:
-    """The page of a check; the launches are drawn where the view can tell them."""
+    """The page of a check; the launches are drawn if the view has them."""
     sections = Cards(view).sections()
     cards = [card for section in sections for card in section.cards]
     graph = view.launches() if view.launches is not None else None
@@ -78,7 +78,7 @@ def _rules(sections: Sequence[Section]) -> list[Facet]:
 
 
 def _choices(cards: Sequence[Card]) -> list[tuple[str, Facet]]:
-    """The choices of the fix filter that leave anything, each with its words."""
+    """The choices of the fix filter with at least one finding, each with its text."""
     counts = Counter(card.fixable for card in cards)
     return [(words, Facet(value, counts[value])) for value, words in FIXES.items() if counts[value]]
 

@@ -34,7 +34,7 @@ _MOST_RUNS = 300
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a change of a quantity is said: ``{}`` is how many times as fast, as much or as little."""
+    """The wording of a change of a quantity: ``{}`` is the factor (faster, more or less)."""
 
     better: str
     worse: str
@@ -51,7 +51,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All that a page says of a comparison. ``fixes`` counts the applied fixes by rule; two given trees have none."""
+    """The contents of a comparison's page. ``fixes`` counts the applied fixes by rule; two given trees have none."""
 
     comparisons: Sequence[Comparison]
     losses: Losses
@@ -102,7 +102,7 @@ def headline(found: Compared) -> str:
 
 
 def _changes(found: Compared) -> str:
-    """What is worse, then what is better: of the times the first that changed, and memory; empty where nothing did."""
+    """Losses, then gains: the first changed time, and memory; empty if nothing changed."""
     parts = []
     for change in (Change.WORSE, Change.BETTER):
         changed = [one for one in found.comparisons if one.change is change]
@@ -113,7 +113,7 @@ def _changes(found: Compared) -> str:
 
 
 def _said(one: Comparison) -> str:
-    """``make a step 1.31x faster [1.27, 1.35]``; of a loss the ratio is turned round, so that it is above 1."""
+    """``make a step 1.31x faster [1.27, 1.35]``; for a slowdown the ratio is inverted, so that it is above 1."""
     words, ratio = _WORDS[one.quantity.name], one.gain
     if one.change is Change.BETTER:
         return f"{words.better.format(f'{ratio.value:.2f}x')} [{ratio.low:.2f}, {ratio.high:.2f}]"
@@ -188,7 +188,7 @@ def next_steps(found: Compared) -> Iterator[Step]:
 
 
 def _blame(found: Compared, what: str) -> Iterator[Step]:
-    """How to find the rule whose fixes do it."""
+    """The step that finds the rule whose fixes cause it."""
     rules = sorted(found.fixes, key=lambda rule: (-found.fixes[rule], rule))
     if not rules:
         yield Step(f"Do not take over the second tree before you know which of its changes {what}")

@@ -44,7 +44,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis from ``low`` to ``high``; ``logarithmic`` ones hold positive values only."""
+    """An axis from ``low`` to ``high``; ``logarithmic`` ones have positive values only."""
 
     low: float
     high: float
@@ -72,7 +72,7 @@ class Scale:
 
 
 def scale(values: Iterable[float], *, logarithmic: bool = False, from_zero: bool = False, pad: float = _PAD) -> Scale:
-    """The scale that holds the finite ones of these values, with a margin of ``pad`` of its length at both ends.
+    """The scale for the finite ones of these values, with a margin of ``pad`` of its length at both ends.
 
     ``from_zero`` begins at zero, without a margin there.
 
@@ -180,7 +180,7 @@ def _grid(share: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of the plot as SVG takes it.
+    """A share of the plot in SVG form.
 
     >>> percent(0.25), percent(1 / 3)
     ('25%', '33.33%')
@@ -190,7 +190,7 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is to be drawn as one line: points (NaN breaks it), and the stretches in which values are not finite."""
+    """The data of one line: points (NaN breaks it), and the stretches in which values are not finite."""
 
     label: str
     points: Sequence[Point]
@@ -297,7 +297,7 @@ def line_chart(
 
 
 def x_scale(lines: Iterable[Line]) -> Scale:
-    """The x axis that holds all lines from edge to edge, without a margin."""
+    """The x axis that spans all lines from edge to edge, without a margin."""
     lines = list(lines)
     places = [at for line in lines for at, _ in line.points]
     return scale([*places, *(at for line in lines for span in line.lost for at in span)], pad=0.0)

@@ -1,4 +1,4 @@
-"""What measuring pages have in common: texts in bounds, the machine in words, and commands to copy."""
+"""Shared parts of pages with measurements: bounded texts, the machine as text, and commands to copy."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LONGEST = 700
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next: why, and the command for it (empty: none)."""
+    """A next step: the reason, and the command for it (empty: none)."""
 
     why: str
     command: str = ""
 
 
 def short(text: str, most: int = LONGEST) -> str:
-    """A text without control characters, cut where it is too long.
+    """A text without control characters, cut if it is too long.
 
     >>> short("abcdef", 4)
     'abc…'
@@ -32,12 +32,12 @@ def short(text: str, most: int = LONGEST) -> str:
 
 
 def url_of(rule: str) -> str:
-    """Where a rule is documented; empty for one that this version does not have."""
+    """The address of a rule's documentation; empty for an unknown rule."""
     return rule_url(rule) if rule in by_symbol else ""
 
 
 def machine(environment: Environment) -> Iterator[tuple[str, str]]:
-    """The machine and its software as labels and values; what is not known is left out."""
+    """The machine and its software as labels and values; unknown ones are left out."""
     versions = {
         "Python": environment.python,
         "torch": environment.torch,

@@ -1,4 +1,4 @@
-"""The findings of a report as a page shows them: by consequence, then by rule, each with its code, fix and evidence."""
+"""The findings of a report for a page: by consequence, then by rule, each with its code, fix and evidence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _VERDICTS = {"verified": "grave", "refuted": "good", "inconclusive": "minor"}
 
 
 class Passage(NamedTuple):
-    """A place with its source lines and what is to be said of it."""
+    """A place with its source lines and a text about it."""
 
     place: str
     note: str
@@ -77,7 +77,7 @@ class ShownFix(NamedTuple):
 
 
 class Badge(NamedTuple):
-    """What evidence says of a finding: the verdict, the figure with its interval, the scope, and the words."""
+    """The evidence of a finding: the verdict, the figure with its interval, the scope, and a text."""
 
     verdict: str
     tone: str
@@ -87,7 +87,7 @@ class Badge(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One finding; ``key`` is its place in the page, ``facets`` what the filters ask for."""
+    """One finding; ``key`` is its place in the page, ``facets`` are the values for the filters."""
 
     key: str
     place: str
@@ -118,7 +118,7 @@ class RuleBlock(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The rules whose findings lead to the same thing; ``tone`` is how bad that is: ``grave``, ``costly`` or ``minor``."""
+    """The rules with the same consequence; ``tone`` is its severity: ``grave``, ``costly`` or ``minor``."""
 
     name: str
     tone: str
@@ -139,12 +139,12 @@ class Facet(NamedTuple):
 
 
 def tone(consequence: Consequence) -> str:
-    """How bad a consequence is, as the page's colours have it."""
+    """The severity of a consequence, as a colour class of the page."""
     return "grave" if consequence in GRAVE else "costly" if consequence in COSTLY else "minor"
 
 
 class Cards:
-    """Makes the cards of one report; a fix that several findings share is spelt out at the first of them."""
+    """Makes the cards of one report; a fix shared by several findings is shown in full at the first of them."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -154,7 +154,8 @@ class Cards:
     def sections(self) -> list[Section]:
         """The findings that the report shows, the worst consequence first."""
         groups = grouped(self.view.ordered(CONSEQUENCE), RULE)
-        # A rule whose first finding is only information would else come apart from the others of its consequence.
+        # A rule whose first finding is only information would otherwise be separated from the others of its
+        # consequence.
         groups.sort(key=lambda group: self.view.rules[group.first.rule].consequence.rank)
         found = []
         for consequence, same in groupby(groups, lambda group: self.view.rules[group.first.rule].consequence):
@@ -202,7 +203,7 @@ class Cards:
         return clean(f"{place.file}:{place.line}")
 
     def _key(self, finding: Finding) -> str:
-        """A name for a card that stays the same when other rules' findings come or go."""
+        """A stable name for a card, independent of other rules' findings."""
         self._keys[finding.rule] += 1
         return f"{finding.rule}-{self._keys[finding.rule]}"
 
@@ -242,7 +243,7 @@ class Cards:
         )
 
     def _patch(self, fix: Fix) -> str:
-        """The fix as a patch of whole files; empty where it has none, or edits a notebook, whose file is not its text."""
+        """The fix as a patch of whole files; empty if it has none, or edits a notebook, whose file is not its text."""
         sources = {path: source_of(self.view.report, path) for path in {edit.span.path for edit in fix.edits}}
         before = {path: source.data for path, source in sources.items() if source is not None and not source.parts}
         if not fix.edits or len(before) < len(sources):
@@ -298,7 +299,9 @@ def _changes(text: str) -> list[Change]:
 
 
 def _survives(patched: str) -> bool:
-    """Whether a patch comes out of a page and a clipboard as it went in: no carriage return, nothing that was replaced."""
+    """Whether a patch passes unchanged through a page and a clipboard: no carriage return, nothing that was
+    replaced.
+    """
     letters = patched.translate({ord("\n"): None, ord("\t"): None, ord("\ufffd"): "\0"})
     return clean(letters) == letters
 

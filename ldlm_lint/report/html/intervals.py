@@ -17,9 +17,9 @@ _MARGIN = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A ratio and its 95 % interval, the ratio (at least 1) that equal things differ by (A/A), and the bars.
+    """A ratio and its 95 % interval, the ratio (at least 1) between equal programs (A/A), and the thresholds.
 
-    ``bars`` are the least differences that count; ``text`` is the figure in words, ``tone`` a class for its colour:
+    ``bars`` are the least differences that count; ``text`` is the figure as text, ``tone`` a class for its colour:
     ``good``, ``bad`` or ``open``.
     """
 
@@ -39,13 +39,13 @@ class Interval:
 
     @property
     def drawable(self) -> bool:
-        """Whether all ratios are within what an axis can show; NaN is not. Evidence comes from elsewhere."""
+        """Whether all ratios are within the range of an axis; NaN is not. Evidence is untrusted."""
         return all(1 / _FARTHEST <= end <= _FARTHEST for end in self.ends)
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Where the parts of an interval are, as SVG takes it: places and widths in percent."""
+    """The positions of the parts of an interval for SVG: places and widths in percent."""
 
     interval: Interval
     value: str
@@ -66,7 +66,7 @@ class Chart:
 
 
 def chart(intervals: Iterable[Interval]) -> Chart:
-    """The strips of all intervals on one axis that holds all of them and the ratio 1.
+    """The strips of all intervals on one axis that spans all of them and the ratio 1.
 
     >>> chart([Interval("step time", 2.0, 0.5, 2.0, 1.0, (), "")]).one
     '50%'

@@ -1,4 +1,5 @@
-"""The launch graph as a page draws it: scripts, launches, programs, and their configuration, in columns joined by curves."""
+"""The launch graph as drawn on a page: scripts, launches, programs, and their configuration, in columns joined by
+curves."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Curve(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """A value and where it is written; ``finding`` is the key of a finding on that line, empty without one."""
+    """A value and its place; ``finding`` is the key of a finding on that line, empty without one."""
 
     value: str
     place: str
@@ -54,7 +55,7 @@ class Origin(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A setting with the value that counts and those that it overrides, the strongest first."""
+    """A setting with the effective value and those that it overrides, the strongest first."""
 
     key: str
     winner: Origin
@@ -62,7 +63,7 @@ class Setting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One launch in words, with its settings; ``findings`` are keys of findings on the launch's own line."""
+    """One launch as text, with its settings; ``findings`` are keys of findings on the launch's own line."""
 
     key: str
     place: str
@@ -110,7 +111,7 @@ def drawing(graph: Graph, base: Path, links: Links) -> Drawing:
 
 
 class _Layout:
-    """Boxes in columns, each name once per column; a box stands beside the middle of those that lead to it."""
+    """Boxes in columns, each name once per column; a box is next to the middle of those that lead to it."""
 
     def __init__(self) -> None:
         self.columns: list[dict[str, Box]] = [{} for _ in KINDS]
@@ -145,7 +146,8 @@ class _Layout:
         self._stack(3, self._middles(3, side=1, by_launch=True))
 
     def _middles(self, column: int, side: int, by_launch: bool = False) -> dict[str, float]:
-        """The mean height of what each box of a column is joined to at its left (``side`` 1) or right, or of its launches."""
+        """The mean height of the boxes connected to each box of a column at its left (``side`` 1) or right, or of its
+        launches."""
         heights: dict[str, list[int]] = {}
         for key, *ends in self._edges:
             if ends[side][0] == column:
@@ -154,7 +156,7 @@ class _Layout:
         return {name: sum(found) / len(found) for name, found in heights.items()}
 
     def _stack(self, column: int, wanted: Mapping[str, float]) -> None:
-        """Place the boxes of a column in the order of the heights they want, none above another's foot."""
+        """Place the boxes of a column in the order of their preferred heights, without overlap."""
         free = float(TOP)
         for name in sorted(wanted, key=lambda name: wanted[name]):
             top = max(free, wanted[name])
@@ -179,7 +181,7 @@ def _x(column: int) -> int:
 
 
 def _end(text: str) -> str:
-    """The end of a text that is too long for a box: the end of a path is what tells it from others."""
+    """The end of a text that is too long for a box: the end of a path is its distinctive part."""
     return text if len(text) <= LETTERS else f"…{text[1 - LETTERS :]}"
 
 
@@ -223,7 +225,7 @@ def _place(where: Where, base: Path) -> str:
 
 
 def _words(graph: Graph) -> str:
-    """The picture in a sentence, for whoever does not see it."""
+    """The picture as a sentence, for readers who cannot see it."""
     entries = len({launch.program.entry for launch in graph.launches if launch.program.entry})
     launched = count(len(graph.launches), "launch", "launches")
     return f"{launched} of {count(entries, 'program')} of this project, from {count(graph.scripts, 'script')}"

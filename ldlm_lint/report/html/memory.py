@@ -17,7 +17,7 @@ from ldlm_lint.report.verdicts import amount
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A kind of memory in a bar: ``number`` is that of its colour, ``start`` and ``width`` are what SVG takes."""
+    """A kind of memory in a bar: ``number`` is that of its colour, ``start`` and ``width`` are SVG values."""
 
     number: int
     words: str
@@ -61,7 +61,7 @@ def page(found: Evidence, words: Sequence[str], fits: str = "") -> str:
 
 
 def headline(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
-    """Whether it fits, or else the peak as it is and the smallest one."""
+    """Whether it fits, or else the current peak and the smallest one."""
     if variants[0]["error"]:
         return "The training step failed, so its memory is not known"
     if capacity:

@@ -1,6 +1,6 @@
-"""HTML pages as one file: a template with its styles and scripts inside, which fetches nothing and runs nothing else.
+"""HTML pages as one file: a template with its styles and scripts inside, which loads nothing and runs no other code.
 
-Text of a scanned repository reaches a page through Jinja's escaping alone. The content security policy of every page
+Text of a scanned repository reaches a page only through Jinja's escaping. The content security policy of every page
 names the hashes of its own style sheet and script: markup that slipped through could neither run nor load anything.
 """
 
@@ -28,8 +28,8 @@ STYLES, SCRIPTS = ("page.css",), ("page.js",)
 def render(template: str, *, styles: Sequence[str] = (), scripts: Sequence[str] = (), connects: bool = False, **values: Any) -> str:
     """A whole page from a template of ``templates/``, which extends ``base.html``; ``values`` fill it.
 
-    ``styles`` and ``scripts`` are files of ``assets/`` that the page needs beside `STYLES` and `SCRIPTS`. ``connects``: a
-    page that a server of this program delivers may ask that server, and nobody else, for data.
+    ``styles`` and ``scripts`` are files of ``assets/`` that the page needs in addition to `STYLES` and `SCRIPTS`.
+    ``connects``: a page delivered by a server of this program may request data from that server only.
     """
     from markupsafe import Markup
 
@@ -64,7 +64,7 @@ def policy(style: str, script: str, *, connects: bool = False) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The templates; every value is escaped, and a value that nobody gave is an error."""
+    """The templates; every value is escaped, and a missing value is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(

@@ -1,4 +1,4 @@
-"""Verdicts of the probe as a page: what was seen to hold, what needs another run with the command, and on what it rests."""
+"""Verdicts of the probe as a page: verified claims, claims that need another run with the command, and their basis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_PROCESSES = 64
 _MOST_PLACES = 6
 _LONGEST_PLACE = 200
 
-# A verified verdict of a watched run is a defect; of an experiment it says that the rule's advice pays here.
+# A verified verdict of a watched run is a defect; of an experiment it means that the rule's advice helps here.
 _TONES = {"verified": "grave", "refuted": "good", "inconclusive": "minor", NOT_PRESENT: "good"}
 _EXPERIMENT_TONES = {"verified": "good", "refuted": "costly", "inconclusive": "minor", NOT_PRESENT: "good"}
 _POINTS = {Verdict.VERIFIED: "good", Verdict.REFUTED: "bad", Verdict.INCONCLUSIVE: "open"}
@@ -43,11 +43,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What verdicts are about, and what the page says beside them.
-
-    ``answered`` are the judgements that a finding or an experiment asked for. ``findings`` are those of a report, None
-    where none was given. ``places`` are the folders of evidence as the user named them; ``launch`` is the command that was
-    watched (empty: several, or unknown); ``experiments`` says that nothing was watched.
+    """The subject of verdicts, and further content of the page. ``answered`` are the judgements for a finding or an
+    experiment. ``findings`` are those of a report, None where none was given. ``places`` are the folders of evidence as
+    the user named them; ``launch`` is the command that was watched (empty: several, or unknown); ``experiments`` says
+    that nothing was watched.
     """
 
     evidence: Sequence[Evidence]
@@ -66,7 +65,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A verdict in words; ``url`` is empty for a rule that this version does not know."""
+    """A verdict as text; ``url`` is empty for an unknown rule."""
 
     rule: str
     url: str
@@ -82,7 +81,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Verdicts with the same word that the same thing would settle; ``step`` says what, or is None."""
+    """Verdicts with the same word that the same step would decide; ``step`` is that step or None."""
 
     name: str
     verdicts: tuple[Shown, ...]
@@ -162,7 +161,7 @@ def _sections(judgements: Sequence[Judgement], subject: Subject, launch: Sequenc
 def _shown(judgement: Judgement, name: str, subject: Subject) -> Shown:
     metric = judgement.measured.metric.replace("-", " ") if judgement.measured else ""
     badge, full = figure(judgement.measured), figure_in_full(judgement)
-    # Of an interval: the rounds, the bar and the A/A band.
+    # For an interval: the rounds, the threshold and the A/A band.
     detailed = full.endswith(")")
     rows = {
         "claim": judgement.claim,
@@ -185,12 +184,12 @@ def _shown(judgement: Judgement, name: str, subject: Subject) -> Shown:
 
 
 def _seen(judgement: Judgement) -> str:
-    """What was seen, without the scope, which has a badge of its own."""
+    """The observation without the scope, which has a separate badge."""
     return judgement.reason.removesuffix(f" {judgement.scope.words}").removesuffix(",")
 
 
 def _scope(scope: Scope) -> str:
-    """For what a verdict was seen, and the device that it is about where that is another one."""
+    """The scope of a verdict, and the device that it is about if that differs."""
     seen = scope.words if scope.steps or scope.ranks else f"on {scope.device}"
     return f"{seen}, about {scope.target}" if scope.target not in ("", scope.device) else seen
 
@@ -218,7 +217,7 @@ def _is_ratio(measured: Measurement) -> bool:
 
 
 def _steps(sections: Sequence[Section], subject: Subject) -> Iterator[Step]:
-    """What to do with the verdicts: see them beside the findings, measure the fixes, settle what is open."""
+    """What to do with the verdicts: see them next to the findings, measure the fixes, decide the open ones."""
     names = {section.name for section in sections}
     if subject.places:
         folders = " ".join(f"--evidence {shlex.quote(place)}" for place in subject.places)

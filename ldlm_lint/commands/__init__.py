@@ -1,1 +1,1 @@
-"""The subcommands, a room each: what they run and what they print."""
+"""The subcommands, one module each: what they run and what they print."""

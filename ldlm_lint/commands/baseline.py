@@ -1,4 +1,4 @@
-"""``ldlm-lint baseline``: the file of known defects, written or brought up to date."""
+"""``ldlm-lint baseline``: the file of known defects, created or updated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ configure = configure_baseline
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the baseline, print what became of it, and return the exit code."""
+    """Write the baseline, print the changes, and return the exit code."""
     from ldlm_lint import baseline
     from ldlm_lint.autofix.write import WriteError
     from ldlm_lint.gate import Gate
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     base = Path.cwd()
     paths, configured = arguments_of.configuration(arguments, base)
     place, root = arguments_of.baseline_file(arguments, configured.run, base)
-    # Read in any case: what is no baseline must not be overwritten by one.
+    # Always read it: a file that is not a baseline must not be overwritten.
     before = baseline.read(place) if os.path.lexists(place) else {}
     lint = watched(quiet=False)
     report = lint(paths, configured, base=base, gate=Gate(before if arguments.update else {}))

@@ -1,4 +1,4 @@
-"""``ldlm-lint bench -- CMD...``: the command on the tree as it is and with the fixes applied, compared honestly."""
+"""``ldlm-lint bench -- CMD...``: compares the command on the current tree and on the tree with the fixes applied."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, print what came out, and return the exit code."""
+    """Compare, print the result, and return the exit code."""
     import tempfile
 
     from ldlm_lint.bench.guards import only_on_cuda
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
-    """The project, and what is run in its copies; raises UsageError for what makes no sense."""
+    """The project, and the command to run in its copies; raises UsageError for invalid arguments."""
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.probe import projects
 
@@ -203,7 +203,7 @@ def _report(
 
 
 def _invocation(arguments: argparse.Namespace, job: Job) -> Invocation:
-    """What the command was called with, to be run again."""
+    """The arguments of the command, to run it again."""
     from ldlm_lint.bench.invocation import Invocation
 
     return Invocation(

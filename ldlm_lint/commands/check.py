@@ -1,4 +1,4 @@
-"""``ldlm-lint check``: findings, fixes, the patch that the fixes would be, ignore comments."""
+"""``ldlm-lint check``: findings, fixes, fixes as a patch, ignore comments."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ configure = configure_check
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Lint, fix or silence what the arguments name, print it, and return the exit code."""
+    """Lint, fix or silence the named files, print it, and return the exit code."""
     if stdin.is_meant(arguments):
         return stdin.run(arguments)
     if arguments.watch:
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
     form = chosen(arguments, configured.run)
     print_deprecated(configured.run)
     if session is not None:
-        # Files that only the launch graph reads are not among the looks that a remembered run is checked by.
+        # Files that only the launch graph reads are not among the look-ups that validate a recorded run.
         session.lasting = session.lasting and not form.launches
         for place in arguments_of.baselines(arguments, configured.run, base):
             session.note("file", place.as_posix())

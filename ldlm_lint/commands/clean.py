@@ -1,4 +1,4 @@
-"""``ldlm-lint clean``: the cache removed."""
+"""``ldlm-lint clean``: removes the cache."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UNITS = ("B", "kB", "MB", "GB")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``clean``: there are none."""
+    """Add the arguments of ``clean``, which has none."""
     parser.epilog = f"The cache is in your user cache directory, or in the directory of {place.VARIABLE}."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Remove the cache, print what it was, and return the exit code."""
+    """Remove the cache, print its size, and return the exit code."""
     folder = place.directory()
     try:
         count, size = place.clean(folder) if folder else (0, 0)

@@ -1,4 +1,4 @@
-"""``ldlm-lint completion SHELL``: the completion script of a shell, made from the parser itself."""
+"""``ldlm-lint completion SHELL``: the completion script of a shell, generated from the parser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ where to save it:
 exit codes: 0 printed; 2 invalid usage"""
 # Options that take names of rules, and the positional arguments that do.
 _RULES = frozenset(("--select", "--extend-select", "--ignore", "--only"))
-# A path may stand where a command may: what is none is left to the shell.
+# A path is allowed where a command is: other words are left to the shell.
 _LAST = {"bash": "complete -o bashdefault -o default -F _shtab_ldlm_lint ldlm-lint\n"}
 _FILES = frozenset(("--config", "--baseline", "--output", "--json", "--evidence", "--out", "--copy"))
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def described() -> argparse.ArgumentParser:
-    """The whole parser, with what each argument takes; the program itself takes what ``check`` does."""
+    """The whole parser, with the values of each argument; the program itself accepts the arguments of ``check``."""
     import shtab
 
     from ldlm_lint.cli import COMMANDS, parser_of

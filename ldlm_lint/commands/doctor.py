@@ -1,4 +1,4 @@
-"""``ldlm-lint doctor``: what a run uses, and what is wrong with it."""
+"""``ldlm-lint doctor``: shows what a run uses, and its problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ldlm-lint explain``: one rule, on a screen or in full."""
+"""``ldlm-lint explain``: explains one rule, on a screen or in full."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is known of a rule and return the exit code."""
+    """Print the description of a rule and return the exit code."""
     from ldlm_lint.rules import ALL
     from ldlm_lint.select import SelectorError, find
 

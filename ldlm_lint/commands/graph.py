@@ -1,4 +1,4 @@
-"""``ldlm-lint graph``: the launches of a project."""
+"""``ldlm-lint graph``: shows the launches of a project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ configure = configure_graph
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the launches as a tree or JSON, draw them as a page where asked to, and return the exit code."""
+    """Print the launches as a tree or JSON, draw them as a page if requested, and return the exit code."""
     from ldlm_lint import graph
     from ldlm_lint.report import graph as shown
 

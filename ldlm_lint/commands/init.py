@@ -1,4 +1,4 @@
-"""``ldlm-lint init``: a commented configuration, in the project's pyproject.toml or in a file of its own."""
+"""``ldlm-lint init``: writes a commented configuration into the project's pyproject.toml or a separate file."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_second(folder: Path) -> None:
-    """Raise UsageError where a file of ours is there already: of two configurations one would be passed over."""
+    """Raise UsageError if a configuration exists already: one of two would be ignored."""
     for name in OWN_NAMES:
         if os.path.lexists(folder / name):
             raise UsageError(f"{os.path.relpath(folder / name)} exists already and is not changed")
 
 
 def _appended(path: Path, text: str, shown: str) -> bytes:
-    """The bytes of a pyproject.toml with our table behind them; raises UsageError where it has one, or is not TOML."""
+    """The bytes of a pyproject.toml with our table after them; raises UsageError if it has one, or is not TOML."""
     from ldlm_lint.tomlfile import SECTION, line_of, read_text
     from ldlm_lint.untrusted_toml import loads
 

@@ -1,4 +1,4 @@
-"""``--fix --interactive``: each fix is shown with its reason and its diff, and applied if whoever reads it says so."""
+"""``--fix --interactive``: shows each fix with its reason and diff, and applies it if the user agrees."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Proposal(NamedTuple):
 
 @dataclass(slots=True)
 class Asking:
-    """The questions of one run: what was answered holds in later rounds, which ask about new fixes only.
+    """The questions of one run: answers stay valid in later rounds, which ask about new fixes only.
 
     ``answers`` and ``output`` are the streams of the conversation, ``rules`` are by symbol.
     """
@@ -66,7 +66,7 @@ class Asking:
         return chosen
 
     def _rank(self, proposal: Proposal) -> int:
-        """The place of the worst consequence among the rules of a fix: what hangs is asked about before what is slow."""
+        """The rank of a fix's worst consequence: fixes for hangs come before fixes for slowness."""
         return min(self.rules[rule].consequence.rank for rule in proposal.rules)
 
     def _decide(self, report: Report, proposal: Proposal, title: str) -> bool:
@@ -86,7 +86,7 @@ class Asking:
         return decision
 
     def _ask(self, proposal: Proposal) -> bool | None:
-        """The answer to one question, None where there are to be no more."""
+        """The answer to one question, None to stop."""
         while True:
             answer = self._answer()
             if answer in ("", "q"):
@@ -102,25 +102,25 @@ class Asking:
             self.output.write(HELP)
 
     def _answer(self) -> str:
-        """The first letter of the next line, ``?`` for an empty line, nothing at the end of the input."""
+        """The first letter of the next line, ``?`` for an empty line, empty at the end of the input."""
         self.output.write(QUESTION)
         self.output.flush()
         line = self.answers.readline() if self.answers is not None else ""
         if not line or not (self.answers and self.answers.isatty()):
-            # What is typed at a terminal is seen there; what comes from elsewhere is repeated.
+            # A terminal shows typed input; other input is echoed.
             self.output.write(f"{line.strip() or ('q' if not line else '')}\n")
         return (line.strip().lower() or "?")[0] if line else ""
 
 
 def asking(base: Path, rules: Mapping[str, Rule]) -> Asking:
-    """The questions of this process, asked on its streams."""
+    """The questions of this process, on its streams."""
     return Asking(base, rules, sys.stdin, sys.stdout)
 
 
 def _proposals(report: Report) -> Iterator[Proposal]:
     """The fixes of a report that can be applied, in the order of their first findings.
 
-    Those that are only shown are not asked about: their edits may hold names that stand for the project's own numbers.
+    Display-only fixes are skipped: their edits may contain placeholders for the project's own numbers.
     """
     shared: dict[tuple[Edit, ...], list[Finding]] = {}
     for finding in report.findings:
@@ -135,7 +135,7 @@ def _proposals(report: Report) -> Iterator[Proposal]:
         try:
             after = {path: _after(source, fix.edits) for path, source in sources.items()}
         except (OverlapError, UnicodeEncodeError):
-            # It could not be applied, so there is nothing to ask; without questions the run names it.
+            # It could not be applied, so there is nothing to ask; without questions the run reports it.
             continue
         if after != before:
             yield Proposal(fix, tuple(findings), after, identity_of(fix, before))

@@ -1,4 +1,4 @@
-"""``ldlm-lint monitor``: the health of a training run from its logs, at once or as they grow; two runs compared."""
+"""``ldlm-lint monitor``: the health of a training run from its logs, once or as they grow; two runs compared."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _health(arguments: argparse.Namespace, **options: Any) -> Health:
 
 
 def _found(paths: list[str]) -> list[Source]:
-    """The sources of all paths, each with a name of its own; raises NoLog where a path holds none."""
+    """The sources of all paths, each with a unique name; raises NoLog if a path has none."""
     from ldlm_lint.monitor.arrivals import Arrivals
 
     arrivals = Arrivals(paths)
@@ -238,7 +238,7 @@ def _found(paths: list[str]) -> list[Source]:
 
 
 def _read(health: Health, found: list[Source], far: dict[str, Progress] | None = None) -> int:
-    """Read the sources to their ends; one of several that cannot be read is said, counted and passed over.
+    """Read the sources to their ends; one unreadable source of several is reported, counted and skipped.
 
     ``far`` gets how far each is.
     """

@@ -1,4 +1,4 @@
-"""What all subcommands share: exit codes, and the lines that say what kept a path from being checked."""
+"""Shared by all subcommands: exit codes, and the lines about paths that could not be checked."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MOST_STALE = 10
 
 
 def fail(code: int, message: str) -> int:
-    """Print an error on stderr, each line of it as one of its own, and return ``code``."""
+    """Print an error on stderr, each line as a separate one, and return ``code``."""
     for line in message.splitlines() or [""]:
         print(f"{PROGRAM}: error: {line}", file=sys.stderr)
     return code
 
 
 def exit_code(report: Report, configured: Configured, *, exit_zero: bool = False) -> int:
-    """The exit code that a report stands for; ``exit_zero`` forgives findings, and nothing else.
+    """The exit code of a report; ``exit_zero`` forgives findings, and nothing else.
 
-    Each finding counts by the fail level of its own file.
+    The fail level of its own file applies to each finding.
     """
     if report.problems:
         return code_of(report.problems)
@@ -46,14 +46,14 @@ def exit_code(report: Report, configured: Configured, *, exit_zero: bool = False
 
 
 def code_of(problems: Sequence[Problem]) -> int:
-    """The exit code of a question about files, given what kept some of them from being looked at."""
+    """The exit code of a query about files, given the problems with some of them."""
     if any(problem.usage for problem in problems):
         return USAGE
     return FAILURE if problems else OK
 
 
 def print_stale(report: Report, base: Path) -> None:
-    """One line on stderr for each of the first known defects that are gone; the footer says how many there are."""
+    """One line on stderr for each of the first known defects that are gone; the summary has their number."""
     from ldlm_lint.report.cells import clean
     from ldlm_lint.report.common import shown_path
 
@@ -67,7 +67,8 @@ def print_stale(report: Report, base: Path) -> None:
 
 
 def print_evidence(report: Report, base: Path) -> None:
-    """One line on stderr for each file that has changed since a probe saw it, and for what could not be judged."""
+    """One line on stderr for each file that has changed since a probe saw it, and for evidence that could not be
+    judged."""
     from ldlm_lint.report.cells import clean
     from ldlm_lint.report.common import shown_path
 
@@ -103,7 +104,7 @@ def print_bare_noqa(report: Report) -> None:
 
 
 def print_problems(report: Report, base: Path, *, everything: bool = False) -> None:
-    """One line on stderr for each path that could not be checked; what is shown as a finding is not said twice.
+    """One line on stderr for each path that could not be checked; a problem shown as a finding is not repeated.
 
     With ``everything`` no findings are shown.
     """
@@ -121,7 +122,7 @@ def print_lines_of(problems: Iterable[Problem], base: Path) -> None:
 
 
 def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
-    """One line on stderr for each thing that was left out of what was asked for."""
+    """One line on stderr for each requested thing that was left out."""
     from ldlm_lint.report.cells import clean
 
     for note in notes:
@@ -129,7 +130,7 @@ def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
 
 
 def print_deprecated(config: Config) -> None:
-    """One line on stderr for each deprecated rule that the user names: what took its place."""
+    """One line on stderr for each deprecated rule that the user names: its replacement."""
     from ldlm_lint.rules import ALL
     from ldlm_lint.select import deprecated
 
@@ -138,7 +139,7 @@ def print_deprecated(config: Config) -> None:
 
 
 def write_document(place: str, text: str, option: str = "--json") -> None:
-    """Write a report where an option says: to stdout for ``-``, else to a file; raises UsageError where it cannot be."""
+    """Write a report to the target of an option: stdout for ``-``, else a file; raises UsageError if that fails."""
     if place == STDOUT:
         sys.stdout.write(text)
         return
@@ -151,7 +152,7 @@ def write_document(place: str, text: str, option: str = "--json") -> None:
 
 
 def check_page(json_place: str | None, html_place: str | None) -> None:
-    """Raise UsageError where ``--html`` cannot be written, or where it and ``--json`` are both to go to stdout."""
+    """Raise UsageError if ``--html`` cannot be written, or if it and ``--json`` both go to stdout."""
     if html_place == STDOUT == json_place:
         raise UsageError("--json - and --html - cannot share stdout")
     if html_place and html_place != STDOUT:
@@ -159,7 +160,7 @@ def check_page(json_place: str | None, html_place: str | None) -> None:
 
 
 def check_writable(option: str, place: str) -> None:
-    """Raise UsageError where a file that an option names cannot be made: better before a long run than after it."""
+    """Raise UsageError where a file that an option names cannot be created: better before a long run than after it."""
     path = Path(place)
     if path.is_dir():
         raise UsageError(f"{option} {place}: is a directory")
@@ -168,12 +169,12 @@ def check_writable(option: str, place: str) -> None:
 
 
 def write_file(place: str, data: bytes) -> None:
-    """Put a document into a file in one step, so that nobody reads half of it; raises OSError.
+    """Put a document into a file in one step, so that no reader sees half of it; raises OSError.
 
-    An existing file keeps its mode, a link stays one, and what is no regular file, such as ``/dev/stderr`` or a named
-    pipe, is written to as it is.
+    An existing file keeps its mode, a link stays a link, and special files such as ``/dev/stderr`` or a named pipe are
+    written directly.
     """
-    # Asked of the name itself: what /dev/stdout leads to has no path.
+    # Uses the name itself: the target of /dev/stdout has no path.
     if os.path.exists(place) and not os.path.isfile(place):
         with open(place, "wb") as stream:
             stream.write(data)
@@ -195,12 +196,12 @@ def write_file(place: str, data: bytes) -> None:
 
 
 def place(problem: Problem, base: Path) -> str:
-    """The place of a problem as the beginning of a line; empty where it is about no file."""
+    """The place of a problem as the beginning of a line; empty if it is not about a file."""
     from ldlm_lint.report.cells import clean
     from ldlm_lint.report.common import shown_path
 
     if not problem.path:
         return ""
     path = clean(shown_path(problem.path, base))
-    # What is about a file as a whole stands at its first line.
+    # A problem of a whole file is at its first line.
     return f"{path}:{problem.line}: " if problem.line > (not problem.usage) else f"{path}: "

@@ -1,8 +1,8 @@
-"""``ldlm-lint probe``: which of its forms is meant, and the parser of each; their rooms are ``probe_*.py`` beside this.
+"""``ldlm-lint probe``: selects one of its forms and their parsers; the forms are in ``probe_*.py``.
 
-``probe [OPTIONS]`` experiments on this machine, ``probe run -- CMD...`` watches a program, ``probe train.py -- ARGS`` is
-short for ``probe run -- python train.py ARGS``, ``probe memory pkg.mod:build`` measures under fake tensors,
-``probe judge DIR`` says what a folder of evidence means.
+``probe [OPTIONS]`` experiments on this machine, ``probe run -- CMD...`` watches a program, ``probe train.py -- ARGS``
+is short for ``probe run -- python train.py ARGS``, ``probe memory pkg.mod:build`` measures under fake tensors, ``probe
+judge DIR`` judges a folder of evidence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def spelt_out(arguments: Sequence[str]) -> list[str]:
-    """The arguments behind ``probe`` with the form written out: none means ``machine``, a script means ``run``.
+    """The arguments after ``probe`` with the form written out: no form means ``machine``, a script means ``run``.
 
     >>> spelt_out(["--only", "fused"])
     ['machine', '--only', 'fused']

@@ -1,4 +1,4 @@
-"""``ldlm-lint probe judge``: what folders of evidence mean for the rules, without running anything."""
+"""``ldlm-lint probe judge``: judges folders of evidence without running anything."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _launch(evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """The command that was watched; empty where there are several."""
+    """The command that was watched; empty if there are several."""
     commands = {one.run.command for one in evidence if one.run.kind == "watch"}
     return commands.pop() if len(commands) == 1 else ()
 
 
 def _notes(evidence: Sequence[Evidence]) -> Iterator[str]:
-    """What is to be said of each run: how it ended, what could not be seen, the ranks that left nothing."""
+    """Notes about each run: how it ended, what could not be observed, the ranks without evidence."""
     from ldlm_lint.evidence.account import account
 
     runs: dict[tuple[str, str], list[Evidence]] = {}
@@ -101,7 +101,7 @@ def _notes(evidence: Sequence[Evidence]) -> Iterator[str]:
 
 
 def _about(judgements: Sequence[Judgement], findings: Sequence[Listed] | None) -> Iterator[str]:
-    """Which findings of a report the verdicts are about, and how many have none."""
+    """The findings of a report that have verdicts, and the number without."""
     from ldlm_lint.evidence import listed
 
     if findings is None:

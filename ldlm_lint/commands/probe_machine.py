@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it, print what came out, and return the exit code."""
+    """Run it, print the results, and return the exit code."""
     began = time.monotonic()
     from ldlm_lint.probe.micro import table
 
@@ -136,7 +136,7 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
 
 
 def _machine(evidence: Evidence) -> Iterator[str]:
-    """What the figures were measured on, in a line."""
+    """The machine of the figures, in one line."""
     seen = evidence.environment
     pressure = "" if seen.cpu_pressure is None else f", tasks waited for a CPU {seen.cpu_pressure:g} % of the last 10 s"
     versions = " ".join(one for one in (f"torch {seen.torch}" if seen.torch else "", f"Python {seen.python}") if one)
@@ -145,7 +145,7 @@ def _machine(evidence: Evidence) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """Says on stderr what is being done: a status line on a terminal, plain lines elsewhere."""
+    """Shows progress on stderr: a status line on a terminal, plain lines elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``ldlm-lint probe memory``: does a training step fit, answered without the hardware."""
+"""``ldlm-lint probe memory``: tells whether a training step fits, without the hardware."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _with_capacity(found: Evidence, capacity: int) -> Evidence:
-    """The evidence with the answer to ``--fits``: of the model as it is, or with the class that was named for checkpoints."""
+    """The evidence with the answer to ``--fits``: of the model as it is, or with checkpointing of the named class."""
     if not capacity:
         return found
     memory = dict(found.observations["memory"])

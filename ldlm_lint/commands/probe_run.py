@@ -1,4 +1,4 @@
-"""``ldlm-lint probe run -- CMD...``: watch the first optimizer steps of a program, and say what they mean for the rules."""
+"""``ldlm-lint probe run -- CMD...``: watches the first optimizer steps of a program, and judges the rules by them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _folder(named: Path | None, root: Path, run_id: str) -> Path:
-    """The folder for evidence, made if missing; raises UsageError where it cannot be written."""
+    """The folder for evidence, made if missing; raises UsageError if it cannot be written."""
     import tempfile
 
     now = time.strftime("%Y%m%d-%H%M%S")
@@ -122,7 +122,7 @@ def _folder(named: Path | None, root: Path, run_id: str) -> Path:
 
 
 def _agreed(command: list[str], arguments: argparse.Namespace) -> bool:
-    """Warn of what running the program does; on a terminal, ask."""
+    """Warn that the program will run; on a terminal, ask."""
     import shlex
 
     print(f"warning: {WARNING}", file=sys.stderr)
@@ -169,7 +169,7 @@ def _say_copy(made: Copy, root: Path, words: list[str]) -> None:
 
 
 def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
-    """Print the verdicts, what could not be seen and what the probe cost; return the exit code."""
+    """Print the verdicts, what could not be observed and the probe's cost; return the exit code."""
     import shlex
 
     from ldlm_lint.evidence.account import notes_of

@@ -1,4 +1,4 @@
-"""A bar on stderr for whoever waits at a terminal, while files are linted; nothing anywhere else."""
+"""A progress bar on stderr while files are linted, on terminals only."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Told = Callable[[int, int], None]
 
 @contextlib.contextmanager
 def bar(*, quiet: bool, stream: TextIO | None = None) -> Iterator[Told | None]:
-    """What is to be told how many files are done of how many; None where nobody watches.
+    """The callback for the number of finished files and of all files; None without a terminal.
 
-    The bar appears after `DELAY` seconds and is wiped away at the end, also by Ctrl-C.
+    The bar appears after `DELAY` seconds and is erased at the end, also by Ctrl-C.
     """
-    # Not `sys.stderr`, which may be recorded: a bar is no part of what a run says.
+    # Not `sys.stderr`, which may be recorded: a bar is not part of a run's output.
     stream = sys.__stderr__ if stream is None else stream
     if quiet or stream is None or not stream.isatty() or os.environ.get("TERM", "").lower() in ("dumb", "unknown"):
         yield None
@@ -40,7 +40,7 @@ def bar(*, quiet: bool, stream: TextIO | None = None) -> Iterator[Told | None]:
 
 
 def watched(*, quiet: bool) -> Callable[..., Report]:
-    """`ldlm_lint.engine.run` under a bar; of several runs each has its own, so that nothing is drawn between them."""
+    """`ldlm_lint.engine.run` under a bar; each run has its own, so that nothing is drawn between runs."""
 
     def run(*arguments: Any, **options: Any) -> Report:
         from ldlm_lint import engine
@@ -52,7 +52,7 @@ def watched(*, quiet: bool) -> Callable[..., Report]:
 
 
 class _Bar:
-    """A bar that is made when it is needed; it draws only when it is told something, since no thread may outlive a fork."""
+    """A bar created on demand; it draws only when it is called, since no thread may exist during a fork."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What ``check`` answers instead of linting: ``--show-files`` and ``--show-settings``."""
+"""The queries of ``check`` that replace linting: ``--show-files`` and ``--show-settings``."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _list(found: Discovery, base: Path, quiet: bool) -> None:
 
 
 def _kind(path: Path, kind: Kind) -> str:
-    """As what a file is read; a notebook is Python that stands in another file."""
+    """The file kind as shown; a notebook is Python inside another file."""
     return _NOTEBOOK if path.suffix == f".{_NOTEBOOK}" else kind.value
 
 
@@ -119,7 +119,8 @@ def _settings(arguments: argparse.Namespace, paths: Sequence[Path], configured: 
 
 
 def _others(found: Discovery, configured: Configurations, shown: Config) -> dict[str, int]:
-    """The other configurations of the files that would be checked (empty: none), with how many files each holds for."""
+    """The other configurations of the files that would be checked (empty: none), with the number of files that each
+    applies to."""
     return dict(
         sorted(Counter(config.path for path, _ in found.files if (config := configured.of(path.as_posix())).path != shown.path).items())
     )

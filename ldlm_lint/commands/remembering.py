@@ -1,4 +1,5 @@
-"""How the commands use the cache: a session for what they read, and whole runs of a check to be shown again."""
+"""How the commands use the cache: a session for the files that they read, and recorded runs of a check that can be
+replayed."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _HARMLESS = frozenset(
 
 
 def remembered(arguments: argparse.Namespace, base: Path, work: Callable[[Session | None], int]) -> int:
-    """Do the work of a check with what earlier runs have left, leave to later ones what it learns; returns its exit code."""
+    """Run a check with the cache of earlier runs and update the cache; returns the exit code."""
     session = session_for(arguments, base)
     if session is None:
         return work(None)
@@ -38,7 +39,7 @@ def remembered(arguments: argparse.Namespace, base: Path, work: Callable[[Sessio
 
 
 def session_for(arguments: argparse.Namespace, base: Path) -> Session | None:
-    """The cache for the project of the paths; None where none is wanted, or none can be had."""
+    """The cache for the project of the paths; None if it is switched off or unavailable."""
     if arguments.no_cache:
         return None
     from ldlm_lint.cache.session import opened
@@ -59,7 +60,7 @@ def _recorded(
         session.note(kind, path)
     with _listening() as (output, notes):
         code = work(session)
-    # What moves the cursor was drawn for somebody who watches the work being done.
+    # Output that moves the cursor was drawn for a user who was watching.
     if session.lasting and "\r" not in notes.heard:
         with contextlib.suppress(OSError):
             session.remember(replay.key(arguments.argv), replay.recorded(output.heard, notes.heard, code))
@@ -74,7 +75,7 @@ def _listening() -> Iterator[tuple[replay.Listener, replay.Listener]]:
 
 
 def _looks(arguments: argparse.Namespace, base: Path) -> Iterator[tuple[str, str]]:
-    """Where a check looks besides at the files that it reads: configuration, baseline, journal."""
+    """What a check looks at in addition to the linted files: configuration, baseline, journal."""
     from ldlm_lint.autofix.root import journal_root, runs_of
     from ldlm_lint.baseline import FILE_NAME
     from ldlm_lint.config import common_directory, looked_at, project_root

@@ -1,4 +1,4 @@
-"""A report shown: in its format, on stdout or in a file, with what the format has no room for on stderr."""
+"""Shows a report in its format, on stdout or in a file; prints what the format cannot contain on stderr."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOST_PATHS = 3
 
 
 def show(arguments: argparse.Namespace, report: Report, base: Path, configured: Configured, fixed: Fixed | None = None) -> int:
-    """Show a report as the arguments say and return the exit code that it stands for."""
+    """Show a report as the arguments request and return its exit code."""
     from ldlm_lint.report.console import wants_colour
     from ldlm_lint.report.view import View
     from ldlm_lint.rules import by_symbol
@@ -89,7 +89,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
 
 
 def _launches(arguments: argparse.Namespace, configured: Configured, base: Path) -> Callable[[], Graph] | None:
-    """What reads the launches below the paths of a run; None for a text from stdin."""
+    """A function that reads the launches below the paths of a run; None for stdin."""
     if arguments.stdin_filename is not None:
         return None
     from ldlm_lint.graph import build
@@ -98,7 +98,7 @@ def _launches(arguments: argparse.Namespace, configured: Configured, base: Path)
 
 
 def chosen(arguments: argparse.Namespace, config: Config) -> Format:
-    """The format of the command line, else of the configuration; raises UsageError for what it cannot show."""
+    """The format of the command line, else of the configuration; raises UsageError for what the format cannot show."""
     form = FORMATS[arguments.format or config.output_format or DEFAULT]
     _check_place(form, "--statistics", arguments.statistics, lambda one: one.counts)
     _check_place(form, "--sort", arguments.sort, lambda one: one.sorts)
@@ -114,7 +114,7 @@ def _check_place(form: Format, option: str, value: object, takes: Callable[[Form
 
 
 def again(arguments: argparse.Namespace) -> tuple[str, ...] | None:
-    """The words that chose what a run looked at, for the commands that its report proposes; None for a text from stdin."""
+    """The arguments that selected files and rules, for the commands that the report proposes; None for stdin."""
     if arguments.stdin_filename is not None:
         return None
     import shlex
@@ -140,7 +140,7 @@ def _root_of_paths(form: Format, base: Path) -> Path:
 
 
 def _say_the_rest(arguments: argparse.Namespace, view: View, base: Path, form: Format, to_file: bool) -> None:
-    """On stderr what stdout does not say: problems and, of a report that is in a file, what was found."""
+    """Print on stderr what stdout does not contain: problems and, for a report in a file, a summary."""
     report = view.report
     if form.complete and not to_file:
         return

@@ -1,4 +1,4 @@
-"""``ldlm-lint rules``: the list of rules."""
+"""``ldlm-lint rules``: lists rules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(names: Sequence[str]) -> list[Rule]:
-    """The rules that selectors name, or whose name holds a word; raises UsageError where there is none."""
+    """The rules that selectors name, or whose name contains a word; raises UsageError if there is none."""
     from ldlm_lint.rules import ALL
     from ldlm_lint.select import EVERYTHING, SelectorError, named
 

@@ -1,4 +1,4 @@
-"""``ldlm-lint server``: the language server, on stdin and stdout or a socket."""
+"""``ldlm-lint server``: runs the language server, on stdin and stdout or a socket."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve one editor until it leaves, and return the exit code: 1 where it leaves without a word, as the protocol asks."""
+    """Serve one editor until it disconnects, and return the exit code: 1 if it disconnects without a shutdown request,
+    as the protocol requires."""
     if importlib.util.find_spec("pygls") is None or importlib.util.find_spec("lsprotocol") is None:
         raise UsageError(f"the language server needs pygls: {INSTALL}")
     import logging
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     server = make(settings)
     if arguments.tcp is None:
-        # The protocol gets a stream of its own, so that nothing that is printed can get between its messages.
+        # The protocol gets a stream of its own, so that printed text cannot get between its messages.
         messages = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         server.start_io(stdout=messages)

@@ -1,4 +1,4 @@
-"""Named paths that are not checked although they are there, and why, on stderr."""
+"""Named paths that exist but are not checked, with the reason, on stderr."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ MOST = 10
 
 
 def print_skipped(paths: Iterable[Path], configured: Configured, base: Path, files: int) -> None:
-    """One line for each of the first named paths (absolute) that are left out: why; ``files`` counts those that were read."""
+    """One line for each of the first named paths (absolute) that are left out, with the reason; ``files`` counts those
+    that were read."""
     found = list(skipped(paths, configured, base, files))
     for one in found[:MOST]:
         print(f"note: {place(one, base)}{one.message}", file=sys.stderr)
@@ -43,7 +44,7 @@ def skipped(paths: Iterable[Path], configured: Configured, base: Path, files: in
 
 
 def _excluded(path: Path, configured: Configured, base: Path) -> str:
-    """The pattern that takes out a path, or a folder above it, and where it stands."""
+    """The pattern that excludes a path, or a folder above it, and where it is written."""
     for one in (path, *path.parents):
         for folder in dict.fromkeys((one if one.is_dir() else one.parent, one.parent)):
             with contextlib.suppress(ConfigError):

@@ -1,4 +1,5 @@
-"""``ldlm-lint check - --stdin-filename PATH``: what is piped in, linted and fixed as the file at PATH, which need not exist."""
+"""``ldlm-lint check - --stdin-filename PATH``: lints and fixes standard input as the file at PATH, which need not
+exist."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def is_meant(arguments: argparse.Namespace) -> bool:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Lint or fix what stdin holds, print it, and return the exit code.
+    """Lint or fix the text from stdin, print it, and return the exit code.
 
     With ``--fix`` stdout gets the text, changed or not, and the findings go to stderr.
     """
@@ -57,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reject_conflicts(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for what makes no sense with stdin."""
+    """Raise UsageError for options that make no sense with stdin."""
     others = [str(path) for path in arguments.paths if str(path) not in (STDIN, ".", str(arguments.stdin_filename))]
     if others:
         raise UsageError(f"stdin (-) cannot be combined with other paths ({others[0]})")
@@ -71,7 +72,7 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
 
 
 def _name_for(data: bytes) -> str:
-    """A name for a text that was given none: its kind is all that it must tell."""
+    """A name for a text without one; it only has to show the file kind."""
     from ldlm_lint.shell.detect import is_shell
 
     return "stdin.sh" if is_shell(Path("stdin"), data[:256]) else "stdin.py"
@@ -87,7 +88,7 @@ def _fixed(arguments: argparse.Namespace, path: str, data: bytes, configured: Co
     print_notes(outcome.notes, base)
     if not arguments.diff:
         _write(after)
-        # Whatever the report is made with, stdout holds the text and nothing else.
+        # stdout contains only the text, whatever the report uses.
         with contextlib.redirect_stdout(sys.stderr):
             return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files), places=outcome.places))
     _write(outcome.diff)

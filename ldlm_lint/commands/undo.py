@@ -1,4 +1,4 @@
-"""``ldlm-lint undo``: the last run of fixes, taken back."""
+"""``ldlm-lint undo``: takes back the last run of fixes."""
 
 from __future__ import annotations
 

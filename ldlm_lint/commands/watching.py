@@ -1,7 +1,7 @@
-"""``ldlm-lint check --watch``: the check again whenever something that it rests on has changed.
+"""``ldlm-lint check --watch``: repeats the check whenever one of its inputs has changed.
 
-It looks instead of being told: what the check read is known exactly, a look at some thousand files takes milliseconds,
-and on the network file systems that training repositories live on nobody tells.
+It polls: the inputs of a check are known exactly, checking a few thousand files takes milliseconds, and network file
+systems, where training repositories often are, send no change events.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ldlm_lint.gitdiff import GitError
 from ldlm_lint.select import SelectorError
 from ldlm_lint.tomlfile import ConfigError
 
-# Seconds between two looks, and for how long nothing may change before the check runs: an editor saves in steps.
+# Seconds between two polls, and how long nothing may change before the check runs: an editor saves in steps.
 INTERVAL, QUIET = 0.5, 0.1
-# A look takes at most this part of the time, however slow the file system is.
+# A poll takes at most this share of the time, however slow the file system is.
 _SHARE = 0.1
 _CLEAR = "\x1b[2J\x1b[3J\x1b[H"
 _USAGE = (UsageError, ConfigError, SelectorError, GitError)
 
 
 def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int]) -> int:
-    """Run ``check`` with the arguments now and after each change, until Ctrl-C, which is no failure."""
+    """Run ``check`` with the arguments now and after each change, until Ctrl-C, which is not a failure."""
     _reject_conflicts(arguments)
     arguments.watch = False
     paths = list(arguments.paths)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int
             arguments.paths = list(paths)
             before = _inputs(arguments, index)
             _once(arguments, check)
-            # What --fix has written is no news.
+            # Files written by --fix do not count as changes.
             seen = _inputs(arguments, index) if arguments.fix else before
             print(f"[{time.strftime('%H:%M:%S')}] watching {_counted(seen)}, Ctrl-C ends", file=sys.stderr, flush=True)
             _wait(arguments, index, seen, interrupted)
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int
 
 @contextlib.contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """What is set once Ctrl-C came: a finalizer that runs at that moment would swallow the exception alone."""
+    """An event that Ctrl-C sets: a finalizer that runs at that moment could swallow the exception."""
     interrupted = threading.Event()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -95,13 +95,13 @@ def _once(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], i
     except BrokenPipeError:
         raise
     except Exception as error:
-        # A file may vanish between two looks at it; whoever edits wants the next answer all the same.
+        # A file may vanish between two polls; the user still wants the next result.
         fail(FAILURE, f"internal error ({type(error).__name__}: {error}); please report this")
     sys.stdout.flush()
 
 
 def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
-    """What a check rests on: its files, those of their projects, the directories, and the configuration."""
+    """The inputs of a check: its files, those of their projects, the directories, and the configuration."""
     from ldlm_lint.config import Config, Configured, project_root
     from ldlm_lint.config_files import NAMES
     from ldlm_lint.discover import discover
@@ -136,7 +136,7 @@ def _counted(inputs: Inputs) -> str:
 def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs, interrupted: threading.Event) -> None:
     """Return once a file or setting has changed and nothing does any more, or Ctrl-C came.
 
-    A directory gets new files all the time, logs and checkpoints of a training among them: that is no news by itself.
+    A directory gets new files all the time, logs and checkpoints of a training among them: that alone is not a change.
     """
     news = _news(inputs)
     took = 0.0
@@ -152,7 +152,7 @@ def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs, interrupt
 
 
 def _news(inputs: Inputs) -> dict[str, dict[str, str]]:
-    """What there is, with its contents; where nothing was found nothing is new before something is."""
+    """The current inputs with their contents; if nothing was found, nothing is new until a file appears."""
     return {kind: {path: seen for path, seen in inputs[kind].items() if seen} for kind in ("file", "exists")}
 
 

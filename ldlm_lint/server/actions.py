@@ -1,4 +1,4 @@
-"""What an editor can offer at a place: fixes with their safety, a comment that silences the line, all safe fixes."""
+"""The actions at a position in an editor: fixes with their safety, a comment that silences the line, all safe fixes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -
         rules = list(dict.fromkeys(one["code"] for one in chosen))
         shown = [diagnostic(one, server.papers.uri_of, related=False) for one in chosen]
         if fix["level"] == "display":
-            # It says where to go; what to do there nobody but the author can decide.
+            # It points to the place; only the author can decide what to do there.
             yield types.CodeAction(
                 title=fix_title(fix, rules),
                 kind=types.CodeActionKind.QuickFix,
@@ -85,7 +85,7 @@ def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -
 
 
 def _annotation(fix: Mapping[str, Any]) -> types.ChangeAnnotation:
-    """What an editor shows of a fix before it is made: the whole title, and why it is not safe."""
+    """The text that an editor shows before it applies a fix: the whole title, and why it is not safe."""
     return types.ChangeAnnotation(label=fix["title"], description=fix["reason"] or None)
 
 
@@ -123,7 +123,7 @@ def _capability(server: Server) -> Any:
 
 
 def _resolves_later(server: Server) -> bool:
-    """Whether the editor asks for the edit of an action once it is chosen."""
+    """Whether the editor requests the edit of an action after the user chooses it."""
     support = getattr(_capability(server), "resolve_support", None)
     return support is not None and "edit" in support.properties
 

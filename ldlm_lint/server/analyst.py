@@ -1,4 +1,4 @@
-"""What the linting process of a server knows and does: the open buffers, their reports, their fixes."""
+"""The state and functions of the linting process: the open buffers, their reports, their fixes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FOREIGN = frozenset((*TOOL_DIRECTORIES, "dist-packages"))
 class Analyst:
     """The open buffers by their paths (absolute, forward slashes), and the last report about each.
 
-    ``encoding`` is that of the editor's positions. What its methods return are values of the protocol's shape.
+    ``encoding`` is that of the editor's positions. Its methods return values in the protocol's shape.
     """
 
     encoding: str = "utf-16"
@@ -101,7 +101,7 @@ class Analyst:
         return edits_between(before, Source.from_bytes(path, after, before.kind), self.encoding)
 
     def _source(self, path: str) -> Source | None:
-        """The text of a file as the editor has it, else as it is on disk."""
+        """The text of a file from the editor, else from disk."""
         report = self.reports.get(path)
         known = report.sources.get(path) if report is not None else None
         if isinstance(known, Source) and known.data == self.buffers.get(path, known.data):
@@ -120,7 +120,7 @@ class Analyst:
 def encoded(text: str, path: str) -> bytes:
     """The bytes that an editor would save: in the encoding that Python source declares, else UTF-8.
 
-    What the encoding cannot hold becomes a question mark, as wide as what it stands for.
+    A character outside the encoding becomes a question mark of the same width.
     """
     data = text.encode("utf-8", errors="replace")
     if kind_of_name(path) is not Kind.PYTHON:
@@ -129,12 +129,12 @@ def encoded(text: str, path: str) -> bytes:
         declared = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
         return data if declared in ("utf-8", "utf-8-sig") else text.encode(declared, errors="replace")
     except (SyntaxError, LookupError, UnicodeError):
-        # The lint says that this is no encoding.
+        # The lint reports the invalid encoding.
         return data
 
 
 def is_foreign(path: str) -> bool:
-    """Whether a file belongs to an environment or a tool: a library that somebody looks into, not the project."""
+    """Whether a file belongs to an environment or a tool: a library that the user looks into, not the project."""
     place = Path(path)
     root = project_root(place)
     inside = place.relative_to(root).parts

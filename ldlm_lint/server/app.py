@@ -1,7 +1,7 @@
-"""The server: the buffers that are open, what is known of them, and what the editor is told.
+"""The server: open buffers, their diagnoses, and the messages to the editor.
 
-It never lints by itself and never waits for a lint with an answer due; see `ldlm_lint.server.link`. What the editor says
-reaches it by way of `ldlm_lint.server.features`.
+It does not lint itself, and no pending answer waits for a lint; see `ldlm_lint.server.link`. Messages of the editor
+arrive through `ldlm_lint.server.features`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ldlm_lint.server.papers import NOTHING, Paper, Papers
 from ldlm_lint.server.schedule import Schedule
 from ldlm_lint.server.settings import ON_SAVE, Settings, merged
 
-# Seconds without a keystroke before a buffer is linted, and before the other open ones are, which it may bear on.
+# Seconds without a keystroke before a buffer is linted, and before the other open ones are, which it may affect.
 TYPING, SPREADING = 0.15, 1.0
-# Seconds that an editor's question about actions waits for the lint of what was typed last.
+# Seconds that an editor's question about actions waits for the lint of the last edit.
 _PATIENCE = 5.0
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Server(LanguageServer):
         return str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or "utf-16")
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """A defect of ours goes into the log; nobody's typing is interrupted by it."""
+        """A defect of ours goes into the log; it does not interrupt the user."""
         logger.error("%s", error, exc_info=error)
         self.log(f"internal error: {error}", types.MessageType.Error)
 
@@ -68,12 +68,12 @@ class Server(LanguageServer):
         self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
 
     def configure(self, given: object) -> None:
-        """Take settings from the editor, and keep what is wrong with them for when messages may be sent."""
+        """Take settings from the editor, and keep errors in them until messages may be sent."""
         self.settings, complaints = merged(self.settings, given)
         self.complaints += complaints
 
     def reconfigured(self) -> None:
-        """Lint everything anew under the settings as they are now."""
+        """Lint everything again with the current settings."""
         for complaint in self.complaints:
             self.show(complaint)
         self.complaints.clear()
@@ -86,7 +86,7 @@ class Server(LanguageServer):
             self._touch_later(paper, delay)
 
     def changed(self, paper: Paper | None, delay: float) -> None:
-        """Lint a buffer because of its text, and the others a little later; nothing of one that is not open."""
+        """Lint a buffer because of its text, and the others a little later; no effect if it is not open."""
         if paper is not None:
             self._spreading.add(paper.uri)
             self.schedule.touch(paper.uri, delay)
@@ -122,7 +122,7 @@ class Server(LanguageServer):
         return paper.seen == paper.version
 
     async def ask(self, **message: object) -> Any:
-        """What the linting process answers about the buffers as they are now; one that dies is asked again, anew."""
+        """The answer of the linting process about the current buffers; if the process dies, a new one is asked."""
         try:
             return await self._asked(**message)
         except DiedError:
@@ -140,7 +140,7 @@ class Server(LanguageServer):
             self.schedule.touch(paper.uri, delay, later=True)
 
     def stop(self) -> None:
-        """End what runs beside the protocol."""
+        """Stop everything that runs besides the protocol."""
         self.schedule.close()
         self.link.close()
 
@@ -157,7 +157,7 @@ class Server(LanguageServer):
         paper.sent = paper.version
 
     async def _lint(self, uri: str) -> None:
-        """Lint a buffer and show what was found; whatever goes wrong is said in the log, and the server lives on."""
+        """Lint a buffer and show what was found; errors go to the log, and the server keeps running."""
         try:
             await self._linted(uri)
         except Exception as error:
@@ -204,7 +204,7 @@ class Server(LanguageServer):
             self.publish(uri, [*(diagnostic(one, self.papers.uri_of, related) for one in here), *faults], version)
 
     def _blame(self, paper: Paper, faults: tuple[Message, ...]) -> None:
-        """Show what is wrong with the configuration of a buffer in its file, and nothing any more where it is mended."""
+        """Show errors of a buffer's configuration in the configuration file, and clear them when they are fixed."""
         files = {one["path"] for one in (*paper.faults, *faults)} if paper.faults != faults else set()
         paper.faults = faults
         for path in sorted(files):
@@ -215,16 +215,16 @@ class Server(LanguageServer):
                 self._show_findings(open_one)
 
     def _faults_in(self, path: str) -> list[types.Diagnostic]:
-        """What is wrong with a configuration file, as far as it holds for an open buffer."""
+        """The errors of a configuration file that applies to an open buffer."""
         found = dict.fromkeys((one["line"], one["message"]) for paper in self.papers for one in paper.faults if one["path"] == path)
         return [fault(line, message) for line, message in found]
 
     def publish(self, uri: str, found: list[types.Diagnostic], version: int | None = None) -> None:
-        """Show diagnostics of a document in place of those before."""
+        """Show diagnostics of a document instead of those before."""
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
 
     def closed(self, uri: str) -> None:
-        """Forget a buffer, and what was said about it."""
+        """Forget a buffer, and its diagnostics."""
         paper = self.papers.close(uri)
         if paper is not None:
             self.schedule.forget(uri)

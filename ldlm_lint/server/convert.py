@@ -1,4 +1,4 @@
-"""Plain values as the types of the protocol, and the actions that an editor may offer at a place."""
+"""Plain values as the types of the protocol, and the actions that an editor may offer at a position."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def diagnostic(value: Mapping[str, Any], uri_of: UriOf, related: bool) -> types.
 
 
 def fault(line: int, message: str) -> types.Diagnostic:
-    """What is wrong with a line (1-based) of a configuration file."""
+    """The diagnostic for a line (1-based) of a configuration file."""
     where = types.Range(types.Position(line - 1, 0), types.Position(line, 0))
     return types.Diagnostic(where, message, severity=types.DiagnosticSeverity.Error, source=_SOURCE)
 
@@ -57,9 +57,9 @@ def workspace_edit(
     versioned: bool,
     annotation: types.ChangeAnnotation | None = None,
 ) -> types.WorkspaceEdit:
-    """Edits of several documents, with the versions of open ones where the editor understands (``versioned``).
+    """Edits of several documents, with the versions of open ones if the editor supports them (``versioned``).
 
-    With an ``annotation`` each of them carries it: what it does and, as its description, what it may change.
+    With an ``annotation`` each of them has it: the effect and, as its description, what it may change.
     """
     made: dict[str, list[types.TextEdit]] = {}
     for one in edits:

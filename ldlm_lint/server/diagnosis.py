@@ -15,8 +15,8 @@ from ldlm_lint.server.positions import range_of
 from ldlm_lint.source import Source
 
 NAME = "ldlm-lint"
-# Error, Warning, Information, Hint of the protocol: what leaves speed unused is no warning, and a mere piece of
-# information must not underline half of a file.
+# Error, Warning, Information, Hint of the protocol: missed speed is not a warning, and information must not underline
+# half of a file.
 SEVERITIES: Mapping[Severity, int] = {
     Severity.ERROR: 1,
     Severity.WARNING: 2,
@@ -24,7 +24,7 @@ SEVERITIES: Mapping[Severity, int] = {
     Severity.INFO: 4,
 }
 UNNECESSARY, DEPRECATED = 1, 2
-# What these rules point at has no effect and can be greyed out.
+# Code that these rules report has no effect and can be greyed out.
 _WITHOUT_EFFECT = frozenset(
     (
         *("dead-config-key", "redundant-error-handling-variable", "unused-suppression"),
@@ -39,7 +39,7 @@ Lookup = Callable[[str], Source | None]
 def diagnosis(report: Report, path: str, rules: Mapping[str, Rule], encoding: str, source_of: Lookup) -> dict[str, Any]:
     """The findings of one file as ``diagnostics``, and their ``fixes``, which name them by their index.
 
-    ``problems`` are the texts of what kept the file from being checked, and of our own failures.
+    ``problems`` are the reasons why the file could not be checked, and our own failures.
     """
     findings = findings_of(report, path)
     identifier = Identifier(report.sources, report.root)
@@ -53,7 +53,7 @@ def diagnosis(report: Report, path: str, rules: Mapping[str, Rule], encoding: st
 
 
 def findings_of(report: Report, path: str) -> list[Finding]:
-    """What an editor shows of a file; a failure of ours is no fault of who is typing, and goes into the log."""
+    """The findings that an editor shows for a file; failures of ours go to the log."""
     return [one for one in report.findings if one.span.path == path and one.rule != INTERNAL_ERROR.symbol]
 
 

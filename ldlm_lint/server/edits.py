@@ -1,4 +1,4 @@
-"""From two versions of a file to the edits of the protocol that make one of the other."""
+"""Converts two versions of a file to the edits of the protocol that turn one into the other."""
 
 from __future__ import annotations
 

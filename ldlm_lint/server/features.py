@@ -1,4 +1,4 @@
-"""What the editor says, and what the server then does: opened, changed, saved, closed, asked."""
+"""Handlers for the messages of the editor: opened, changed, saved, closed, requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RULES, RULE = "ldlm-lint/rules", "ldlm-lint/rule"
 """The requests for all rules, and for the page of the rule that the parameter ``name`` names, or the ``problem`` with that."""
 WATCHED = (
     *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
-    # Not every editor lets a star stand for a name that begins with a dot.
+    # In some editors a star does not match names that begin with a dot.
     "**/.ldlm-lint.toml",
     *("**/.gitignore", "**/*.lock", "**/Pipfile", "**/setup.cfg"),
     *("**/{requirements,constraints}*.{txt,in}", "**/requirements/*.{txt,in}"),
@@ -71,7 +71,7 @@ def _register_life(server: Server) -> None:
 
 
 def _section(settings: object) -> object:
-    """Our section of an editor's settings; what others have put there is none of our business."""
+    """Our section of an editor's settings; other content there is ignored."""
     if isinstance(settings, dict):
         return next((settings[name] for name in ("ldlm-lint", "ldlmLint", "ldlm_lint") if name in settings), None)
     return None

@@ -1,4 +1,4 @@
-"""What is shown where the pointer rests: the rules that report something there, or that a comment names there."""
+"""Hover texts: the rules that report something at a position, or that a comment names there."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def at(
 
 
 def _pages(fixes: Mapping[str, Sequence[str]], markdown: bool) -> str:
-    """The first of these rules, each with what its fixes may change, in as many lines as a hover may have."""
+    """The first of these rules, each with what its fixes may change, in the lines that fit into a hover."""
     from ldlm_lint.rules import by_symbol
     from ldlm_lint.server.pages import MOST_LINES, short_page
 
@@ -58,7 +58,7 @@ def _fixes_of(paper: Paper, index: int) -> Iterator[str]:
 
 
 def _named(paper: Paper, cell: int | None, place: types.Position, encoding: str) -> tuple[str, types.Range] | None:
-    """The rule that a comment or the settings name at a place, and where its name stands."""
+    """The rule that a comment or the settings name at a place, and the position of its name."""
     from ldlm_lint.server.pages import rule_in_line
 
     lines = _LINE_END.split(paper.text if cell is None else paper.cells[cell - 1].text)

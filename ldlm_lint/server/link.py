@@ -1,4 +1,5 @@
-"""The server's end of the pipe to the linting process: starts it, asks it, and starts it anew when it dies or hangs."""
+"""The server's end of the pipe to the linting process: starts it, sends requests, and restarts it when it dies or
+hangs."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from typing import Any
 
 import ldlm_lint
 
-# The longest that one buffer may take, seconds; what takes longer hangs.
+# The time limit for one buffer, in seconds; a longer lint counts as hung.
 LONGEST = 60.0
-# An answer is one line; that about a file with thousands of findings is long.
+# An answer is one line, which is long for a file with thousands of findings.
 _LONGEST_LINE = 256 * 1024 * 1024
 # Not -m, which would put the working directory, an untrusted repository, before the standard library.
 _PROGRAM = (
@@ -35,7 +36,8 @@ class DiedError(LinkError):
 
 
 class UsageAnswer(Exception):
-    """The configuration cannot be used; the text says why, ``faults`` where: values with ``path``, ``line`` and ``message``."""
+    """The configuration is unusable; the text says why, ``faults`` where: values with ``path``, ``line`` and
+    ``message``."""
 
     def __init__(self, message: str, faults: Sequence[Message] = ()) -> None:
         super().__init__(message)
@@ -43,7 +45,7 @@ class UsageAnswer(Exception):
 
 
 class _Child:
-    """One linting process, and who waits for its answers."""
+    """One linting process, and the pending requests."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -79,7 +81,7 @@ class _Child:
 
 
 class Link:
-    """The linting process, started when it is first needed; ``greeting`` makes the messages that a new one is told."""
+    """The linting process, started on demand; ``greeting`` makes the first messages for a new process."""
 
     def __init__(self, greeting: Callable[[], Iterable[Message]]) -> None:
         self._greeting = greeting
@@ -89,7 +91,7 @@ class Link:
         self._closed = False
 
     async def start(self) -> _Child:
-        """The process, started unless it runs; raises LinkError where it cannot be."""
+        """The process, started unless it runs; raises LinkError if it cannot be."""
         async with self._starting:
             if self._closed:
                 raise LinkError("the server is shutting down")
@@ -100,7 +102,7 @@ class Link:
             return self._child
 
     def tell(self, **message: object) -> None:
-        """Send what needs no answer; a process that does not run yet will be told by the greeting."""
+        """Send a message without an answer; a process that is not running yet gets it with the greeting."""
         if self._child is not None and self._child.alive:
             self._child.write(message)
 

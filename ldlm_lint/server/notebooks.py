@@ -1,4 +1,4 @@
-"""Notebooks as editors send them: a list of cells, each of them a document, and what was done to the list."""
+"""Notebooks in the editor's protocol: a list of cells, each of them a document, and changes to the list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cells_of(listed: Iterable[types.NotebookCell], texts: Iterable[types.TextDoc
 
 
 def apply(paper: Paper, change: types.NotebookDocumentCellChanges, encoding: str) -> list[str]:
-    """Do to a notebook's cells what an editor has done; the URIs of cells that are gone."""
+    """Apply an editor's change to a notebook's cells; returns the URIs of removed cells."""
     gone: list[str] = []
     if change.structure is not None:
         array = change.structure.array

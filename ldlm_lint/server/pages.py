@@ -23,14 +23,15 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
 def short_page(rule: Rule, fixes: Sequence[str], lines: int, *, markdown: bool) -> str:
-    """A rule in at most ``lines`` lines of `WIDTH` characters: what is wrong, how the ``fixes`` may change a run, why, and a link.
+    """A rule in at most ``lines`` lines of `WIDTH` characters: what is wrong, how the ``fixes`` may change a run, why,
+    and a link.
 
-    Of the longer texts there are as many whole sentences as fit.
+    Longer texts are cut to as many whole sentences as fit.
     """
     brief = lines < _BRIEF
     head, end = list(_brief(rule, markdown) if brief else _head(rule, markdown)), [] if brief else [_link(rule, markdown)]
     room = lines - _height([*head, *end])
-    # A fix may quote code of the repository, which is nothing but text here.
+    # A fix may quote code of the repository, which is plain text here.
     quoted = [_MARKUP.sub(r"\\\1", clean(one)) if markdown else clean(one) for one in fixes]
     texts = [("Fix", one) for one in quoted] + [("Why", rule.rationale), ("Cost", rule.cost_text), ("When not to follow it", rule.exceptions)]
     for title, text in texts:
@@ -67,7 +68,7 @@ def _head(rule: Rule, markdown: bool) -> Iterator[str]:
 
 
 def _brief(rule: Rule, markdown: bool) -> Iterator[str]:
-    """What stands above the texts where several rules share the lines."""
+    """The heading when several rules share the lines."""
     yield f"### [{rule.symbol}]({rule_url(rule.symbol)})" if markdown else f"{rule.symbol}: {rule_url(rule.symbol)}"
     yield f"{rule.consequence.value}: {rule.summary}"
 
@@ -82,7 +83,7 @@ def _height(paragraphs: Sequence[str]) -> int:
 
 
 def _fitting(text: str, room: int) -> str:
-    """The whole sentences of a text that fit into so many lines below an empty one; its name alone where none does."""
+    """The whole sentences of a text that fit into so many lines below an empty one; its name alone if none fits."""
     name, _, rest = text.partition(": ")
     fitting = f"{name}:"
     for sentence in _SENTENCE.split(rest):
@@ -93,7 +94,7 @@ def _fitting(text: str, room: int) -> str:
 
 
 def rule_in_line(line: str, character: int, *, configuration: bool = False) -> tuple[Rule, int, int] | None:
-    """The rule that a comment for a linter names at a character, and the characters between which its name stands.
+    """The rule that a comment for a linter names at a character, and the character range of its name.
 
     In a file with the settings (``configuration``) any line may name rules.
     """

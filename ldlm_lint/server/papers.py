@@ -1,4 +1,4 @@
-"""The open buffers as the server sees them: their texts and versions, and what was last found in them."""
+"""The server's open buffers: their texts and versions, and their last diagnoses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Paper:
         self.change(version, notebook_text(self.cells))
 
     def documents(self) -> Iterator[tuple[int | None, str, int]]:
-        """What an editor shows diagnostics of: the buffer, of a notebook its cells by number; with URIs and versions."""
+        """The documents with diagnostics: the buffer, for a notebook its cells by number; with URIs and versions."""
         if not self.path.lower().endswith(".ipynb"):
             yield None, self.uri, self.version
         for number, cell in enumerate(self.cells, start=1):
@@ -70,7 +70,7 @@ class Paper:
 
 
 def notebook_text(cells: Iterable[Cell]) -> str:
-    """The file of a notebook with these cells, as far as a linter looks at it."""
+    """The file of a notebook with these cells, with the parts that a linter reads."""
     return json.dumps({"cells": [cell.stored for cell in cells], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
@@ -81,7 +81,7 @@ class Papers:
         self._by_uri: dict[str, Paper] = {}
 
     def open(self, uri: str, version: int, text: str, cells: Iterable[Cell] = ()) -> Paper | None:
-        """Take a buffer; None for one that is no file (an unsaved buffer without a name, a revision of git)."""
+        """Take a buffer; None for one that is not a file (an unsaved buffer without a name, a revision of git)."""
         place = to_fs_path(uri)
         if place is None:
             return None
@@ -97,7 +97,7 @@ class Papers:
         return self._by_uri.get(uri)
 
     def of_document(self, uri: str) -> tuple[Paper | None, int | None]:
-        """The buffer that a document is, or the notebook that it is a cell of, and that cell's number."""
+        """The buffer of a document, or the notebook that it is a cell of, and that cell's number."""
         paper = self._by_uri.get(uri)
         if paper is not None:
             return paper, None
@@ -108,7 +108,7 @@ class Papers:
         return iter(tuple(self._by_uri.values()))
 
     def uri_of(self, path: str, cell: int | None = None) -> str:
-        """The URI of a file, or of a cell of a notebook, as the editor spells it where it is open."""
+        """The URI of a file, or of a cell of a notebook, as spelt by the editor if it is open."""
         paper = next((one for one in self if one.path == path), None)
         if paper is None:
             return from_fs_path(path) or Path(path).as_uri()

@@ -1,4 +1,4 @@
-"""Bytes of a file as positions of the protocol, which counts columns in the units that editor and server agreed on."""
+"""Bytes of a file as positions of the protocol, which counts columns in the units agreed with the editor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def position(source: Source, offset: int, encoding: str) -> Position:
     In a notebook lines are counted from the beginning of the cell, each of which is a document for an editor.
     """
     line, column = source.position(offset)
-    # An offset between the two characters of a line's end lies behind the line's text.
+    # An offset between the two characters of a line's end is after the line's text.
     text = source.lines[line - 1][: column - 1]
     return {"line": source.shown(offset)[0] - 1, "character": units(text, encoding)}
 
@@ -41,7 +41,7 @@ def units(text: str, encoding: str) -> int:
 
 
 def changed(text: str, start: Position, end: Position, new: str, encoding: str) -> str:
-    """A text whose range was replaced, as an editor says that it was."""
+    """A text after an editor's change of a range."""
     lines = _LINE.findall(text)
     first, last = (_index(lines, one, encoding) for one in (start, end))
     return text[:first] + new + text[last:]
@@ -55,7 +55,7 @@ def _index(lines: list[str], place: Position, encoding: str) -> int:
 
 
 def character(line: str, column: int, encoding: str) -> int:
-    """The index of the character at a column of a line; the line's length for a column behind its end."""
+    """The index of the character at a column of a line; the line's length for a column after its end."""
     if line.isascii():
         return min(column, len(line))
     passed = 0

@@ -1,4 +1,4 @@
-"""When which buffer is linted: one at a time, not while somebody types, and what was touched last comes first."""
+"""Schedules lints: one buffer at a time, not while the user types, the last touched buffer first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Schedule:
-    """Jobs by key; each runs once its delay has passed without a further touch."""
+    """Jobs by key; each runs when its delay has passed without another touch."""
 
     def __init__(self, job: Callable[[str], Awaitable[None]]) -> None:
         self._job = job
@@ -19,7 +19,7 @@ class Schedule:
         self._task: asyncio.Task[None] | None = None
 
     def touch(self, key: str, delay: float, *, later: bool = False) -> None:
-        """Run the job of a key ``delay`` seconds from now; with ``later`` unless it is due anyway."""
+        """Run the job of a key ``delay`` seconds from now; with ``later`` unless it is planned already."""
         if later and key in self._due:
             return
         self._due.pop(key, None)
@@ -30,19 +30,19 @@ class Schedule:
             self._task = asyncio.create_task(self._run())
 
     def forget(self, key: str) -> None:
-        """Take back what was planned for a key."""
+        """Cancel the job of a key."""
         self._due.pop(key, None)
         self._settle(key)
 
     async def settled(self, key: str) -> None:
-        """Wait until nothing is planned or running for a key."""
+        """Wait until no job is planned or running for a key."""
         if key in self._due or key == self._running:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.setdefault(key, []).append(future)
             await future
 
     def close(self) -> None:
-        """Run nothing any more."""
+        """Stop running jobs."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,4 +1,4 @@
-"""What an editor or the command line of the server sets, beside the project's own configuration."""
+"""Settings from an editor or the server's command line, next to the project's own configuration."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Settings:
         return cls(**known)
 
     def load(self, path: Path) -> Configurations:
-        """The configurations of a run about a file; raises what that of the run raises."""
+        """The configurations of a run about a file; raises what loading the configuration of the run raises."""
         from ldlm_lint.config import Overrides
         from ldlm_lint.configurations import Configurations
         from ldlm_lint.select import Layer
@@ -61,10 +61,10 @@ class Settings:
 
 
 def merged(settings: Settings, given: object) -> tuple[Settings, list[str]]:
-    """Settings with what an editor has sent, and one line for each thing in it that makes no sense.
+    """Settings merged with those from an editor, and one line for each invalid value.
 
-    Names are those of the command line (``extend-select``); the spellings of JSON and Python are understood too. What
-    stands in a section of our own name is looked for there.
+    Names are those of the command line (``extend-select``); the spellings of JSON and Python are understood too.
+    Settings inside a section with our name are read from it.
     """
     if given is None:
         return settings, []
@@ -94,7 +94,7 @@ def _folded(name: str) -> str:
 
 
 def _wrong(name: str, value: object) -> str | None:
-    """What a value should have been, None where it is that; null leaves a setting alone."""
+    """The expected type of a wrong value, None if the value is right; null leaves a setting unchanged."""
     if value is None:
         return None
     if name in ("select", "extend_select", "ignore"):

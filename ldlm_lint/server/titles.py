@@ -1,4 +1,4 @@
-"""What an action is called in an editor's menu: at most `LONGEST` characters, of whole words and whole names."""
+"""Titles of actions in an editor's menu: at most `LONGEST` characters, of whole words and whole names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ELLIPSIS = " …"
 
 
 def fix_title(fix: Mapping[str, Any], rules: Sequence[str]) -> str:
-    """What a fix does and how safe it is, with the rule where there is room; its reason stands in the details."""
+    """The effect of a fix and its safety, with the rule if it fits; its reason is in the details."""
     level = " (unsafe fix, a trade)" if fix["trade"] else _LEVELS[fix["level"]]
     title = clean(fix["title"])
     named = f"{', '.join(rules)}: {title}{level}"
@@ -21,7 +21,7 @@ def fix_title(fix: Mapping[str, Any], rules: Sequence[str]) -> str:
 
 
 def ignore_title(rule: str) -> str:
-    """What the action is called that writes an ignore comment."""
+    """The title of the action that writes an ignore comment."""
     return f"ignore {rule} here, with a comment"
 
 
@@ -38,7 +38,7 @@ def _shortened(title: str, most: int) -> str:
 
 
 def _first_words(text: str, most: int) -> str:
-    """The words that fit; of a text that is one word nothing but its beginning does."""
+    """The words that fit; of a single long word its beginning."""
     words = text[: most + 1].rpartition(" ")[0]
     return words.rstrip(" ;,:") or text[:most]
 

@@ -1,7 +1,7 @@
 """The linting process of a server: requests as lines of JSON on stdin, answers on stdout, in order.
 
-It is a process of its own, so that typing never waits for a lint, a lint that hangs can be ended, and a defect of a
-parser written in C takes nobody's editor with it.
+It is a separate process, so that typing never waits for a lint, a hanging lint can be ended, and a crash in a parser
+written in C does not end the server.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def answered(analyst: Analyst, request: _Request) -> dict[str, Any]:
-    """``result`` of a request; ``usage`` says what is wrong with the settings and ``faults`` where in their file, ``error`` what is wrong with us."""
+    """``result`` of a request; or ``usage`` with errors in the settings and ``faults`` with their places, or ``error``
+    with a failure of ours."""
     from ldlm_lint.select import SelectorError
     from ldlm_lint.tomlfile import ConfigError
 
@@ -67,7 +68,7 @@ _OPERATIONS: dict[str, Callable[[Analyst, _Request], Any]] = {
 
 
 def _own_stdout() -> BinaryIO:
-    """The stream of answers; whatever else this process prints goes to stderr."""
+    """The stream of answers; other output of this process goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers

@@ -1,7 +1,7 @@
-"""What runs remember: answers by the contents they rest on, in one directory of the user's.
+"""The cache of earlier runs: results keyed by the contents they depend on, in one directory of the user.
 
-Three layers, each usable without the next. `ldlm_lint.cache.replay` gives a whole run again, `ldlm_lint.cache.session`
-what is known of single files, `ldlm_lint.cache.index` which content a file has, told by its status alone where that is
-certain. Nothing is ever taken from the scanned repository, an entry that cannot be read is none, and a cache that
-cannot be written costs time and nothing else.
+There are three layers, each usable without the next. `ldlm_lint.cache.replay` replays a whole run,
+`ldlm_lint.cache.session` keeps facts about single files, `ldlm_lint.cache.index` knows the content of each file, from
+its status alone if that is certain. Nothing is ever taken from the scanned repository, unreadable entries are ignored,
+and a cache that cannot be written only costs time.
 """

@@ -1,4 +1,4 @@
-"""What a run asks of its cache, whichever it is: a `Session` of that on disk, or a `Memory`. Only annotations import this."""
+"""The interface of a run's cache: a `Session` of the cache on disk, or a `Memory`. Only annotations import this."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 class Cache(Protocol):
-    """What both know of files, and of whole answers."""
+    """Cached facts of files, and whole results."""
 
     lasting: bool
 
     def note(self, kind: str, path: str) -> None:
-        """Take down a look at the file system that the run rests on."""
+        """Take down a look at the file system that the run depends on."""
 
     def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
@@ -30,22 +30,22 @@ class Cache(Protocol):
         """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
-        """A fact of a file that rests on its content and place alone; made only if it is not known."""
+        """A fact of a file that depends on its content and place alone; computed only if it is not cached."""
 
     def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
-        """What linting a file gave when it had the content that it has now."""
+        """The cached lint result of a file for its current content."""
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
-        """Learn what linting a file gave."""
+        """Store the lint result of a file."""
 
     def recall(self, key: str) -> bytes | None:
-        """An answer that still holds."""
+        """A cached result that is still valid."""
 
     def remember(self, key: str, value: bytes, looks: Looks | None = None) -> None:
-        """Keep an answer with the looks that it rests on."""
+        """Store a result with the look-ups that it depends on."""
 
     def content(self, path: str) -> str:
-        """What tells the content of a file from any other."""
+        """A key that identifies the content of a file."""
 
     def close(self) -> None:
-        """Leave to later runs what this one has learnt."""
+        """Save new facts for later runs."""

@@ -1,4 +1,4 @@
-"""Decisions of earlier runs, by what was asked."""
+"""Decisions of earlier runs, by the arguments of the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def key(paths: Sequence[Path], configured: Configured, base: Path) -> str:
 
 
 def recall(session: Cache, name: str) -> Decision | None:
-    """The decision of that name, if nothing has changed that it rests on."""
+    """The decision of that name, if none of its inputs has changed."""
     from ldlm_lint.decision import Decision
 
     data = session.recall(name)
@@ -39,7 +39,7 @@ def recall(session: Cache, name: str) -> Decision | None:
 
 
 def remember(session: Cache, name: str, decision: Decision) -> None:
-    """Keep a decision with all that the run has looked at."""
+    """Keep a decision with all that the run has checked."""
     files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
     rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes, decision.warnings)
     session.remember(name, encode((files, *rest)))

@@ -1,4 +1,4 @@
-"""What is known of single files by their contents: one entry of the cache for all files of a project."""
+"""Facts of single files by their contents: one entry of the cache for all files of a project."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LENGTH = 4
 
 
 class Facts:
-    """One fact, such as the findings, of each file: the name of the content that it is of, and its bytes."""
+    """One fact, such as the findings, of each file: the key of its content, and its bytes."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class Facts:
         self._blobs = payload[_LENGTH + size :]
 
     def get(self, path: str, content: str) -> bytes | None:
-        """The fact of a file with a content; None where it is not known."""
+        """The fact of a file with a content; None if it is not cached."""
         if path in self._fresh:
             known, fact = self._fresh[path]
             return fact if known == content else None
@@ -42,11 +42,11 @@ class Facts:
         return self._blobs[place[1] : place[1] + place[2]]
 
     def put(self, path: str, content: str, fact: bytes) -> None:
-        """Learn the fact of a file; it takes the place of that of its former content."""
+        """Store the fact of a file; it replaces the one of the former content."""
         self._fresh[path] = (content, fact)
 
     def save(self) -> int:
-        """Keep what was learnt, and forget the files that are no more; returns how many bytes were written."""
+        """Save new facts, and drop files that no longer exist; returns how many bytes were written."""
         if not self._fresh:
             return 0
         facts = {

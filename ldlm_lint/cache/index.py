@@ -1,8 +1,8 @@
-"""Which content a file has: told by its status where that is certain, else by reading it.
+"""The content of each file: known from its status if that is certain, else read.
 
 A file whose size, times and inode are those of its last reading has the same content, unless it was written again
-within the resolution of the clock of its file system. So a reading is only believed where the file had been left alone
-for a while before it (git's way with *racy* entries); otherwise the file is read again, and then it is.
+within the resolution of the clock of its file system. So a reading is trusted only if the file had been unchanged for a
+while before it (as git does for *racy* entries); otherwise the file is read again, and then the reading is trusted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Index:
         }
 
     def look(self, kind: str, path: str) -> str:
-        """What a look of a kind gives at a path now; empty where there is nothing to see."""
+        """The current result of a look-up at a path; empty if there is nothing."""
         if kind not in _READ:
             return _SEEN[kind](path)
         try:
@@ -55,7 +55,7 @@ class Index:
             return str(known[2])
         before = time.time_ns()
         digest = _READ[kind](path, status)
-        # What stood in the cache before may be worth more than a reading that cannot be believed yet.
+        # The previous entry may be more useful than a reading that cannot be trusted yet.
         settled = _BELIEVES and max(status.st_mtime_ns, status.st_ctime_ns) + MARGIN_NS < before
         entry = [signature, settled, digest]
         if known != entry:
@@ -64,12 +64,12 @@ class Index:
         return digest
 
     def holds(self, inputs: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether every look gives what it gave."""
+        """Whether every look-up still gives the same result."""
         look = self.look
         return all(look(kind, path) == digest for kind, places in inputs.items() for path, digest in places.items())
 
     def save(self) -> int:
-        """Keep what was learnt; returns how many bytes were written."""
+        """Save new facts; returns how many bytes were written."""
         if not self.path or not self.changed:
             return 0
         self.changed = False
@@ -86,9 +86,9 @@ def _signature(status: os.stat_result) -> list[int]:
 
 
 def _file(path: str, status: os.stat_result) -> str:
-    """The content of a regular file; one that is too large to be read has the time of its last change for a content.
+    """The content of a regular file; one that is too large to be read uses the time of its last change as content.
 
-    So has the end of a link, which may lie outside of the project.
+    So does the target of a link, which may be outside of the project.
     """
     if not stat.S_ISREG(status.st_mode):
         return "no file"
@@ -102,7 +102,7 @@ def _file(path: str, status: os.stat_result) -> str:
 
 
 def _head(path: str, status: os.stat_result) -> str:
-    """The beginning of a file, which tells what kind of file it is."""
+    """The beginning of a file, which determines its kind."""
     if not stat.S_ISREG(status.st_mode):
         return "no file"
     try:
@@ -125,7 +125,7 @@ def _listing(path: str, status: os.stat_result) -> str:
 
 
 def _tracked(path: str, status: os.stat_result) -> str:
-    """The names in an index of git, which writes it anew whenever it has looked at the files."""
+    """The names in an index of git, which writes it again whenever it has checked the files."""
     if not stat.S_ISREG(status.st_mode):
         return "no file"
     from ldlm_lint.tracked import tracked_names

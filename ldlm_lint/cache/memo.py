@@ -1,4 +1,4 @@
-"""An answer together with everything that was looked at for it: it holds as long as all looks show the same."""
+"""A result with all its file system look-ups: it is valid while all of them give the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LENGTH = 4
 
 
 class Memo:
-    """An entry of the cache: the looks, where the index of the files is kept, and the answer as bytes."""
+    """An entry of the cache: the look-ups, the place of the file index, and the result as bytes."""
 
     def __init__(self, index: str, inputs: Inputs, value: bytes) -> None:
         self.index = index
@@ -21,7 +21,7 @@ class Memo:
 
     @classmethod
     def read(cls, path: str) -> Memo | None:
-        """What is kept at a place; None where there is nothing whole."""
+        """The stored entry; None if there is no intact one."""
         payload = stored.read(path)
         if payload is None:
             return None
@@ -34,26 +34,26 @@ class Memo:
             return None
 
     def write(self, path: str) -> int:
-        """Keep the answer; returns how many bytes were written."""
+        """Store the result; returns how many bytes were written."""
         document = {"index": self.index, "inputs": self.inputs}
         head = zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 1)
         return stored.write(path, (len(head).to_bytes(_LENGTH, "little"), head, zlib.compress(self.value, 1)))
 
 
 class Looks:
-    """What is looked at for an answer, each look once."""
+    """The file system look-ups for a result, each once."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self.inputs: Inputs = {kind: {} for kind in LOOKS}
 
     def note(self, kind: str, path: str) -> None:
-        """Take down what a look shows now; to be called before the look that the answer rests on."""
+        """Record the result of a look-up; call it before the look-up that the result depends on."""
         seen = self.inputs[kind]
         if path not in seen:
             seen[path] = self._index.look(kind, path)
 
     def add(self, inputs: Inputs) -> None:
-        """Take over the looks of another answer that this one rests on."""
+        """Add the look-ups of another result that this one depends on."""
         for kind, seen in inputs.items():
             self.inputs[kind].update(seen)

@@ -1,7 +1,7 @@
-"""What a process remembers of the files on disk between two lints: a session of the cache, in memory.
+"""An in-memory cache of facts about files between two lints of one process.
 
-It has the methods that `ldlm_lint.cache.contract.Cache` names. What an entry rests on is looked at anew for every lint, so that
-nobody has to tell of changes on disk; a look at a file that was left alone costs a call of the system.
+It has the methods that `ldlm_lint.cache.contract.Cache` names. What an entry depends on is checked again for every
+lint, so that no change event is needed; checking an unchanged file costs one system call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Facts of files by their contents, and discoveries by what was looked at for them."""
+    """Facts of files by their contents, and discoveries by their look-ups."""
 
     def __init__(self) -> None:
         self._index = Index()
@@ -35,11 +35,11 @@ class Memory:
         """As that of a session; nobody asks, since whole answers are not kept."""
 
     def begin(self) -> None:
-        """Look at every file anew from now on."""
+        """Look at every file again from now on."""
         self._seen.clear()
 
     def note(self, kind: str, path: str) -> None:
-        """What a run rests on matters to nobody here: it is looked at again for the next one."""
+        """Ignore the look-ups of a run: they are repeated for the next one."""
 
     def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
@@ -59,7 +59,7 @@ class Memory:
         return found
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
-        """A fact of a file that rests on its content and place alone; made only if it is not known."""
+        """A fact of a file that depends on its content and place alone; computed only if it is not cached."""
         content = self.content(path)
         known = self._facts.get((what, path))
         if known is None or known[0] != content:
@@ -68,12 +68,12 @@ class Memory:
         return known[1]
 
     def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
-        """What linting a file gave when it had the content that it has now."""
+        """The cached lint result of a file for its current content."""
         known = self._facts.get((f"result {kind.value} {config_key}", path))
         return known[1] if known is not None and known[0] == self.content(path) else None
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
-        """Learn what linting a file gave."""
+        """Store the lint result of a file."""
         content = self.content(result.path)
         self._facts[f"result {kind.value} {config_key}", result.path] = (content, result._replace(table=None))
         if result.table is not None:
@@ -86,13 +86,13 @@ class Memory:
         return None
 
     def remember(self, key: str, value: bytes, looks: Looks | None = None) -> None:
-        """Keep nothing, as `recall` says."""
+        """Keep nothing, see `recall`."""
 
     def close(self) -> None:
         """Nothing is written anywhere."""
 
     def content(self, path: str) -> str:
-        """What tells the content of a file from any other."""
+        """A key that identifies the content of a file."""
         if path not in self._seen:
             self._seen[path] = self._index.look("file", path)
         return self._seen[path]

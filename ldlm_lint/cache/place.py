@@ -1,4 +1,4 @@
-"""Where the cache is, who may use it, and how large it gets."""
+"""The directory of the cache, its access rights, and its size limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS_WRITE = 0o022
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> str:
-    """The directory of the cache, absolute; empty where the user has none."""
+    """The directory of the cache, absolute; empty if the user has none."""
     named = environ.get(VARIABLE)
     if named:
         return os.path.abspath(named)
@@ -31,13 +31,13 @@ def directory(environ: Mapping[str, str] = os.environ) -> str:
         base = os.path.join(home, "Library", "Caches")
     else:
         given = environ.get("XDG_CACHE_HOME", "")
-        # The specification asks to pass over a relative one.
+        # The specification says that a relative path must be ignored.
         base = given if os.path.isabs(given) else os.path.join(home, ".cache")
     return os.path.join(base, "ldlm-lint") if os.path.isabs(base) else ""
 
 
 def is_ours(place: str) -> bool:
-    """Whether a directory exists that nobody else can have written to."""
+    """Whether a directory exists that no other user can have written to."""
     try:
         status = os.stat(place)
     except (OSError, ValueError):
@@ -48,7 +48,7 @@ def is_ours(place: str) -> bool:
 
 
 def prepare(place: str) -> bool:
-    """Make the directory, for its owner alone; False where it cannot be made or belongs to somebody else."""
+    """Create the directory, for its owner only; False if it cannot be created or belongs to another user."""
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
         if os.name == "posix" and os.stat(place).st_uid == os.geteuid():
@@ -77,7 +77,8 @@ def entries(place: str) -> Iterator[os.DirEntry[str]]:
 
 
 def bound(place: str, written: int, limit: int = LIMIT) -> None:
-    """Keep the cache within ``limit`` bytes after so many were written; looked at now and then, since it takes a walk."""
+    """Keep the cache within ``limit`` bytes after so many were written; checked only sometimes, since it takes a
+    directory walk."""
     tag = os.path.join(place, _TAG)
     try:
         due = written > limit * _LOOKED_AT or time.time() - os.stat(tag).st_mtime > _SECONDS
@@ -90,7 +91,9 @@ def bound(place: str, written: int, limit: int = LIMIT) -> None:
 
 
 def prune(place: str, limit: int = LIMIT) -> None:
-    """Remove what was not used for longest, until the cache is well below ``limit`` bytes; nothing if it is not above."""
+    """Remove what was not used for longest, until the cache is well below ``limit`` bytes; no effect below the
+    limit.
+    """
     found = []
     for entry in entries(place):
         with contextlib.suppress(OSError):
@@ -110,7 +113,7 @@ def prune(place: str, limit: int = LIMIT) -> None:
 def clean(place: str) -> tuple[int, int]:
     """Remove the cache; returns how many files and bytes it was. Raises OSError for what cannot be removed.
 
-    Only what a cache consists of is removed: a directory that holds no tag of ours is somebody else's.
+    Only cache files are removed: a directory without our tag belongs to another program.
     """
     if not os.path.isfile(os.path.join(place, _TAG)):
         return 0, 0
@@ -125,7 +128,7 @@ def clean(place: str) -> tuple[int, int]:
             os.rmdir(os.path.join(place, name))
     os.unlink(os.path.join(place, _TAG))
     with contextlib.suppress(OSError):
-        # Whatever else the user keeps there stays.
+        # Other files of the user stay.
         os.rmdir(place)
     return count, size
 

@@ -1,6 +1,6 @@
-"""A whole run again: what it wrote and how it ended, as long as everything that it looked at is as it was.
+"""Replays a whole run (output and exit code) while all its inputs are unchanged.
 
-This is what a run without changes costs, so nothing is imported here that it can do without.
+It determines the time of a run without changes, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def key(argv: Sequence[str]) -> str:
 
 
 def _terminal(stream: TextIO | None) -> str:
-    """What output depends on: whether it goes to a terminal, and how wide that is."""
+    """The terminal state that output depends on: whether it goes to a terminal, and how wide that is."""
     try:
         return str(os.get_terminal_size(stream.fileno())) if stream is not None and stream.isatty() else ""
     except (OSError, ValueError):
@@ -47,7 +47,9 @@ def _terminal(stream: TextIO | None) -> str:
 
 
 def replayed(argv: Sequence[str]) -> int | None:
-    """Show what a check with these arguments has shown before and return its exit code; None where it has to be done."""
+    """Print the recorded output of a check with these arguments and return its exit code; None if the check has to
+    run.
+    """
     if OFF in argv or tuple(argv) == _in_vain.pop("argv", None):
         return None
     folder = place.directory()
@@ -59,7 +61,7 @@ def replayed(argv: Sequence[str]) -> int | None:
         return None
     if memo is None:
         return None
-    # Only its name is taken from the entry: nothing is written but here.
+    # Only its name comes from the entry; files are written only here.
     index = Index(os.path.join(folder, "index", os.path.basename(memo.index)))
     holds = index.holds(memo.inputs)
     index.save()
@@ -69,7 +71,7 @@ def replayed(argv: Sequence[str]) -> int | None:
 
 
 def replayed_early(argv: Sequence[str]) -> int | None:
-    """As `replayed`, for who will load the program if there is nothing to show; it need not ask again."""
+    """Like `replayed`, before the program is loaded; the later attempt is then skipped."""
     code = replayed(argv)
     if code is None:
         _in_vain["argv"] = tuple(argv)
@@ -92,7 +94,7 @@ def _show(value: bytes) -> int | None:
 
 
 class Listener(io.TextIOBase):
-    """A stream that hands everything on and remembers it."""
+    """A stream that passes everything on and records it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -100,7 +102,7 @@ class Listener(io.TextIOBase):
 
     @property
     def heard(self) -> str:
-        """What was written."""
+        """The written text."""
         return "".join(self._heard)
 
     @property
@@ -113,7 +115,7 @@ class Listener(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Write and remember."""
+        """Write and record."""
         self._heard.append(text)
         return self._stream.write(text)
 
@@ -122,7 +124,7 @@ class Listener(io.TextIOBase):
         self._stream.flush()
 
     def close(self) -> None:
-        """Leave the stream alone: Python closes what it forgets, and an error of that flush would be lost."""
+        """Do not close the stream: Python closes it at garbage collection, and an error of that flush would be lost."""
 
     def isatty(self) -> bool:
         """Whether the stream is a terminal."""
@@ -134,5 +136,5 @@ class Listener(io.TextIOBase):
 
 
 def recorded(output: str, notes: str, code: int) -> bytes:
-    """A run as an answer to remember."""
+    """A run as a result to store."""
     return json.dumps({"output": output, "notes": notes, "code": code}).encode()

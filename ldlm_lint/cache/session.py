@@ -1,4 +1,4 @@
-"""What one run takes from those before it, and leaves to those after it."""
+"""The cache as one run reads and updates it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KEPT = frozenset({FLOW, TABLE, "skim", "guards", "gradients", "head"})
 class Session:
     """The cache as one run over a project sees it.
 
-    ``folder`` is the directory of the cache, which `ldlm_lint.cache.place.prepare` has found fit; ``root`` the root of
+    ``folder`` is the directory of the cache, which `ldlm_lint.cache.place.prepare` has approved; ``root`` the root of
     the project. Nothing here raises for a cache that is damaged or cannot be written.
     """
 
@@ -51,7 +51,7 @@ class Session:
         """Whether another run over the same contents would say the same: not where time or memory ran out."""
 
     def note(self, kind: str, path: str) -> None:
-        """Take down a look at the file system that this run rests on."""
+        """Take down a look at the file system that this run depends on."""
         self.looks.note(kind, path)
 
     def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
@@ -93,7 +93,7 @@ class Session:
         return found
 
     def torch_range(self, root: Path) -> TorchRange:
-        """Which torch a project runs on, as `ldlm_lint.requirements.torch_range` tells."""
+        """Which torch a project runs on, see `ldlm_lint.requirements.torch_range`."""
         from ldlm_lint.requirements import TorchRange, looked_at, torch_range
 
         key = key_of("torch", root.as_posix())
@@ -109,19 +109,19 @@ class Session:
         return found
 
     def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
-        """What linting a file gave when it had the content that it has now."""
+        """The cached lint result of a file for its current content."""
         self.note("file", path)
         data = self._pack("results", config_key).get(path, self._content(path, kind))
         value = _decoded(data)
         return value if isinstance(value, FileResult) else None
 
     def content(self, path: str) -> str:
-        """What tells the content of a file from any other."""
+        """A key that identifies the content of a file."""
         self.note("file", path)
         return self.looks.inputs["file"][path]
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
-        """Learn what linting a file gave; where values go in it is a fact of its own, which few runs ask for."""
+        """Store the lint result of a file; its data flow is a separate fact, which few runs need."""
         path = result.path
         self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(flow=None, table=None))
         if result.flow is not None:
@@ -132,7 +132,8 @@ class Session:
             self._learn(self._pack(TABLE), path, self.looks.inputs["file"][path], remembered(result.table))
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
-        """A fact of a file of the project that rests on its content and place alone; made only if it is not known."""
+        """A fact of a file of the project that depends on its content and place alone; computed only if it is not
+        cached."""
         if what not in _KEPT:
             return compute()
         self.note("file", path)
@@ -144,7 +145,7 @@ class Session:
         return value
 
     def recall(self, key: str) -> bytes | None:
-        """An answer that still holds, whose looks this run then rests on too."""
+        """A cached result that is still valid; this run then depends on its look-ups too."""
         memo = Memo.read(self._run(key))
         if memo is None or not self.index.holds(memo.inputs):
             return None
@@ -152,13 +153,13 @@ class Session:
         return memo.value
 
     def remember(self, key: str, value: bytes, looks: Looks | None = None) -> None:
-        """Keep an answer with its looks (all of this run's), unless one of them shows something else by now."""
+        """Store a result with its look-ups (all of this run), unless one of them has changed."""
         looks = looks or self.looks
         if self.index.holds(looks.inputs):
             self._written += Memo(self.index.path, looks.inputs, value).write(self._run(key))
 
     def close(self) -> None:
-        """Leave to later runs what this one has learnt."""
+        """Save new facts for later runs."""
         self._written += self.index.save() + sum(pack.save() for pack in self._facts.values())
         if self._written:
             place.bound(self._folder, self._written, self._limit)
@@ -184,12 +185,12 @@ class Session:
         try:
             pack.put(path, content, encode(value))
         except (pickle.PicklingError, TypeError, AttributeError):
-            # Something that lives in this process alone: it is made anew.
+            # Exists in this process only, so it is recomputed.
             return
 
 
 def opened(root: Path) -> Session | None:
-    """The cache for a project; None where none can be had."""
+    """The cache for a project; None if it is unavailable."""
     folder = place.directory()
     return Session(folder, root.as_posix()) if folder and place.prepare(folder) else None
 

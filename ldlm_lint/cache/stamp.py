@@ -1,4 +1,4 @@
-"""Which program answers: no entry survives a change of ours, of Python, or of a library that reads files for us."""
+"""The version of the program: every entry becomes invalid with a change of ours, of Python, or of a parsing library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from ldlm_lint import __version__
 
 try:
-    # What `hashlib` would hand on, after it has loaded OpenSSL: a tenth of the time in which a run is shown again.
+    # The function that `hashlib` would return after loading OpenSSL, which takes a tenth of a replay.
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -24,18 +24,18 @@ _SITES = ("site-packages", "dist-packages")
 
 @functools.cache
 def stamp() -> str:
-    """The version of everything that takes part in an answer, as a hash."""
+    """A hash of the versions of everything that affects a result."""
     parts = [__version__, sys.version, sys.platform, *_libraries(), *_sources()]
     return blake2b("\n".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
 def key_of(*parts: str) -> str:
-    """The name of an entry that rests on these parts and on the program."""
+    """The name of an entry that depends on these parts and on the program."""
     return blake2b("\0".join((stamp(), *parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _libraries() -> list[str]:
-    """The names of the folders in which installers record what they installed: they hold the versions."""
+    """The names of the folders of installed distributions, whose names contain the versions."""
     found: list[str] = []
     for place in sys.path:
         if os.path.basename(place) in _SITES:
@@ -47,7 +47,7 @@ def _libraries() -> list[str]:
 
 
 def _sources() -> list[str]:
-    """What this package consists of: the installer's record of it, in a checkout the status of its files."""
+    """The files of this package: the installer's record, or in a checkout the status of its files."""
     record = os.path.join(os.path.dirname(_PACKAGE), f"ldlm_lint-{__version__}.dist-info", "RECORD")
     try:
         with open(record, encoding="utf-8") as file:

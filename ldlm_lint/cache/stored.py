@@ -1,4 +1,4 @@
-"""Entries on disk: written whole or not at all, and none where anything about them is odd."""
+"""Entries on disk: written completely or not at all, and ignored if anything is odd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEAD = len(_MAGIC) + 4
 
 
 def read(path: str) -> bytes | None:
-    """The payload of an entry, which counts as used now; None where there is none that is whole."""
+    """The payload of an entry, which counts as used now; None if there is no intact entry."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -22,14 +22,14 @@ def read(path: str) -> bytes | None:
     payload = data[_HEAD:]
     if not data.startswith(_MAGIC) or data[len(_MAGIC) : _HEAD] != _checksum(path, payload):
         return None
-    # A cache on a medium that cannot be written is read all the same.
+    # A cache on a read-only medium is still read.
     with contextlib.suppress(OSError):
         os.utime(path)
     return payload
 
 
 def write(path: str, chunks: Iterable[bytes]) -> int:
-    """Put an entry in its place at once; returns how many bytes it takes, 0 where it could not be written."""
+    """Write an entry atomically; returns how many bytes it takes, 0 if it could not be written."""
     payload = b"".join(chunks)
     part = f"{path}.{os.getpid()}.part"
     try:
@@ -50,7 +50,7 @@ def write(path: str, chunks: Iterable[bytes]) -> int:
 
 
 def read_document(path: str) -> dict[str, object] | None:
-    """An entry of plain values; None where there is none."""
+    """An entry of plain values; None if there is none."""
     payload = read(path)
     if payload is None:
         return None
@@ -67,5 +67,5 @@ def write_document(path: str, document: dict[str, object]) -> int:
 
 
 def _checksum(path: str, payload: bytes) -> bytes:
-    """What tells an entry that is whole and where it belongs."""
+    """The checksum of an intact entry in its right place."""
     return zlib.crc32(payload, zlib.crc32(os.path.basename(path).encode())).to_bytes(4, "little")

@@ -1,7 +1,7 @@
-"""Values as bytes and back, for entries that somebody may have tampered with.
+"""Values as bytes and back, for entries that may have been tampered with.
 
-Only what this package declares as a frozen dataclass, a named tuple or an enumeration is made anew, by its own constructor; any other
-class in an entry, and so any code, is refused, and the entry is none.
+Only what this package declares as a frozen dataclass, a named tuple or an enumeration is created, by its own
+constructor; any other class in an entry, and so any code, is rejected, and the entry is ignored.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ def _is_value(kind: type) -> bool:
 
 
 def encode(value: object) -> bytes:
-    """A value as bytes; raises PicklingError or TypeError for what holds anything but values."""
+    """A value as bytes; raises PicklingError or TypeError for anything but values."""
     file = io.BytesIO()
     _Writer(file, protocol=5).dump(value)
     return file.getvalue()
 
 
 def decode(data: bytes) -> Any:
-    """The value that bytes stand for; raises ValueError for bytes that stand for none."""
+    """The value encoded in bytes; raises ValueError for invalid bytes."""
     try:
         return _Reader(io.BytesIO(data)).load()
     except Exception as error:
-        # Whatever the bytes make of the reader or of a constructor, they are no value of ours.
+        # Whatever error the bytes cause in the decoder or a constructor, they are not a value of ours.
         raise ValueError(f"no value: {error}") from error

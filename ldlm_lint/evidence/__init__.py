@@ -1,1 +1,3 @@
-"""What was measured: evidence files, verdicts about rules, statistics. Pure and free of torch, so that a check can read them."""
+"""Measurements: evidence files, verdicts about rules, statistics. Pure and free of torch, so that a check can read
+them.
+"""

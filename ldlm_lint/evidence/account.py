@@ -1,6 +1,6 @@
-"""What is to be said of the runs behind verdicts: how they ended, what was seen, what was not, and what it cost.
+"""Notes on the runs behind verdicts: how they ended, what was observed, what was not, and the probe's cost.
 
-Evidence may be anybody's: what cannot be read is said, and nothing is believed that costs more than a sentence.
+Evidence is untrusted: unreadable parts are reported, and no value can cause more than a sentence of output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENDS = {
 
 
 def account(ranks: Sequence[Evidence]) -> Iterator[str]:
-    """Sentences about one run: the exceptions it ended with, and what the probe says of itself."""
+    """Sentences about one run: the exceptions it ended with, and the probe's own notes."""
     by_text: dict[str, list[int]] = {}
     for one in ranks:
         if one.run.exception:
@@ -49,12 +49,13 @@ def account(ranks: Sequence[Evidence]) -> Iterator[str]:
 
 
 def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
-    """The account that the watcher gives of the processes of a run, one sentence for what is the same in all of them."""
+    """The account that the watcher gives of the processes of a run, with one sentence for facts that are the same in
+    all of them."""
     yield from _grouped(evidence, _watched)
     yield from _grouped(evidence, _software)
     seen = {one.run.rank for one in evidence}
     ranks = range(max((one.run.world_size for one in evidence), default=0))
-    # Evidence may be anybody's: a world of any size costs no more than the first ranks that are missing.
+    # Evidence is untrusted: for any world size only the first missing ranks are listed.
     missing = list(itertools.islice((rank for rank in ranks if rank not in seen), MOST_RANKS + 1))
     if missing:
         shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
@@ -75,7 +76,7 @@ def _watched(one: Evidence) -> str:
 
 
 def _software(one: Evidence) -> str:
-    """The Python and the torch that ran: they need not be those of the shell or of the linter."""
+    """The Python and the torch that ran: they may differ from those of the shell or the linter."""
     machine, root = one.environment, f"{one.run.root.rstrip('/')}/"
     if not machine.executable:
         return ""

@@ -1,4 +1,4 @@
-"""Figures in words: times, bytes and counts in a unit that a reader needs not convert."""
+"""Figures as text: times, bytes and counts in a readable unit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def duration(seconds: float) -> str:
         if seconds >= unit and seconds % unit == 0:
             return f"{int(seconds // unit)} {name}"
     for size, short in ((1.0, "s"), (1e-3, "ms")):
-        # What rounds up to the next unit is written in it: 999.9 ms are 1 s.
+        # A value that rounds up to the next unit is written in it: 999.9 ms are 1 s.
         if abs(seconds) >= 0.9995 * size:
             return f"{_digits(seconds / size)} {short}"
     return f"{_digits(seconds * 1e6)} us"

@@ -1,4 +1,4 @@
-"""Evidence in a run of the linter: which files it may be about, and what the project's configuration makes of it."""
+"""Evidence in a run of the linter: the files it may be about, and the effect of the project's configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ldlm_lint.model import Finding
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.source import Kind, Source, UnreadableError
 
-# The options that say from where on something is a defect; the others only choose what a fix writes.
+# The options that define the threshold of a defect; the others only choose the values in a fix.
 _LIMITS = ("-limit", "-minimum")
 
 
@@ -27,7 +27,7 @@ def applied(
     read: Callable[[str, Kind], Source],
     sources: dict[str, Source],
 ) -> Joined:
-    """The findings with their evidence, which may be about ``files`` and what findings point to.
+    """The findings with their evidence, which may be about ``files`` and related places of findings.
 
     ``read`` gives the text of a file and raises UnreadableError. The sources of files in which only evidence has a
     finding are added to ``sources``.
@@ -53,7 +53,7 @@ def applied(
 
 
 def _limits(configured: Configured, files: Iterable[Path]) -> dict[str, str]:
-    """As `limits_of`, for all projects that the files belong to: evidence is not asked which of them it is about."""
+    """Like `limits_of`, for all projects of the files, regardless of the project that the evidence is about."""
     limits: dict[str, str] = {}
     for config in {id(config): config for path in files if (config := configured.of(path.as_posix()))}.values():
         limits |= limits_of(config)
@@ -61,7 +61,7 @@ def _limits(configured: Configured, files: Iterable[Path]) -> dict[str, str]:
 
 
 def limits_of(config: Config) -> dict[str, str]:
-    """The rules whose limits the project has set, with these options in words."""
+    """The rules whose limits the project has set, with these options as text."""
     limits = {rule.symbol: [one for one in rule.options if one.name.endswith(_LIMITS)] for rule in ALL}
     changed = {
         symbol: [f"{one.name} is {value}" for one in options if (value := config.option(one)) != one.default]

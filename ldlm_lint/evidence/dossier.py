@@ -1,4 +1,4 @@
-"""Evidence as a check is given it: every judgement with the run it comes from, and the files that run was made of."""
+"""Evidence as input of a check: every judgement with its run, and the files of that run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_DEPTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A judgement and where it is from: the root that its paths are relative to, and the kind of the run.
+    """A judgement and its origin: the root that its paths are relative to, and the kind of the run.
 
-    ``hashes`` are the files that the run is known to have used, by path: what is said of the run as a whole is stale
-    as soon as one of them has changed. ``seen`` are the places where it observed something, of whatever rule.
+    ``hashes`` are the files that the run is known to have used, by path: statements about the whole run are stale as
+    soon as one of them has changed. ``seen`` are the places where it observed something, for any rule.
     """
 
     judgement: Judgement
@@ -36,10 +36,10 @@ class Judged:
 class Dossier:
     """All evidence of one check.
 
-    ``notes`` say what could not be judged. ``started`` are the contents of files (by absolute path) before this run
-    changed them: while fixes are made, evidence is held against these, and ``moves`` says where their lines are now.
-    ``answered`` are the judgements (by index) that findings had before the fixes: they make no finding of their own
-    once their defect is gone.
+    ``notes`` list evidence that could not be judged. ``started`` are the contents of files (by absolute path) before
+    this run changed them: while fixes are applied, evidence is compared with these, and ``moves`` maps their lines to
+    the current ones. ``answered`` are the judgements (by index) that findings had before the fixes: they create no
+    separate finding once their defect is fixed.
     """
 
     judged: tuple[Judged, ...] = ()
@@ -53,7 +53,7 @@ class Dossier:
         return dataclasses.replace(self, started=contents)
 
     def after(self, contents: Mapping[str, bytes], edits: Iterable[Edit]) -> Dossier:
-        """The dossier once edits were made to these contents."""
+        """The dossier after edits to these contents."""
         by_path: dict[str, list[Edit]] = {}
         for edit in edits:
             by_path.setdefault(edit.span.path, []).append(edit)
@@ -62,12 +62,12 @@ class Dossier:
         return dataclasses.replace(self, moves={**self.moves, **moves})
 
     def without(self, answered: frozenset[int]) -> Dossier:
-        """The dossier for what remains after fixes, when these judgements had findings before."""
+        """The dossier for the remaining findings after fixes; these judgements had findings before."""
         return dataclasses.replace(self, answered=answered)
 
 
 def load(places: Sequence[Path], target: str = "") -> Dossier:
-    """Read and judge evidence files or folders of them; raises EvidenceError for one that cannot be used.
+    """Read and judge evidence files or folders of them; raises EvidenceError for an unusable one.
 
     ``target`` is the device that the verdicts are about, ``cpu`` or ``cuda``; empty: an accelerator.
     """
@@ -77,7 +77,7 @@ def load(places: Sequence[Path], target: str = "") -> Dossier:
 
 
 def dossier(evidence: Sequence[Evidence], target: str = "") -> Dossier:
-    """The judgements of evidence, run by run, so that each knows where its paths begin."""
+    """The judgements of evidence, run by run, so that each has the root of its paths."""
     runs: dict[tuple[str, str], list[Evidence]] = {}
     for one in evidence:
         runs.setdefault((one.run.kind, one.run.run_id), []).append(one)
@@ -93,7 +93,7 @@ def dossier(evidence: Sequence[Evidence], target: str = "") -> Dossier:
 
 
 def _sites(value: Any, depth: int) -> Iterator[Site]:
-    """All sites inside of observations; what is nested deeper than ours ever are is left."""
+    """All sites inside of observations; deeper nesting than our files have is ignored."""
     if depth > MOST_DEPTH:
         return
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Evidence on disk: one JSON file per process, written whole or not at all."""
+"""Evidence on disk: one JSON file per process, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, plain, to_json
 
 PATTERN = "evidence-*.json"
-# What is being written.
+# The file that is being written.
 PARTS = ".evidence-*.json.part"
 MOST_BYTES = 64_000_000
 
@@ -26,8 +26,8 @@ def name_of(evidence: Evidence) -> str:
 def write(evidence: Evidence, folder: Path, name: str = "", *, compact: bool = False) -> Path:
     """Write one file into a folder (made if missing), atomically, and return its path; raises OSError.
 
-    ``name`` is for a process that leaves more than one file; it has to match `PATTERN`. ``compact`` is for
-    evidence that is soon written again: one line, in a fraction of the time.
+    ``name`` is for a process that leaves more than one file; it must match `PATTERN`. ``compact`` is for evidence that
+    is soon written again: one line, in a fraction of the time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (name or name_of(evidence))
@@ -44,22 +44,22 @@ def _compact(evidence: Evidence) -> str:
     head = to_json(dataclasses.replace(evidence, observations={}))
     try:
         return json.dumps({**head, "observations": evidence.observations}, default=plain)
-    except TypeError:  # a key that is no plain value
+    except TypeError:  # a key that is not a plain value
         return json.dumps(to_json(evidence))
 
 
 def read(place: Path) -> list[Evidence]:
     """The evidence of a file, or of all evidence files of a folder, in the order of run and rank.
 
-    Raises EvidenceError, naming the file, for what is missing, too large or not evidence.
+    Raises EvidenceError, naming the file, for a missing or too large file, or one that is not evidence.
     """
     return _in_order([_read(path) for path in _paths(place)])
 
 
 def gather(places: Iterable[Path]) -> tuple[list[Evidence], list[str]]:
-    """The evidence of several files or folders, each file once, and sentences about files that are no evidence.
+    """The evidence of several files or folders, each file once, and sentences about files that are not evidence.
 
-    Raises EvidenceError for a place that holds none, and where not one file can be read.
+    Raises EvidenceError for a folder without evidence, and if no file can be read.
     """
     paths = {path.resolve(): path for place in places for path in _paths(place)}
     found: list[Evidence] = []

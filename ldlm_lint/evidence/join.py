@@ -1,7 +1,7 @@
-"""Judgements meet findings: by rule and place, then by rule and file, then of the run or the machine as a whole.
+"""Joins judgements and findings: by rule and place, then by rule and file, then for the run or the machine as a whole.
 
-Pure: findings in, findings out, each with what evidence says of it. What is said of code that has changed since is
-stale and left out; what no finding answers is counted, and a verified defect at a place of its own is a finding.
+Pure: findings in, findings out, each with its evidence. Evidence about code that has changed since is stale and left
+out; evidence without a finding is counted, and a verified defect at its own place becomes a finding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ldlm_lint.scopes import scopes, symbol_at
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Evidence that was left out: the rule, the linted file that has changed since, and the place it spoke of."""
+    """Evidence that was left out: the rule, the linted file that has changed since, and its place."""
 
     rule: str
     path: str
@@ -33,10 +33,10 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What became of the judgements of a dossier.
+    """How the judgements of a dossier were used.
 
-    ``answered`` are those (by index) that findings carry; ``unmatched`` those that no finding carries, since their
-    files are not linted or no finding of their rule is where they look.
+    ``answered`` are those (by index) attached to findings; ``unmatched`` those without a finding, since their files are
+    not linted or no finding of their rule is at their places.
     """
 
     findings: tuple[Finding, ...]
@@ -77,7 +77,7 @@ def join(
     """The findings with their evidence, and those that only evidence shows; ``rules`` are by symbol.
 
     Judgements of rules that do not exist, of another version, are left out with a note. ``limits`` are the rules whose
-    options the project has set, with the options in words: evidence is judged by their defaults, and settles nothing.
+    options the project has set, with the options as text: evidence uses the defaults, so it is inconclusive for them.
     """
     ours = list(findings)
     dossier = dataclasses.replace(dossier, judged=tuple(_within(one, limits) for one in dossier.judged))
@@ -107,7 +107,7 @@ def join(
 
 
 def _of(finding: Finding, level: Level, fresh: _Fresh, linted: Linted) -> Judgement:
-    """What a judgement says of a finding: nothing is refuted by a run that may not have gone through its lines."""
+    """The verdict of a judgement for a finding: a run that may not have executed its lines refutes nothing."""
     judgement = fresh.judgement
     if level is Level.MACHINE or judgement.verdict is not Verdict.REFUTED or _ran(finding, fresh, linted):
         return judgement
@@ -116,7 +116,9 @@ def _of(finding: Finding, level: Level, fresh: _Fresh, linted: Linted) -> Judgem
 
 
 def _ran(finding: Finding, fresh: _Fresh, linted: Linted) -> bool:
-    """Whether what was observed is of the finding's own lines, or of lines that the run cannot reach without these."""
+    """Whether the observation is about the finding's own lines, or about lines that the run cannot reach without
+    them.
+    """
     spot = next(_spots(finding, linted), None)
     if spot is None or any(_overlap(place, spot) for place in fresh.places):
         return True
@@ -142,10 +144,10 @@ def _within(judged: Judged, limits: Mapping[str, str]) -> Judged:
 def _sorted_out(
     dossier: Dossier, linted: Linted, rules: Mapping[str, Rule]
 ) -> tuple[list[_Fresh], list[Stale], list[str]]:
-    """The judgements that hold for the files as they are, those that do not, and notes on those of unknown rules."""
+    """The judgements that are valid for the current files, the stale ones, and notes on those of unknown rules."""
     fresh: list[_Fresh] = []
     stale: list[Stale] = []
-    # An experiment may say something of the machine that is about no rule.
+    # An experiment may report facts about the machine without a rule.
     unknown = {one.judgement.rule for one in dossier.judged} - {*rules, ""}
     for index, one in enumerate(dossier.judged):
         if one.judgement.rule not in rules:
@@ -159,7 +161,7 @@ def _sorted_out(
 
 
 def _stale(judged: Judged, linted: Linted) -> Stale | None:
-    """The first file of a judgement that has changed; where it names none, the first of the whole run's."""
+    """The first file of a judgement that has changed; if it names none, the first of the whole run."""
     judgement = judged.judgement
     named = [(site.path, site.sha256, site.line) for site in judgement.sites]
     if not named and judged.kind == "watch":
@@ -193,7 +195,7 @@ def _pairs(
     linted: Linted,
     rules: Mapping[str, Rule],
 ) -> Iterator[tuple[int, Level, _Fresh]]:
-    """Which of the findings of one rule (by index) each of its judgements is about, and how near it is."""
+    """The findings of one rule (by index) for each of its judgements, with the level of the match."""
     spots = {at: list(_spots(findings[at], linted)) for at in mine}
     probe = rules[rule].probe
     far: list[_Fresh] = []
@@ -207,7 +209,7 @@ def _pairs(
             far.append(one)
     taken = {at for one in judgements for at in _hit(one, spots)}
     for one, level, at in _lonely(far, [at for at in mine if at not in taken], findings):
-        # That a defect was not seen in one function says nothing about another, unless it is one of the run as a whole.
+        # A defect that was not seen in one function may exist in another, unless it concerns the whole run.
         whole = probe is not None and probe.whole_run
         near = level is Level.FILE and (
             one.judgement.verdict is not Verdict.REFUTED or _share_scope(findings[at].span, one.places[0], linted)
@@ -241,12 +243,12 @@ def _lonely(
 
 
 def _key(one: _Fresh) -> object:
-    """The place that a judgement is about: two runs of a program tell the same of it."""
+    """The place of a judgement: two runs of a program report the same for it."""
     return (one.places[0].path, one.places[0].lines.start) if one.places else one.judgement.sites[:1]
 
 
 def _spots(finding: Finding, linted: Linted) -> Iterator[_Place]:
-    """The lines of a finding and of the places that it rests on."""
+    """The lines of a finding and of the places that it depends on."""
     for span in (finding.span, *(related.span for related in finding.related)):
         source = linted.source(span.path)
         if source is not None:
@@ -255,7 +257,7 @@ def _spots(finding: Finding, linted: Linted) -> Iterator[_Place]:
 
 
 def _share_scope(span: Span, place: _Place, linted: Linted) -> bool:
-    """Whether a finding and a place of its file are in the same function, or both in none."""
+    """Whether a finding and a place of its file are in the same function, or both at the top level."""
     source = linted.source(span.path)
     if source is None or place.lines.start > len(source.lines):
         return False
@@ -275,7 +277,7 @@ def _own(left: Sequence[_Fresh], linted: Linted, rules: Mapping[str, Rule]) -> I
             places[one.judgement.rule, _key(one)].append(one)
     for (rule, _), found in places.items():
         support = weighed([(Level.PLACE, one.judgement) for one in found])
-        # What a rule trades (memory for speed) is a choice, which no run shows to be a wrong one.
+        # A trade (memory for speed) is a choice, which no run can prove wrong.
         if support.verdict is not Verdict.VERIFIED or rules[rule].trade:
             continue
         place = found[0].places[0]

@@ -1,4 +1,4 @@
-"""What a verdict does to a finding: how sure it is, what its fix may do, and the finding that only a probe saw."""
+"""The effect of a verdict on a finding: its confidence, the level of its fix, and findings that only a probe saw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ LIFTED = "a probe run allows it"
 
 
 def with_support(finding: Finding, support: Support) -> Finding:
-    """The finding with its evidence: what was seen is sure, what is refuted is not and loses its fix."""
+    """The finding with its evidence: an observed defect gets high confidence, a refuted one low confidence and no
+    fix.
+    """
     if support.was_seen:
         lifting = support.lifting
         fix = lifted(finding.fix, lifting) if finding.fix is not None and lifting is not None else finding.fix
@@ -25,7 +27,7 @@ def with_support(finding: Finding, support: Support) -> Finding:
 def lifted(fix: Fix, judgement: Judgement) -> Fix:
     """A fix that was only shown becomes an unsafe one, with the scope of the evidence in its reason.
 
-    Never more: what was not seen in some steps may come in a later one, so that no run makes a fix safe.
+    Never more: a case that was not seen in these steps may occur later, so no run makes a fix safe.
     """
     if fix.applicability is not Applicability.DISPLAY or not fix.edits:
         return fix
@@ -34,9 +36,9 @@ def lifted(fix: Fix, judgement: Judgement) -> Fix:
 
 
 def withdrawn(fix: Fix, reason: str) -> Fix:
-    """A fix that is only shown, since the defect was seen not to be there.
+    """A fix that is only shown, since the defect was refuted.
 
-    It leaves the group that it shares with other findings, unless a part of that would be dangerous: then the whole
+    It leaves the group that it shares with other findings, unless a partial fix would be dangerous: then the whole
     group is only shown.
     """
     said = f"{REFUTED}: {reason}"
@@ -45,6 +47,6 @@ def withdrawn(fix: Fix, reason: str) -> Fix:
 
 
 def own_finding(rule: Rule, span: Span, support: Support) -> Finding:
-    """A defect that was verified at a place where the linter saw none: its message is the claim, and it has no fix."""
+    """A defect verified at a place without a finding of the linter: its message is the claim, and it has no fix."""
     claim = support.judgements[0].claim
     return Finding(rule.symbol, rule.code, span, ((SEEN, claim),), Confidence.HIGH, evidence=support)

@@ -1,4 +1,6 @@
-"""The findings of a JSON report (``ldlm-lint --format json``), as far as evidence needs them to be told apart."""
+"""The findings of a JSON report (``ldlm-lint --format json``), with the fields that evidence needs to distinguish
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ MOST_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A finding of a report: its rule, its first and last line, the other places it rests on, and its fingerprint."""
+    """A finding of a report: its rule, its first and last line, the other places it depends on, and its fingerprint."""
 
     rule: str
     path: str
@@ -32,7 +34,7 @@ class Listed:
 
 
 def read(path: Path) -> tuple[Listed, ...]:
-    """The findings of a report on disk; raises EvidenceError, naming the file, for what is no such report."""
+    """The findings of a report on disk; raises EvidenceError, naming the file, if it is not such a report."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise EvidenceError(f"{path}: larger than {MOST_BYTES} bytes")
@@ -53,10 +55,10 @@ def _listed(values: Mapping[str, Any]) -> Listed:
 
 
 def of(judgement: Judgement, findings: Sequence[Listed]) -> tuple[Listed, ...]:
-    """The findings that a judgement is about: those at its likeliest place, else the only one of its rule in the file.
+    """The findings of a judgement: those at its likeliest place, else the only one of its rule in the file.
 
-    A report holds no contents, so that nobody can tell here whether a file has changed since, or whether a run that was
-    seen elsewhere went through a finding's lines; `check --evidence` can. What is refuted is said of its own lines only.
+    A report has no file contents, so it is unknown here whether a file has changed, or whether a run observed elsewhere
+    executed a finding's lines; `check --evidence` can decide both. Refutations apply to their own lines only.
     """
     mine = [one for one in findings if one.rule == judgement.rule]
     if judgement.verdict is Verdict.REFUTED:
@@ -70,7 +72,7 @@ def of(judgement: Judgement, findings: Sequence[Listed]) -> tuple[Listed, ...]:
 
 
 def _spots(finding: Listed) -> list[tuple[str, range]]:
-    """The lines of a finding and of what it rests on."""
+    """The lines of a finding and of its related places."""
     own = (finding.path, range(finding.line, finding.end_line + 1))
     return [own, *((path, range(line, line + 1)) for path, line in finding.related)]
 

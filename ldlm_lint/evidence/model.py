@@ -1,8 +1,8 @@
-"""The values of evidence, schema ``ldlm-evidence/1``: what a probe saw, where, and what follows for a rule.
+"""The values of evidence, schema ``ldlm-evidence/1``: what a probe saw, where, and the conclusion for a rule.
 
-One file is one process of one run (`Evidence`): raw `observations` by topic, and judgements where an experiment
-made them itself. Judgements about a watched program are made from the files of all its ranks by
-`ldlm_lint.evidence.verdicts.judge`, whenever they are asked for, so that a better judge needs no new run.
+One file is one process of one run (`Evidence`): raw `observations` by topic, and judgements if an experiment made them
+itself. Judgements about a watched program are made from the files of all its ranks by
+`ldlm_lint.evidence.verdicts.judge`, on demand, so that a better judge needs no new run.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ SCHEMA = "ldlm-evidence/1"
 
 
 class EvidenceError(Exception):
-    """Evidence that cannot be used; the text names the file and what is wrong with it."""
+    """Unusable evidence; the text names the file and the problem."""
 
 
 class Verdict(enum.Enum):
-    """What evidence says of a static claim.
+    """The verdict of evidence on a static claim.
 
-    VERIFIED: it was seen to hold. REFUTED: it was seen not to hold, and the linter was wrong here. INCONCLUSIVE: not
-    observable, too few samples, too noisy or the wrong device. What was not seen in N steps is worded so, never "safe".
+    VERIFIED: the claim was observed. REFUTED: the opposite was observed, and the linter was wrong here. INCONCLUSIVE:
+    not observable, too few samples, too noisy or the wrong device. A defect that was not seen in N steps is described
+    so, never as "safe".
     """
 
     VERIFIED = "verified"
@@ -51,9 +52,9 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code that an observation is about.
+    """The place of an observation in the user's code.
 
-    ``path`` is relative to `Run.root` with forward slashes, absolute where it lies outside. Lines are 1-based and
+    ``path`` is relative to `Run.root` with forward slashes, absolute where it is outside. Lines are 1-based and
     inclusive; ``end_line`` 0 means the same line. ``sha256`` is of the file's bytes at that time, in hex.
     """
 
@@ -84,11 +85,11 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A figure with what it takes to trust it.
+    """A figure with the data to judge its reliability.
 
     ``ci95`` is the bootstrap interval of ``value``; ``threshold`` the least effect that matters in practice;
-    ``noise_band`` what the thing differs from itself (A/A) in the same run; ``clock`` is ``process_time``,
-    ``perf_counter`` or ``cuda_event``, empty for counts and bytes. ``detail`` are further plain values (kernel names).
+    ``noise_band`` the A/A difference in the same run; ``clock`` is ``process_time``, ``perf_counter`` or
+    ``cuda_event``, empty for counts and bytes. ``detail`` are further plain values (kernel names).
     """
 
     metric: str
@@ -105,7 +106,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """For what a judgement was seen: the device it ran on (``cpu``, ``cuda``), the one it is about, steps and ranks."""
+    """The scope of a judgement: the device of the run (``cpu``, ``cuda``), the device it is about, steps and ranks."""
 
     device: str
     target: str = ""
@@ -125,12 +126,12 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What evidence says of one rule, at one place or (no ``sites``) of this machine in general.
+    """The verdict of evidence for one rule, at one place or (without ``sites``) for this machine in general.
 
-    ``sites`` are places that the finding may have, the likeliest first (the call, the class, the loop). ``lifts`` says
-    that a verified claim makes the fix better by one level (find_unused_parameters: from display to unsafe).
-    ``reason`` is a sentence that holds the figures and the scope in words. ``settled_by`` says what would settle an
-    inconclusive one (`ldlm_lint.evidence.settling`): ``device``, ``ranks``, ``steps``, ``quiet``; empty: nothing known.
+    ``sites`` are possible places of the finding, the likeliest first (the call, the class, the loop). ``lifts`` says
+    that a verified claim makes the fix better by one level (find_unused_parameters: from display to unsafe). ``reason``
+    is a sentence with the figures and the scope. ``settled_by`` says what would decide an inconclusive one
+    (`ldlm_lint.evidence.settling`): ``device``, ``ranks``, ``steps``, ``quiet``; empty: nothing known.
     """
 
     rule: str
@@ -146,9 +147,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One watched or measuring process. ``root`` (absolute, forward slashes) is what `Site.path` is relative to.
+    """One watched or measuring process. ``root`` (absolute, forward slashes) is the base of `Site.path`.
 
-    ``kind`` is ``watch``, ``micro`` or ``memory``; ``world_size`` is the process group's where there is one, else the
+    ``kind`` is ``watch``, ``micro`` or ``memory``; ``world_size`` is the process group's if there is one, else the
     environment's; ``exception`` the last line of a traceback; ``run_id`` is shared by the processes of one command.
     """
 
@@ -170,8 +171,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The machine and its software; ``device`` is what the parameters were on: ``cpu``, ``cuda``, ``mps`` ...
-    ``executable`` is the Python that ran, as it was started.
+    """The machine and its software; ``device`` is the device of the parameters: ``cpu``, ``cuda``, ``mps`` ...
+    ``executable`` is the Python that ran, as started.
 
     ``load`` is the load average over 1, 5, 15 minutes, ``cpu_pressure`` PSI's some-avg10 in percent, ``variables``
     the NCCL_*, TORCH_*, PYTORCH_*, CUDA_*, OMP_* variables (never others: they may hold secrets).
@@ -198,8 +199,8 @@ class Evidence:
     """One evidence file.
 
     ``observations`` are raw facts by topic, plain JSON values (a place is a `Site` as a mapping under ``site``);
-    ``unavailable`` says what could not be seen, by topic, and why; ``notes`` are for people; ``overhead_seconds`` is
-    the time spent in the probe's own hooks.
+    ``unavailable`` says what could not be observed, by topic, and why; ``notes`` are for people; ``overhead_seconds``
+    is the time spent in the probe's own hooks.
     """
 
     run: Run
@@ -230,12 +231,12 @@ def plain(value: Any) -> Any:
 
 
 def site_of(values: Mapping[str, Any] | None) -> Site | None:
-    """The place that an observation's ``site`` mapping stands for; None where it has none."""
+    """The site in an observation's ``site`` mapping; None if it has none."""
     return _made(Site, values) if values else None
 
 
 def from_json(values: Any) -> Evidence:
-    """The evidence that plain values stand for; raises EvidenceError where they are of another schema or shape."""
+    """The evidence in plain values; raises EvidenceError if they are of another schema or shape."""
     if not isinstance(values, Mapping) or values.get("schema") != SCHEMA:
         found = values.get("schema") if isinstance(values, Mapping) else type(values).__name__
         raise EvidenceError(f"not evidence of schema {SCHEMA} (found {found!r})")
@@ -263,7 +264,7 @@ def from_json(values: Any) -> Evidence:
 
 
 def judgement_of(values: Mapping[str, Any]) -> Judgement:
-    """The judgement that plain values stand for; raises KeyError, TypeError or ValueError where they are of another shape."""
+    """The judgement in plain values; raises KeyError, TypeError or ValueError for another shape."""
     judgement = _made(Judgement, values)
     measured = _made(Measurement, values["measured"]) if values.get("measured") else None
     if measured is not None:
@@ -281,9 +282,9 @@ def judgement_of(values: Mapping[str, Any]) -> Judgement:
 
 
 def _made(kind: type, values: Mapping[str, Any]) -> Any:
-    """A dataclass from a mapping; unknown keys are of a later minor version and are left out.
+    """A dataclass from a mapping; unknown keys belong to a later minor version and are ignored.
 
-    Raises TypeError for a value of another type than the field's: evidence comes from elsewhere.
+    Raises TypeError for a value of another type than the field's: evidence is untrusted.
     """
     hints = _hints(kind)
     known = {key: value for key, value in values.items() if key in hints}
@@ -299,7 +300,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value may stand for a field; parts that are values of this module are checked when they are made."""
+    """Whether a plain value is valid for a field; nested values of this module are checked when they are created."""
     arguments = typing.get_args(hint)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):

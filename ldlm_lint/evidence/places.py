@@ -1,6 +1,6 @@
-"""Where the places of evidence are in the files that are linted now: other checkouts, other roots, moved lines.
+"""Maps the places of evidence to the files that are linted now: other checkouts, other roots, moved lines.
 
-Paths of evidence are never opened. They only choose among the files that the run reads anyway.
+Paths of evidence are never opened. They only choose among the files that the check reads anyway.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MOST_LINES = 100_000
 
 
 class Linted:
-    """The files of a run, as the places of evidence ask for them.
+    """The linted files, for looking up places of evidence.
 
     ``root`` is the project that the paths are relative to, ``source`` gives the text of a file (None: it cannot be
-    read), ``started`` the contents that evidence is held against, where these are not the present ones, and ``moves``
-    where their lines are now (see `line_map`).
+    read), ``started`` the contents to compare evidence with, if they differ from the current ones, and ``moves`` the
+    current positions of their lines (see `line_map`).
     """
 
     def __init__(
@@ -50,10 +50,10 @@ class Linted:
         return self._source(path)
 
     def file_of(self, path: str, root: str, sha256: str) -> str | None:
-        """The linted file that a path of evidence means, None where none or several could be meant.
+        """The linted file for a path of evidence, None if none or several match.
 
-        The file itself; else the one of the same path relative to the project; else the one that agrees with it from
-        its end on for the most folders, among equals the one with the same contents.
+        The file itself; else the one of the same path relative to the project; else the one with the longest common
+        path suffix, among equals the one with the same contents.
         """
         key = (path, root, sha256)
         if key not in self._found:
@@ -61,11 +61,11 @@ class Linted:
         return self._found[key]
 
     def is_stale(self, path: str, sha256: str) -> bool:
-        """Whether a linted file has other contents than evidence was made of; without a hash nobody can tell: True."""
+        """Whether a linted file differs from the one behind the evidence; True without a hash."""
         return not sha256 or self._digest(path) != sha256.lower()
 
     def lines(self, path: str, site: Site) -> range:
-        """The lines of a site in the file as it is now."""
+        """The lines of a site in the current file."""
         first, last = site.line, min(max(site.end_line, site.line), site.line + MOST_LINES)
         lines = self._moves.get(path, ())
         if not 0 < first < len(lines):
@@ -87,7 +87,7 @@ class Linted:
             return same[0]
         near = {one: _agreement(_parts(one), whole) for one in candidates}
         most = max(near.values())
-        # A bare file name agrees with every other file of that name, and tells something only if it is all there is.
+        # A bare file name matches every file of that name, so it is used only if there is one.
         best = [one for one, count in near.items() if count == most and self._is_whole(one, parts, count)]
         if len(best) > 1:
             best = [one for one in best if not self.is_stale(one, sha256)]
@@ -111,7 +111,7 @@ class Linted:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The names of a path; none for one that climbs, which evidence of a project has no use for."""
+    """The names of a path; empty for one with ``..``, which evidence of a project does not need."""
     parts = PurePosixPath(path.replace("\\", "/")).parts
     return () if ".." in parts else tuple(part for part in parts if part not in ("/", "//"))
 
@@ -123,9 +123,9 @@ def _agreement(one: tuple[str, ...], other: tuple[str, ...]) -> int:
 
 
 def line_map(data: bytes, edits: Iterable[Edit]) -> tuple[int, ...]:
-    """For each 1-based line of some contents its line once edits were made to them; index 0 stands for nothing.
+    """For each 1-based line of old contents its line after edits; index 0 is unused.
 
-    A line goes where its first sign goes; what is replaced is where its replacement begins.
+    A line follows its first character; replaced text is at the start of its replacement.
     """
     ordered = sorted(edits, key=lambda edit: (edit.span.start, edit.span.end))
     moved = [0]

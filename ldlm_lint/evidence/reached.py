@@ -1,7 +1,7 @@
-"""Whether a watched run went through a line: told from the lines it was seen at and from the branches between.
+"""Whether a watched run executed a line: inferred from the observed lines and the branches between.
 
-A run tells of the lines where something was observed. Another line ran too if no branch leads there, or one that the
-run was seen in, or if it is in a function that was seen to run, or that is called from a line that ran.
+Lines with an observation were executed. Another line was executed too if it is under no branch, or under one with an
+observation, or in a function that was seen to run or is called from an executed line.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _MOST_ROUNDS = 8
 
 
 def ran(source: Source, line: int, seen: Iterable[int]) -> bool:
-    """Whether a run that was seen at some lines of a file is sure to have gone through another line of it.
+    """Whether a run with observations at these lines of a file surely executed another line of it.
 
-    What is no Python file has no branches. Loops are taken to run at least once.
+    Files other than Python have no branches. Loops are taken to run at least once.
     """
     if source.kind is not Kind.PYTHON:
         return True
@@ -37,7 +37,7 @@ def ran(source: Source, line: int, seen: Iterable[int]) -> bool:
 
 @dataclass
 class _Program:
-    """A parsed file and the lines of it that are known to have run."""
+    """A parsed file and the lines of it that are known to be executed."""
 
     tree: ast.Module
     seen: set[int]
@@ -60,8 +60,8 @@ class _Program:
             self.seen |= callers
 
     def ran(self, line: int, asked: frozenset[str] = frozenset()) -> bool:
-        """Whether the line ran; ``asked`` are the functions whose callers are being looked at."""
-        # Where nothing was seen in a file, it may not even have been imported.
+        """Whether the line ran; ``asked`` are the functions whose callers are being checked."""
+        # If nothing was observed in a file, it may not even have been imported.
         return bool(self.seen) and all(self._entered(branch, asked) for branch in _branches(self.tree.body, line))
 
     def _entered(self, branch: _Branch, asked: frozenset[str]) -> bool:
@@ -77,9 +77,10 @@ class _Program:
 
 @dataclass(frozen=True)
 class _Branch:
-    """Statements that need not run, and the name of the function whose body they are, empty where they are none.
+    """Statements that need not run, and the name of the function whose body they are, empty if they are not a function
+    body.
 
-    What is seen at a line that a condition stands on (``behind``) may be of the condition: ``if loss.item() > 5: stop()``.
+    An observation at a line with a condition (``behind``) may belong to the condition: ``if loss.item() > 5: stop()``.
     """
 
     block: Sequence[ast.stmt]
@@ -119,7 +120,7 @@ def _blocks(statement: ast.stmt) -> Iterator[tuple[str, list[ast.stmt]]]:
 
 
 def _may_leave(statement: ast.stmt, in_loop: bool = False) -> bool:
-    """Whether a statement may end its block early: it returns, or leaves or goes on with the loop around the block."""
+    """Whether a statement may end its block early: it returns, or breaks or continues the loop around the block."""
     if isinstance(statement, ast.Return):
         return True
     if isinstance(statement, (ast.Break, ast.Continue)):
@@ -131,7 +132,7 @@ def _may_leave(statement: ast.stmt, in_loop: bool = False) -> bool:
 
 
 def _called(called: ast.expr) -> str:
-    """The name of a function of the file, or of a method of the object itself, that is called; else nothing."""
+    """The name of a function of the file, or of a method of the object itself, that is called; else empty."""
     if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id in ("self", "cls"):
         return called.attr
     return called.id if isinstance(called, ast.Name) else ""

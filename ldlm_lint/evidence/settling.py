@@ -1,4 +1,6 @@
-"""What would settle an inconclusive verdict: another device, more ranks, more steps, a quiet machine; with the command."""
+"""What would decide an inconclusive verdict: another device, more ranks, more steps, a quiet machine; with the
+command.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _FEWEST_STEPS = 100
 
 
 def hint(judgement: Judgement) -> str:
-    """What to do about an inconclusive verdict, in a few words; empty where nothing is known to help.
+    """What to do about an inconclusive verdict, as a short text; empty if nothing is known to help.
 
     >>> hint(Judgement("", "", Verdict.INCONCLUSIVE, "", Scope("cpu"), settled_by=DEVICE))
     'settle it on the GPU machine'
@@ -32,7 +34,7 @@ def hint(judgement: Judgement) -> str:
 
 
 def command(settled_by: str, launch: Sequence[str], scope: Scope) -> str:
-    """The command that would settle it; ``launch`` is the program that was watched (empty: unknown).
+    """The command that would decide it; ``launch`` is the program that was watched (empty: unknown).
 
     >>> command(RANKS, ("python", "train.py"), Scope("cpu"))
     'ldlm-lint probe run -- torchrun --nproc-per-node 2 train.py'

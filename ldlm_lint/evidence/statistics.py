@@ -1,8 +1,8 @@
-"""Paired statistics for timings on a machine that does other work, too.
+"""Paired statistics for timings on a machine with other load.
 
-Sequential A-then-B timing claims more than 5 % for a thing against itself in 35-70 % of trials on a loaded machine;
-interleaved rounds, a bootstrap interval of the median log ratio and an A/A band measured in the same run do not
-(the studies behind the constants are in docs/evidence).
+Sequential A-then-B timing reports more than 5 % difference between identical programs in 35-70 % of trials on a loaded
+machine; interleaved rounds, a bootstrap interval of the median log ratio and an A/A band measured in the same run do
+not (the studies after the constants are in docs/evidence).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from ldlm_lint.evidence.model import Verdict
 
 RESAMPLES = 2000
 FEWEST_ROUNDS = 15
-# Claims about loaders are made on the wall clock, where a round is an epoch.
+# Claims about loaders use wall-clock time, with an epoch as a round.
 FEWEST_EPOCHS = 9
 BAR = 1.05
-# Above this share of time in which runnable tasks waited for a CPU (PSI, in percent), wall-clock figures say nothing.
+# Above this share of time in which runnable tasks waited for a CPU (PSI, in percent), wall-clock figures are
+# meaningless.
 MOST_PRESSURE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as much one arm took as another: the median of the rounds' ratios and its 95 % interval."""
+    """The ratio of one arm's time to another's: the median of the rounds' ratios and its 95 % interval."""
 
     value: float
     low: float
@@ -45,7 +46,7 @@ class Quartiles:
 
 
 def quartiles(samples: Sequence[float]) -> Quartiles:
-    """The quartiles of at least one sample; raises ValueError for none."""
+    """The quartiles of at least one sample; raises ValueError without samples."""
     if not samples:
         raise ValueError("no samples")
     if len(samples) == 1:
@@ -71,15 +72,16 @@ def paired_ratio(slow: Sequence[float], fast: Sequence[float], *, seed: int = 0)
 
 
 def band(one: Ratio) -> float:
-    """How far a thing is from itself in an A/A comparison, as a ratio of at least 1: the worse end of its interval."""
+    """The difference in an A/A comparison, as a ratio of at least 1: the worse end of its interval."""
     return max(one.high, 1 / one.low, 1.0)
 
 
 def verdict(ratio: Ratio, noise_band: float, bar: float = BAR, *, fewest: int = FEWEST_ROUNDS) -> Verdict:
-    """VERIFIED if the whole interval is above both the bar and the A/A band, REFUTED if it is below the bar.
+    """VERIFIED if the whole interval is above both the threshold and the A/A band, REFUTED if it is below the
+    threshold.
 
-    Fewer than ``fewest`` rounds decide nothing, and neither does a band that is itself above twice the bar's excess:
-    such a machine cannot tell.
+    Fewer than ``fewest`` rounds are inconclusive, and so is a band above twice the threshold's excess: such a machine
+    is too noisy.
     """
     if ratio.n < fewest:
         return Verdict.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""What evidence says of one finding, once all judgements about it are weighed against each other."""
+"""The combined verdict on one finding from all judgements about it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ldlm_lint.model import Severity
 
 
 class Level(enum.IntEnum):
-    """How near to a finding a judgement is; of two settled ones the nearer decides.
+    """How closely a judgement matches a finding; of two conclusive ones the closer decides.
 
     PLACE: a site of the judgement is the finding's place or one it points to. FILE: it is in the same file, and there
     is one finding and one such place. RUN: it was observed of the run, and there is one such finding. MACHINE: an
-    experiment with a model of its own.
+    experiment with its own model.
     """
 
     MACHINE = 0
@@ -32,7 +32,7 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The verdict on a finding, its reason in words, and the judgements behind it, those that decided first."""
+    """The verdict on a finding, its reason as text, and the judgements behind it, the deciding ones first."""
 
     verdict: Verdict
     reason: str
@@ -41,7 +41,7 @@ class Support:
 
     @property
     def was_seen(self) -> bool:
-        """Whether the defect itself was seen, not only what such a defect costs on this machine."""
+        """Whether the defect itself was seen, not only its cost on this machine."""
         return self.verdict is Verdict.VERIFIED and self.level is not Level.MACHINE
 
     @property
@@ -55,13 +55,13 @@ class Support:
 
     @property
     def lifting(self) -> Judgement | None:
-        """The judgement that makes the fix better by one level: one about this very place, and uncontradicted."""
+        """The judgement that makes the fix better by one level: one about exactly this place, and uncontradicted."""
         if self.verdict is not Verdict.VERIFIED or self.level is not Level.PLACE:
             return None
         return next((one for one in self.judgements if one.lifts and one.verdict is Verdict.VERIFIED), None)
 
     def weight(self, severity: Severity) -> Severity:
-        """What a finding of this severity counts for the exit code: at least REFACTOR if it was seen, INFO if refuted."""
+        """The severity of a finding for the exit code: at least REFACTOR if it was seen, INFO if refuted."""
         if self.was_seen:
             return max(severity, Severity.REFACTOR)
         return Severity.INFO if self.verdict is Verdict.REFUTED else severity
@@ -70,8 +70,8 @@ class Support:
 def weighed(found: Sequence[tuple[Level, Judgement]]) -> Support:
     """One verdict from at least one judgement.
 
-    What settles a claim goes before what does not, the nearer before the farther, and a contradiction at one level
-    settles nothing.
+    Conclusive judgements win over inconclusive ones, closer ones over others, and a contradiction at one level is
+    inconclusive.
     """
     settled = [level for level, one in found if one.verdict is not Verdict.INCONCLUSIVE]
     level = max(settled or [level for level, _ in found])
@@ -86,7 +86,7 @@ def weighed(found: Sequence[tuple[Level, Judgement]]) -> Support:
 
 
 def _reason(judgement: Judgement, level: Level) -> str:
-    """The reason, with the place that it speaks of where that is not the finding's."""
+    """The reason, with its place if that differs from the finding's."""
     reason = judgement.reason or judgement.claim
     if level in (Level.FILE, Level.RUN) and judgement.sites:
         return f"{reason} (seen at {judgement.sites[0].path}:{judgement.sites[0].line})"

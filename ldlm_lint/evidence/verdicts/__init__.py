@@ -1,6 +1,6 @@
-"""What evidence says of the rules: pure decisions over the observations of all ranks of a watched run.
+"""Verdicts about rules: pure decisions over the observations of all ranks of a watched run.
 
-Each room judges one topic: ``judge(run: WatchedRun) -> Iterable[Judgement]``. One whose observations are missing says
+Each module judges one topic: ``judge(run: WatchedRun) -> Iterable[Judgement]``. A module without observations returns
 nothing.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ldlm_lint.evidence.model import Evidence, Judgement
 from ldlm_lint.evidence.watched import WatchedRun, on_its_device
 
-# The rooms, in the order of the report. Each is a module of this folder with a function `judge`.
+# The modules, in the order of the report. Each has a function `judge`.
 ROOMS: tuple[str, ...] = (
     "optimizers",
     "schedules",
@@ -36,7 +36,7 @@ ROOMS: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """The judgements of evidence files, and what could not be judged, for people."""
+    """The judgements of evidence files, and notes on what could not be judged."""
 
     judgements: tuple[Judgement, ...]
     notes: tuple[str, ...]
@@ -50,9 +50,9 @@ def judge(evidence: Sequence[Evidence], target: str = "") -> list[Judgement]:
 def assess(evidence: Sequence[Evidence], target: str = "") -> Assessed:
     """The judgements of evidence files: the experiments' own, and those about watched runs, each run by itself.
 
-    ``target`` is ``cpu`` or ``cuda`` where the user named the device that the verdicts are about; what was seen on
-    another one settles no rule that is bound to it, whoever judged. Evidence comes from elsewhere: observations of a
-    shape that a room does not expect end that room with a note.
+    ``target`` is ``cpu`` or ``cuda`` if the user named the device that the verdicts are about; observations on another
+    one decide no rule that is bound to it. Evidence is untrusted: observations of an unexpected shape end their module
+    with a note.
     """
     from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Whether blocks were computed again in the backward pass, and how much of a model one segment holds."""
+"""Whether blocks were recomputed in the backward pass, and how much of a model one segment contains."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, disti
 from ldlm_lint.evidence.watched import WatchedRun
 
 _MISSING = "the model trains without activation checkpointing"
-# Whether recomputation pays depends on the memory that the training has, which no observation of it as it is shows.
+# Whether recomputation pays depends on the memory that the training has, which observing the unchanged program does not
+# show.
 _PAYS = "to measure whether it pays off: `ldlm-lint bench` or `ldlm-lint probe memory`"
 _WHOLE = "one checkpointed segment holds a whole stack of blocks and recomputes all of them at once"
 _MISUSE = "the reentrant checkpoint gives the parameters of its segment no gradients"
@@ -89,7 +90,7 @@ def _of_model(model: Any, checkpointing: Any) -> tuple[Verdict, str]:
 
 
 def _stacks(model: Any) -> list[Any]:
-    """The stacks that ran; of a compiled model no call is seen."""
+    """The stacks that ran; calls of a compiled model are not visible."""
     return [stack for stack in model["stacks"] if stack["called"] or model["compiled"]]
 
 

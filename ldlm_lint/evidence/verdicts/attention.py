@@ -1,4 +1,4 @@
-"""Attention: written by hand, or one fused call."""
+"""Attention: hand-written, or one fused call."""
 
 from __future__ import annotations
 

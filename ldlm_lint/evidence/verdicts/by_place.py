@@ -1,4 +1,4 @@
-"""Observations of all ranks put together by the place that they are about, and what their verdicts have in common."""
+"""Groups the observations of all ranks by place, with shared helpers for their verdicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ranks_of(group: Iterable[tuple[Evidence, Record]]) -> set[int]:
 
 
 def agreed(verdicts: Sequence[Verdict]) -> Verdict:
-    """What all ranks say; INCONCLUSIVE where they differ."""
+    """The common verdict of all ranks; INCONCLUSIVE if they differ."""
     return verdicts[0] if len(set(verdicts)) == 1 else Verdict.INCONCLUSIVE
 
 
@@ -54,7 +54,7 @@ def unit(number: float, noun: str) -> str:
 
 
 def listed(names: Iterable[str], total: int | None = None, most: int = 4) -> str:
-    """Some names in words.
+    """Names as text.
 
     >>> listed(["a", "b", "c", "d", "e"])
     'a, b, c, d and 1 more'

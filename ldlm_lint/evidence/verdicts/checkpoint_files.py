@@ -1,4 +1,4 @@
-"""What became of checkpoint files: new ones, written over, removed first, written by several ranks."""
+"""The fate of checkpoint files: new, overwritten, removed first, written by several ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 
 
 def _callers(group: Group) -> tuple[Site, ...]:
-    """Where the function that saves was called from, the innermost first; nothing where that was not always the same."""
+    """Where the function that saves was called from, the innermost first; empty if that differed."""
     chains = {tuple(map(site_of, save.get("callers", ()))) for _, save in group}
     return tuple(one for one in chains.pop() if one is not None) if len(chains) == 1 else ()
 
@@ -48,13 +48,13 @@ def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
 def _in_place(
     run: WatchedRun, places: tuple[Site, ...], group: Group, changes: Group, first: Mapping[tuple[int, str], int]
 ) -> Iterator[Judgement]:
-    # Of a checkpoint in shards only the file that is written last was seen.
+    # Of a sharded checkpoint only the last written file was seen.
     group = [(one, save) for one, save in group if not save.get("sharded")]
     writers = _writers(group)
     existed = [(one, save) for one, save in group if save["existed"]]
     moved = {change["paths"][0] for _, change in changes if change["event"] == "os.rename"}
-    # What another rank has just written is another rule's defect. What an earlier run left is written over once, and tells
-    # nothing of this run's own checkpoints.
+    # Overwriting another rank's new file is another rule's defect. A file of an earlier run is overwritten once, which
+    # shows nothing about this run's own checkpoints.
     over = [save for one, save in existed if first[id(one), save["path"]] < save["order"]]
     existed = [(one, save) for one, save in existed if len(writers[one.run.host, save["path"]]) == 1]
     if over and not any(save["path"] in moved for save in over):
@@ -88,7 +88,7 @@ def _written_from(saves: Group, changes: Group) -> dict[tuple[int, str], int]:
 
 
 def _had_its_chance(run: WatchedRun, save: Any) -> bool:
-    """Whether each rank went on behind the step of a save: one that was killed there might have saved as well."""
+    """Whether each rank continued after the step of a save: one killed there might have saved as well."""
     return all(one.run.steps > save["step"] or one.run.status is Status.FINISHED for one in run.ranks)
 
 
@@ -111,7 +111,7 @@ def _every_rank(run: WatchedRun, places: tuple[Site, ...], group: Group) -> Iter
 
 
 def _removed_first(run: WatchedRun, saves: Group, changes: Group) -> Iterator[Judgement]:
-    """A file that was removed and, as the next thing saved by that rank, written again under its name."""
+    """A file that was removed and written again under its name as the next save of that rank."""
     found: dict[tuple[str, int], tuple[Site, int]] = {}
     for evidence, change in changes:
         site = site_of(change.get("site"))
@@ -121,7 +121,7 @@ def _removed_first(run: WatchedRun, saves: Group, changes: Group) -> Iterator[Ju
         before = [save for save in mine if save["order"] < change["order"]]
         later = [save for save in mine if save["order"] > change["order"]]
         removed = change["paths"][0]
-        # A file that goes as soon as it is written (to see how large it is) is no checkpoint that is replaced.
+        # A file that is deleted right after writing (to measure its size) is not a replaced checkpoint.
         if before and before[-1]["step"] >= change["step"]:
             continue
         only = {save["path"] for save in before if below(save["path"], removed)} and all(

@@ -1,4 +1,4 @@
-"""Checkpoints that pile up: saves put together into checkpoints, checkpoints into series, and what ends a series."""
+"""Checkpoints that pile up: saves are grouped into checkpoints, checkpoints into series, with the end of a series."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldlm_lint.evidence.watched import WatchedRun
 
 Group = Sequence[tuple[Evidence, Any]]
 
-# Rotations that keep three are common; fewer checkpoints than this tell them from no rotation at all.
+# Rotations that keep three are common; with fewer checkpoints than this they cannot be distinguished from no rotation.
 FEWEST = 5
 # Where the program has code that deletes: ten is the largest limit that libraries have by default.
 FEWEST_BESIDE_DELETIONS = 11
@@ -22,15 +22,15 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class Series:
-    """Checkpoints whose files differ by their numbers alone; those of one step are one checkpoint (shards, ranks)."""
+    """Checkpoints whose files differ only in their numbers; files of one step are one checkpoint (shards, ranks)."""
 
     name: str
     # By step: the names that the files of this checkpoint have in the end.
     steps: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
-    # Whether files are renamed again and again, as numbered backups are: the last of them is written over.
+    # Whether files are renamed repeatedly, as numbered backups are: the last of them is written over.
     shifted: bool = False
-    # Checkpoints behind which the training went on: whatever removes old ones has had its turn.
+    # Checkpoints after which the training continued: code that removes old ones had its chance.
     passed: set[int] = field(default_factory=set)
 
     @property
@@ -40,7 +40,7 @@ class Series:
 
     @property
     def names(self) -> int:
-        """How many checkpoints are left: a name that is written again replaces the one before it."""
+        """How many checkpoints are left: a name that is written again replaces the previous file."""
         known: set[tuple[int, str]] = set()
         count = 0
         for names in self.steps.values():
@@ -55,7 +55,7 @@ def below(path: str, folder: str) -> bool:
 
 
 class Fate(NamedTuple):
-    """What became of a saved file: its last name, how often it was renamed, and whether it was removed."""
+    """The fate of a saved file: its last name, how often it was renamed, and whether it was removed."""
 
     name: str
     renames: int
@@ -63,7 +63,7 @@ class Fate(NamedTuple):
 
 
 def fate_of(evidence: Evidence, save: Any, changes: Group) -> Fate:
-    """What became of a saved file, after all renames by its rank and removals by any."""
+    """The fate of a saved file, after all renames by its rank and removals by any rank."""
     path, renames = save["path"], 0
     for other, change in changes:
         if not below(path, change["paths"][0]):
@@ -82,10 +82,10 @@ def fate_of(evidence: Evidence, save: Any, changes: Group) -> Fate:
 
 
 def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, str, Measurement] | None:
-    """Whether the checkpoints of one place pile up, in words and bytes; None where nothing can be said."""
+    """Whether the checkpoints of one place pile up, as text and bytes; None if unknown."""
     files: dict[str, int] = {}
     series: dict[str, Series] = {}
-    # What another process removed.
+    # Files that another process removed.
     missing = {id(one): frozenset(record.get("missing", ())) for one, record in run.of("checkpoint_files")}
     for evidence, save in group:
         fate = fate_of(evidence, save, changes)
@@ -111,7 +111,7 @@ def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, st
 
 @dataclass(frozen=True, slots=True)
 class _Rotation:
-    """What may remove checkpoints of a place: the limit in words and as a number, or code that has not deleted yet."""
+    """A possible remover of checkpoints of a place: the limit as text and number, or code that has not deleted yet."""
 
     limit: str = ""
     number: int = 0
@@ -136,7 +136,7 @@ class _Rotation:
         records = [record for record in records if record["saves"]]
         if any("may_remove" not in record for record in records):
             return cls(deletes="the evidence does not record whether the program deletes files")
-        # A library that was told to keep all does so, whatever it could do.
+        # A library that is configured to keep all keeps all.
         unlimited = {one["library"] for one in mine} & libraries
         files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
         if files:
@@ -155,7 +155,7 @@ class _Decided:
 
 
 def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
-    """The verdict on one series; None where a single checkpoint says nothing."""
+    """The verdict on one series; None if there is only one checkpoint."""
     saved, kept = len(one.steps), one.names
     count = counted(saved, "checkpoint")
     if one.removed:
@@ -179,13 +179,15 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
 
 
 def _together(series: Iterable[Series], rotation: _Rotation) -> _Decided | None:
-    """One verdict for the series of a place: one that piles up is enough, and one that is not decided keeps it open."""
+    """One verdict for the series of a place: one that piles up is enough, and an undecided one makes it
+    inconclusive.
+    """
     found = [(one, _of_series(one, rotation)) for one in series]
     decided = [verdict for _, verdict in found if verdict is not None]
     for wanted in (Verdict.VERIFIED, Verdict.INCONCLUSIVE, Verdict.REFUTED):
         if any(one.verdict is wanted for one in decided):
             best = max((one for one in decided if one.verdict is wanted), key=lambda one: one.saved)
-            # A file under a fixed name is written over the next time; a numbered one may be the first of many.
+            # A file under a fixed name is overwritten the next time; a numbered one may be the first of many.
             if wanted is Verdict.REFUTED and any(verdict is None and one.numbered for one, verdict in found):
                 return _Decided(Verdict.INCONCLUSIVE, best.saved, f"{best.reason}; there is only one of each other file")
             return best

@@ -1,4 +1,4 @@
-"""torch.compile inside a ``try``: whether the error that the handler waits for came there."""
+"""torch.compile inside a ``try``: whether the handled error occurred there."""
 
 from __future__ import annotations
 

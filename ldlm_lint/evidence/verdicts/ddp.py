@@ -1,4 +1,5 @@
-"""What DistributedDataParallel did: unused parameters, reductions per step, gradients held twice, buffers that differ."""
+"""The behaviour of DistributedDataParallel: unused parameters, reductions per step, gradients held twice, buffers that
+differ."""
 
 from __future__ import annotations
 
@@ -112,10 +113,10 @@ def _of_steps(record: Any) -> tuple[Verdict, int, int]:
 
 
 def _repeated(step: Sequence[Sequence[Any]]) -> list[bool]:
-    """Whether each pass of an accumulation reduced.
+    """Whether each pass of an accumulation reduced gradients.
 
-    Passes that leave the reduction out belong together wherever they stand; of those that all reduce only passes from
-    one place do, since two places are two losses.
+    Passes without reduction belong together at any place; passes with reduction only at the same place, since two
+    places are two losses.
     """
     if not all(reduced for _, reduced in step):
         return [reduced for _, reduced in step]

@@ -1,4 +1,4 @@
-"""Evaluation that records gradients nobody uses."""
+"""Evaluation that records unused gradients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RULE, CLAIM = "evaluation-with-gradients", "a forward pass of evaluation records
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """The judgements about each place that calls the trained model in evaluation mode, with no backward pass behind."""
+    """The judgements about each place that calls the trained model in evaluation mode, with no backward pass after."""
     for place in places(run.of("evaluation")):
         if not any(one["trained"] for one in place.records) or place.total("learning"):
             continue

@@ -1,4 +1,4 @@
-"""Gradients: kept as zeros, clipped while they are scaled, scaled although they need not be."""
+"""Gradients: kept as zeros, clipped while they are scaled, scaled unnecessarily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of autograd that are retained for nothing, or outlive their iteration."""
+"""Graphs of autograd that are retained unnecessarily, or outlive their iteration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.evidence.verdicts.by_place import counted
 from ldlm_lint.evidence.verdicts.grouping import Place, judgement, parts, places
 from ldlm_lint.evidence.watched import WatchedRun
 
-# A walk over a graph ends here; what lies behind is not known.
+# A walk over a graph ends here; the rest is unknown.
 MOST_NODES = 20_000
 # Losses of so many earlier iterations at the end mean that they are kept; for the opposite at least so many iterations.
 FEWEST_KEPT, FEWEST_ITERATIONS = 3, 5
@@ -76,6 +76,6 @@ def _named(keepers: list[Mapping[str, Any]]) -> str:
 
 
 def _sites(found: list[tuple[Evidence, Mapping[str, Any]]]) -> list[Site]:
-    """The lines that add to what keeps the graphs, each once."""
+    """The lines that add to the containers of the graphs, each once."""
     sites = [site for _, values in found for one in values["kept_by"] if (site := site_of(one.get("site")))]
     return list({(one.path, one.line, one.end_line): one for one in sites}.values())

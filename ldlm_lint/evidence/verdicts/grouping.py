@@ -17,7 +17,7 @@ Found = Iterable[tuple[Evidence, Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What was observed at one place, in the order of ranks."""
+    """The observations at one place, in the order of ranks."""
 
     site: Site
     records: tuple[Mapping[str, Any], ...]
@@ -32,12 +32,12 @@ class Place:
 
 
 def places(found: Found, key: str = "site") -> list[Place]:
-    """The observations by place; those without one are left out, for nobody could look at them."""
+    """The observations by place; those without a place are left out, since a reader could not find them."""
     return [Place(site, tuple(record for _, record in group)) for site, group in by_site(found, key)]
 
 
 def parts(run: WatchedRun, topic: str, part: str) -> Found:
-    """The records of a list inside a topic's mapping, with the process that made them."""
+    """The records of a list inside a topic's mapping, with their processes."""
     for evidence, values in run.of(topic):
         for record in values.get(part) or ():
             yield evidence, record
@@ -52,7 +52,7 @@ def judgement(
     sites: Sequence[Site | None],
     measured: Measurement | None = None,
 ) -> Judgement:
-    """A judgement over all ranks; the reason ends with the scope in words."""
+    """A judgement over all ranks; the reason ends with the scope."""
     scope = run.scope()
     return Judgement(
         rule, claim, verdict, f"{reason} {scope.words}", scope, tuple(one for one in sites if one), measured
@@ -60,7 +60,7 @@ def judgement(
 
 
 def on_accelerators(run: WatchedRun, made: Judgement) -> Judgement:
-    """The judgement, inconclusive unless the run was on the accelerator: what it is about does not exist on a CPU."""
+    """The judgement, inconclusive unless the run was on the accelerator: its subject does not exist on a CPU."""
     if run.device in ACCELERATORS:
         return device_bound(run, made)
     reason = f"{OBSERVED_ON}{run.device}, where it has no effect; {made.reason}"

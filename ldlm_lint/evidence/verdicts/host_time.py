@@ -33,7 +33,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 
 
 def _within(run: WatchedRun, topic: str) -> Iterable[tuple[Evidence, Mapping[str, Any]]]:
-    """The records of a topic, each with the number of iterations that were looked at."""
+    """The records of a topic, each with the number of iterations that were observed."""
     for evidence, values in run.of(topic):
         for record in values["places"]:
             yield evidence, {**record, "of": values["iterations"], "mode": values.get("warned", False)}
@@ -42,7 +42,7 @@ def _within(run: WatchedRun, topic: str) -> Iterable[tuple[Evidence, Mapping[str
 def _made_by_the_program(
     found: Iterable[tuple[Evidence, Mapping[str, Any]]],
 ) -> Iterable[tuple[Evidence, Mapping[str, Any]]]:
-    """The records of what the program does itself: a Trainer's, a loader's or an optimizer's are not its line's."""
+    """The records of the program itself, without those of a Trainer, a loader or an optimizer."""
     return ((evidence, record) for evidence, record in found if record.get("caller", "program") == "program")
 
 
@@ -98,7 +98,7 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
 
 
 def _call(method: str) -> str:
-    """A method that takes a tensor's value to the host, as a program writes it.
+    """A method that copies a tensor's value to the host, as written in a program.
 
     >>> _call("item"), _call("__float__")
     ('.item()', 'float()')

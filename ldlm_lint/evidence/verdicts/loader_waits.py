@@ -20,7 +20,7 @@ _FEWEST_WAITS = 5
 _FEWEST_LATE = 3
 _WAITS = 0.10
 _NO_WAIT = 0.02
-# The share of the waits in which the device has nothing to do, as that of the steps that the first quartile leaves.
+# The share of the waits in which the device is idle, corresponding to the steps above the first quartile.
 _STARVED = 0.75
 _DEFAULT_PREFETCH = 2
 
@@ -28,7 +28,7 @@ Group = Sequence[tuple[Evidence, Any]]
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """Judge dataloader-in-main-process and dataloader-without-prefetch by the place that makes a loader."""
+    """Judge dataloader-in-main-process and dataloader-without-prefetch by the place that creates a loader."""
     for site, group in by_site(run.of("loaders")):
         yield from _in_main_process(run, site, group)
         yield from _prefetch(run, site, group)
@@ -55,7 +55,9 @@ def _prefetch(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
 
 
 def _waits(run: WatchedRun, site: Site, group: Group, rule: str) -> Iterator[Judgement]:
-    """The share of the steady iterations that waits for the loader; it is bound to the device that computes meanwhile."""
+    """The share of the steady iterations that waits for the loader; it depends on the device that computes
+    meanwhile.
+    """
     scope, claim = run.scope(), _CLAIMS[rule]
     known = [record for _, record in group if record["wait_share"]["n"] >= _FEWEST_WAITS]
     if not known:
@@ -80,7 +82,7 @@ def _waits(run: WatchedRun, site: Site, group: Group, rule: str) -> Iterator[Jud
 
 
 def _cost(record: Any) -> float | None:
-    """The share of the whole time that waits: of a device that could be asked, only while it had nothing to do."""
+    """The share of the total time spent waiting; if the device could be queried, only while it was idle."""
     totals = record.get("waits_in_all")
     if not totals or not totals["seconds"]:
         return None
@@ -89,7 +91,7 @@ def _cost(record: Any) -> float | None:
 
 
 def _weighed(run: WatchedRun, rule: str, record: Any, group: Group) -> tuple[Verdict, str, str]:
-    """The verdict, what to say beside the quartiles, and what would settle it."""
+    """The verdict, a text for the quartiles, and what would decide it."""
     share, cost = record["wait_share"], _cost(record)
     asked = sum(one["device_asked"] for _, one in group)
     starved = sum(one["device_starved"] for _, one in group)
@@ -112,11 +114,11 @@ def _weighed(run: WatchedRun, rule: str, record: Any, group: Group) -> tuple[Ver
 
 
 def _late(record: Any, cost: float | None, remark: str) -> tuple[Verdict, str, str] | None:
-    """What waits that matter say of the queue; None where they matter too little.
+    """The verdict on the queue from relevant waits; None if they are too short.
 
-    A longer queue evens out single late batches, and does nothing where the workers are slower than the training. Even
-    ones that are slower make it wait at least once in as many batches as there are workers: single are fewer waits than
-    half of that. What is waited for a late batch, a worker was busy with it: together these may take half of the time
+    A longer queue evens out single late batches, and does nothing if the workers are slower than the training. Slower
+    workers cause at least one wait per ``num_workers`` batches: waits count as single if they are fewer than half of
+    that. While the training waits for a late batch, a worker is busy with it: in total that may take half of the time
     that the workers have while the training computes.
     """
     share = record["wait_share"]

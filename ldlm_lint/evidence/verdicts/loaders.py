@@ -1,4 +1,4 @@
-"""How many workers the loaders of a node start, from what memory batches are copied, and how data was shuffled."""
+"""The number of workers per node, the memory from which batches are copied, and the shuffling of data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Group = Sequence[tuple[Evidence, Any]]
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """Judge the rules about loaders by the place that makes them, and about samplers."""
+    """Judge the rules about loaders by the place that creates them, and about samplers."""
     for site, group in by_site(run.of("loaders")):
         yield from _too_many(run, site, group)
         yield from _pinned(run, site, group)
@@ -44,12 +44,12 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     judgement = Judgement(
         "dataloader-too-many-workers", _TOO_MANY, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure
     )
-    # The number of CPUs is this machine's, and the training's other one may have more.
+    # The number of CPUs is that of this machine; the training machine may have more.
     yield device_bound(run, judgement)
 
 
 def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
-    """What the profile says of copies. On a CPU there is nothing to copy and nothing to say."""
+    """The copies in the profile. On a CPU there are no copies."""
     if run.device not in ACCELERATORS or not any(
         record["batches"] > record["evaluation_batches"] for _, record in group
     ):
@@ -81,7 +81,7 @@ def _shuffled(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
         return
     passes = max(len(_trained(record)) for record in records)
     figure = Measurement("passes over the data", float(passes), unit(passes, "pass"), n=passes)
-    # One line may make several samplers: each is judged by its own passes and its own calls.
+    # One line may create several samplers: each is judged by its own passes and its own calls.
     verdicts = [_of_sampler(record) for record in records]
     verdict = agreed(verdicts)
     if len(set(verdicts)) > 1:
@@ -101,7 +101,7 @@ def _shuffled(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
 
 
 def _trained(record: Any) -> list[int]:
-    """The epochs of the passes that the program learnt from."""
+    """The epochs of the passes used for training."""
     return [epoch for epoch, learns in record["epochs"] if learns]
 
 

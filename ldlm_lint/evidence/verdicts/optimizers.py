@@ -17,12 +17,12 @@ _FUSED = re.compile(r"aten::_fused_(adamw?|sgd|adagrad)_|Fused(Adam|Sgd|Adagrad)
 _FOREACH = re.compile(r"aten::_foreach_(addcdiv|addcmul|lerp)|multi_tensor_apply_kernel(?!.*Fused)")
 _COMPILED = re.compile(r"Torch-Compiled Region|CompiledFunction|triton_|CachingAutotuner")
 _PLAIN_TYPES = frozenset({"Tensor", "Parameter", "DTensor"})
-# What torch says of a fused step over parameters that have none, since 2.5 in the first step.
+# torch's error for a fused step over unsupported parameters, since 2.5 in the first step.
 _UNSUPPORTED = re.compile(r"`?fused=True`? requires all the params")
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """The judgements about optimizers, by the place that makes them."""
+    """The judgements about optimizers, by the place that creates them."""
     for place in places(run.of("optimizers")):
         yield from _not_fused(run, place)
         yield from _conflict(run, place)
@@ -66,7 +66,7 @@ def _not_fused(run: WatchedRun, place: Place) -> Iterable[Judgement]:
 
 
 def _state(record: Mapping[str, Any], *, compiles: bool) -> tuple[Verdict, str]:
-    """What the flags and the kernels of one optimizer say together; ``compiles``: the program calls torch.compile."""
+    """The result of the flags and the kernels of one optimizer; ``compiles``: the program calls torch.compile."""
     on = [group for group in record["groups"] if group.get("fused")]
     names = record["kernels"]
     if names is None:
@@ -95,7 +95,7 @@ def _subclass(record: Mapping[str, Any]) -> str:
 
 
 def _elsewhere(run: WatchedRun, record: Mapping[str, Any]) -> str:
-    """Why a run on the right device says nothing of an optimizer whose parameters are on another one."""
+    """Why a run on the right device is inconclusive for an optimizer whose parameters are on another one."""
     devices = record.get("devices") or []
     wanted = run.target or (run.device if run.device in ACCELERATORS else "")
     return f"its parameters are on {' and '.join(devices)}" if devices and wanted and wanted not in devices else ""
@@ -114,12 +114,12 @@ def _conflict(run: WatchedRun, place: Place) -> Iterable[Judgement]:
 
 
 def _lost(run: WatchedRun, place: Place) -> Iterable[Judgement]:
-    """What restoring a state did to an optimizer that was fused before."""
+    """The effect of restoring a state on an optimizer that was fused before."""
     loads = [load for one in place.records for load in one["loads"] if _all_fused(load["before"]) and load["after"]]
     if not loads:
         return
     lost = [load for load in loads if not _all_fused(load["after"])]
-    # A state without entries is none of a checkpoint: accelerate gives an optimizer its own one back.
+    # A state without entries is not from a checkpoint: accelerate restores an optimizer's own state.
     if not lost and not any(load["entries"] for load in loads):
         return
     verdict = Verdict.VERIFIED if lost else Verdict.REFUTED
@@ -136,7 +136,7 @@ def _all_fused(groups: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _fallbacks(run: WatchedRun) -> Iterable[Judgement]:
-    """Whether a constructor that was asked for fused raised, so that a handler could go on, or only its first step."""
+    """Whether a constructor with ``fused`` raised, so that a handler could continue, or only the first step."""
     rule, claim = "fused-fallback-ineffective", "the constructor accepts parameters that the first step rejects"
     for evidence, one in run.of("optimizers"):
         site = site_of(one.get("site"))

@@ -1,4 +1,4 @@
-"""Whether what is trained changes from step to step."""
+"""Whether the set of trained parameters changes between steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOGGLED = "the set of parameters that require gradients changes between steps"
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """Judge requires-grad-toggled-per-step; a single change is a schedule and says nothing."""
+    """Judge requires-grad-toggled-per-step; a single change is a schedule and does not count."""
     for site, group in by_site(run.of("parameters")):
         records = [record for _, record in group]
         changes = max(record["changes_of_trainable"] for record in records)

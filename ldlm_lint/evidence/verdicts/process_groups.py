@@ -1,4 +1,4 @@
-"""Which timeout each process group really has, and what the environment was when the first one was made."""
+"""The effective timeout of each process group, and the environment when the first one was created."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _too_long(value: str) -> bool:
     return value.strip().isdecimal() and int(value) > _LONGEST_HEARTBEAT
 
 
-# rule, the variables that it is about, when a value is what the rule warns of. All speak to NCCL.
+# Rule, its variables, and the test for a reported value. All are NCCL variables.
 _VARIABLES: tuple[tuple[str, tuple[str, ...], Callable[[str], bool]], ...] = (
     ("nccl-blocking-wait", ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT"), _on),
     ("nccl-monitoring-disabled", ("TORCH_NCCL_ENABLE_MONITORING",), _off),
@@ -99,7 +99,7 @@ _VARIABLES: tuple[tuple[str, tuple[str, ...], Callable[[str], bool]], ...] = (
 
 
 def _environment(run: WatchedRun) -> Iterator[Judgement]:
-    """Variables are read where a group is made; a run without NCCL says nothing of what NCCL makes of them."""
+    """Variables are read when a group is created; a run without NCCL does not show their effect on NCCL."""
     seen = list(run.of("process_groups"))
     backends = {one["backend"] for _, record in seen for group in record["groups"] for one in _timeouts(group)}
     sites = distinct(group["site"] for _, record in seen for group in record["groups"] if group["default"])

@@ -11,7 +11,7 @@ from ldlm_lint.evidence.watched import WatchedRun
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """The judgements about each place that calls a scheduler's ``step()``, of an optimizer that was seen to step."""
+    """The judgements about each place that calls ``step()`` of a scheduler whose optimizer was seen to step."""
     every = [place for place in places(run.of("schedules")) if min(one["optimizer_steps"] for one in place.records)]
     for place in every:
         yield from _order(run, place, wound=_restored(run) or _steps_elsewhere(place, every))
@@ -31,7 +31,7 @@ def _steps_elsewhere(place: Place, every: Iterable[Place]) -> bool:
 
 
 def _order(run: WatchedRun, place: Place, wound: bool) -> Iterable[Judgement]:
-    """``wound`` says that a place which is called only before the first step may resume an earlier run."""
+    """``wound`` says that a place called only before the first step may resume an earlier run."""
     early, later, alone = (
         place.most("before_first_step"),
         place.total("after_step"),

@@ -36,7 +36,7 @@ def _passes(run: WatchedRun, state: str) -> tuple[int, int]:
 
 
 def _held(run: WatchedRun, state: str, asked: bool) -> tuple[Verdict, str] | None:
-    """Whether a state held in all backward passes, or in none, where a place asked for it."""
+    """Whether a state held in all backward passes, or in none, if a place requested it."""
     on, passes = _passes(run, state)
     if not passes:
         return None
@@ -114,7 +114,7 @@ def _products(run: WatchedRun, entries: Sequence[Site]) -> Iterable[Judgement]:
 
 
 def _reduced(precision: Mapping[str, Any]) -> bool | None:
-    """Whether float32 products may be computed in TF32; None where the answers do not tell."""
+    """Whether float32 products may be computed in TF32; None if undecided."""
     new, old = precision.get("matmul.fp32_precision"), precision.get("matmul.allow_tf32")
     if isinstance(new, str):
         return new in _REDUCED if new in _FULL | _REDUCED else None

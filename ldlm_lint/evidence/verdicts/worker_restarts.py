@@ -1,4 +1,4 @@
-"""What starting the workers of a DataLoader again costs in each later iteration over it."""
+"""The cost of restarting the workers of a DataLoader in each later iteration over it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ RULE = "dataloader-without-persistent-workers"
 CLAIM = "starting the workers again delays the first batch of each later iteration"
 FEWEST_ITERATIONS = 5
 FEWEST_WAITS = 5
-# The share of an iteration's time that matters in practice, and the one that does not.
+# The share of an iteration's time that matters in practice, and the share that does not.
 MATTERS, LITTLE = 0.05, 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """What the restarts took of the later iterations: at least and at most, as shares, and in seconds."""
+    """The cost of restarts in the later iterations: at least and at most, as shares, and in seconds."""
 
     least: Quartiles
     most: Quartiles
@@ -33,12 +33,12 @@ class _Cost:
     most_seconds: float
     seconds: float
     first_waits: Quartiles
-    # The third quartile of the other waits; None where too few were seen.
+    # The third quartile of the other waits; None if too few were seen.
     steady: float | None
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
-    """Judge dataloader-without-persistent-workers by the place that makes a loader with workers."""
+    """Judge dataloader-without-persistent-workers by the place that creates a loader with workers."""
     for site, group in by_site(run.of("loaders")):
         records = [record for _, record in group if record["num_workers"]]
         if records:
@@ -65,13 +65,13 @@ def _judged(run: WatchedRun, site: Site, records: Sequence[Mapping[str, Any]]) -
     made = Judgement(RULE, CLAIM, verdict, f"{reason} {scope.words}", scope, (site,), counts)
     if verdict is Verdict.INCONCLUSIVE:
         made = dataclasses.replace(made, settled_by=settled_by)
-    # A faster device shortens the steps and no start, so that a small share on a CPU may be a large one there; what is
-    # large on a CPU stays so.
+    # A faster device shortens the steps but not the start, so a small share on a CPU may be large there; a large share
+    # stays large.
     return device_bound(run, made) if restarted and verdict is Verdict.REFUTED else made
 
 
 def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, Measurement | None, str]:
-    """The verdict on loaders that started their workers again, the figures in words and as a value, what would settle it."""
+    """The verdict on loaders that restarted their workers, the figures as text and value, what would decide it."""
     if not all("passes" in one for one in records):
         return Verdict.INCONCLUSIVE, "the cost was not measured: the evidence is from an older probe", None, ""
     timed = [(one, [times for times in one["passes"][1:] if _is_example(times)]) for one in records]
@@ -104,11 +104,11 @@ def _is_example(times: Mapping[str, Any]) -> bool:
 
 
 def _cost(later: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> _Cost:
-    """The bounds of what persistent workers would have saved.
+    """The bounds of the time that persistent workers would have saved.
 
-    They would spare the start of the processes; the first batch they would have to make as well, which takes what a
-    worker takes for one batch. What the first batch took beyond that is their start, too. At most it is the whole time
-    up to the first batch, but for what other batches are waited for.
+    They would save the start of the processes, but not the work for the first batch, which takes a worker's time for
+    one batch. The rest of the first batch's time belongs to the start, too. The upper bound is the whole time up to the
+    first batch, minus the usual wait for a batch.
     """
     least, most = [], []
     for record, times in later:
@@ -129,14 +129,14 @@ def _cost(later: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> _Cost
 
 
 def _beyond_a_batch(record: Mapping[str, Any], times: Mapping[str, Any]) -> float:
-    # Persistent workers begin an iterable dataset anew as well: what its first batch takes is theirs, too.
+    # Persistent workers begin an iterable dataset again as well: the time of its first batch applies to them, too.
     if times["batch_at_most"] is None or record.get("iterable"):
         return 0.0
     return max(0.0, times["first_wait"] - times["batch_at_most"])
 
 
 def _weighed(cost: _Cost) -> Verdict:
-    # Iterations of one or two batches have no steady waits: then all of them is the way to the first batch.
+    # Iterations of one or two batches have no steady waits: then their whole time is the time to the first batch.
     slower = cost.steady is None or cost.first_waits.q1 > cost.steady
     if slower and cost.least.q1 >= MATTERS:
         return Verdict.VERIFIED

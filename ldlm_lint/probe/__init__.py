@@ -1,7 +1,8 @@
 """The runtime probe: experiments on this machine, and the watcher of the user's own training.
 
-The only part of ldlm-lint that imports torch or runs the user's code, and only when asked to: ``import ldlm_lint.probe``
-alone imports neither torch nor the watcher. In a program: ``with ldlm_lint.probe.watch(steps=20) as watched: ...``
+It is the only part of ldlm-lint that imports torch or runs the user's code, and only on request: ``import
+ldlm_lint.probe`` alone imports neither torch nor the watcher. In a program: ``with ldlm_lint.probe.watch(steps=20) as
+watched: ...``
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""On whose behalf a call is made: told by the stack, from the call outwards.
+"""The originator of a call, found on the stack from the call outwards.
 
-The probe's own frames are passed over. What runs below an optimizer's step is not all the optimizer's: a closure is the
-program's again, and under a Trainer the whole training step is one.
+The probe's own frames are skipped. Code below an optimizer's step does not always belong to the optimizer: a closure
+belongs to the program, and under a Trainer the closure is the whole training step.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 
 PROGRAM, OPTIMIZER, LOADER, FRAMEWORK = "program", "optimizer", "loader", "framework"
 _LOADERS = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
-# Every optimizer's step runs inside of a wrapper in this file, whoever wrote the optimizer.
+# Every optimizer's step runs inside of a wrapper in this file, for any optimizer.
 _STEPS = "torch/optim/optimizer.py"
 # torch.no_grad() around a step, as most optimizers have it.
 _DECORATOR = "torch/utils/_contextlib.py"
 
 
 class Callers:
-    """Tells whose call is running; the watcher keeps it informed by `stepping` and `stepped`."""
+    """Finds the originator of the running call; the watcher calls `stepping` and `stepped`."""
 
     def __init__(self) -> None:
         self._closure: CodeType | None = None
         self._step_site: dict[str, Any] | None = None
 
     def stepping(self, closure: Callable[..., Any] | None) -> None:
-        """An optimizer is about to step, with the closure that it was given."""
+        """An optimizer is about to step, with its closure."""
         self._closure = _code_of(closure)
 
     def stepped(self, root: str) -> None:
-        """The anchor has stepped: the project's line that is being run made it happen."""
+        """The anchor has stepped: the current line of the project caused it."""
         self._step_site = call_site(root)
 
     def of(self, root: str, site: dict[str, Any] | None) -> str:
-        """Whose call is being watched; ``site`` is the project's line that it was made from.
+        """The originator of the watched call; ``site`` is the calling line of the project.
 
-        ``optimizer``: an optimizer's own, torch's or the project's; ``loader``: of what prepares batches; ``framework``: a
-        Trainer's, which the project called once for all steps; else ``program``.
+        ``optimizer``: an optimizer's own, torch's or the project's; ``loader``: of code that prepares batches;
+        ``framework``: a Trainer's, which the project calls once for all steps; else ``program``.
         """
         frame: FrameType | None = sys._getframe(1)
         project = closure = False

@@ -1,8 +1,8 @@
-"""A scratch working copy of a project, so that what the program writes beside itself leaves the original alone.
+"""A scratch working copy of a project, so that files written by the program do not change the original.
 
-Copied is what git tracks and what it does not ignore; of a project without git all but hidden folders and environments.
-Ignored files (data, checkpoints, environments) are not taken along, since a program that writes to a link writes to the
-original; the user names those that it needs.
+It contains the tracked and the unignored files; without git all except hidden folders and environments. Ignored files
+(data, checkpoints, environments) are not copied or linked by default, since a program that writes to a link writes to
+the original; the user names the needed ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "env", "site-packag
 
 
 class CopyError(Exception):
-    """A copy that cannot be made; the text says why, and what to do."""
+    """A copy that failed; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy at ``root``: how many files and bytes it has, and the ignored paths that stayed behind."""
+    """A copy at ``root``: how many files and bytes it has, and the ignored paths that stayed after."""
 
     root: Path
     files: int
@@ -36,7 +36,7 @@ def make(project: Path, root: Path, links: Sequence[str] = (), most_bytes: int =
     """Copy the project at ``project`` to ``root`` (new or empty); ``links`` are relative paths to be linked instead.
 
     Symbolic links stay links; a relative one that leads out of the project leads to the same place. Raises CopyError,
-    and OSError for what cannot be read or written.
+    and OSError if reading or writing fails.
     """
     if root.exists() and any(root.iterdir()):
         raise CopyError(f"{root}: not empty")
@@ -77,7 +77,7 @@ def _is_ignored(project: Path, root: Path) -> bool:
 
 
 def _files(project: Path) -> list[Path]:
-    """The files to copy, relative; a submodule is copied as it lies there."""
+    """The files to copy, relative; a submodule is copied in its current state."""
     listed = _git(project, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is None:
         return sorted(_walked(project, project))
@@ -104,7 +104,7 @@ def _walked(folder: Path, project: Path) -> Iterator[Path]:
 
 
 def _ignored(project: Path) -> list[str]:
-    """What git ignores, whole folders as one; without what every project has."""
+    """The ignored files of git, whole folders as one; without those that every project has."""
     listed = _git(project, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory") or b""
     names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
     folders = tuple(one for one in names if one.endswith("/"))
@@ -118,7 +118,7 @@ def _is_clutter(path: str) -> bool:
 
 
 def _git(project: Path, *arguments: str) -> bytes | None:
-    """The output of git in the project; None where it has none or git does not know the folder."""
+    """The output of git in the project; None if there is none or the folder is not a repository."""
     try:
         done = subprocess.run(["git", "-C", str(project), *arguments], capture_output=True, check=False)
     except OSError:

@@ -1,7 +1,7 @@
-"""Exit codes: ``sys.exit(1)`` leaves Python's own way, without an exception that is reported.
+"""Exit codes: ``sys.exit(1)`` exits the normal way, without a reported exception.
 
-What a process cannot know of itself (``raise SystemExit(1)`` goes by without a trace), who started it does: torchrun of
-its ranks, the launcher of the command's own process.
+If a process cannot see its exit code (``raise SystemExit(1)`` leaves no trace), its parent does: torchrun for its
+ranks, the launcher for the command's own process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_TEXT = 200
 
 
 class Exits:
-    """The last ``sys.exit`` of the main thread; ``failure`` is empty for one that means success."""
+    """The last ``sys.exit`` of the main thread; ``failure`` is empty for success."""
 
     def __init__(self) -> None:
         self.failure = ""
@@ -45,7 +45,7 @@ class Exits:
 
 
 def failure_of(status: Any) -> str:
-    """What an argument of ``sys.exit`` says of the end; empty for success.
+    """The failure that an argument of ``sys.exit`` means; empty for success.
 
     >>> failure_of(None), failure_of(0), failure_of(False), failure_of(2), failure_of("no data")
     ('', '', '', 'exit code 2', 'SystemExit: no data')
@@ -59,7 +59,7 @@ def failure_of(status: Any) -> str:
 
 
 def codes_in(error: BaseException | None) -> dict[int, int]:
-    """The exit codes of the ranks by process that torchrun's exception tells of."""
+    """The exit codes of the ranks by process in torchrun's exception."""
     failures = getattr(error, "failures", None)
     found = failures.values() if isinstance(failures, Mapping) else ()
     codes = ((getattr(one, "pid", None), getattr(one, "exitcode", None)) for one in found)
@@ -75,7 +75,7 @@ def tell(out: Path, codes: Mapping[int, int]) -> None:
 
 
 def settled(out: Path, found: Sequence[Evidence], codes: Mapping[int, int]) -> list[Evidence]:
-    """The evidence, with what is known of exit codes by process; what it changes is written again into ``out``."""
+    """The evidence with the known exit codes by process; changed files are written again into ``out``."""
     return list(_settled(out, found, codes))
 
 

@@ -1,4 +1,4 @@
-"""The memory that a process needed at most, and whether it had CUDA, read once when it ends."""
+"""The peak memory of a process, and whether it had CUDA, read once at its end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ldlm_lint.probe.session import Observer, Session
 
 
 class Footprint(Observer):
-    """Peaks in bytes: resident memory of the process, and what the allocator of CUDA handed out and reserved.
+    """Peaks in bytes: resident memory of the process, and the allocated and reserved bytes of the CUDA allocator.
 
-    The allocator's own peak counters are read, never reset: the program may read them, too.
+    The allocator's own peak counters are read, never reset, since the program may read them, too.
     """
 
     topic = "footprint"

@@ -1,8 +1,8 @@
-"""Frames of the probe that warnings neither count nor name.
+"""Hides frames of the probe from warnings.
 
-``warnings.warn(..., stacklevel=2)`` in a function of torch means the line that called it. With a wrapper of the probe in
-between it would be the wrapper, and the warning would be shown for a file that is not the user's, and once for all lines
-instead of once for each.
+``warnings.warn(..., stacklevel=2)`` in a function of torch refers to the calling line. With a wrapper of the probe in
+between it would refer to the wrapper: the warning would show a file that is not the user's, and only once instead of
+once per line.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from ldlm_lint.probe import untraced
 from ldlm_lint.probe.sites import STAND_IN, is_own
 
-# What Python's warnings take for the import system's own frames, and pass over (since 3.3, in C and in Python alike).
+# The frames that Python's warnings treat as the import system's and skip (since 3.3, in C and in Python alike).
 _PASSED_OVER = "importlib._bootstrap"
 _ours: dict[types.CodeType, types.CodeType] = {}
 
 
 def uncounted(function: Any) -> Any:
-    """The function, a wrapper of the probe's, with code whose frames warnings pass over; anything else as it is."""
+    """The function, a wrapper of the probe's, with code whose frames warnings skip; anything else unchanged."""
     if isinstance(function, types.FunctionType):
         code = function.__code__
         if code not in _ours:
@@ -32,8 +32,8 @@ def uncounted(function: Any) -> Any:
 
 
 def in_the_callers_name(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of C's, to be called by a wrapper: what it warns of, it warns of for the line that runs, which must be
-    the line that the wrapper was called from. A function of Python's has a frame of its own and is returned as it is."""
+    """A function of C's, to be called by a wrapper: its warnings refer to the running line, which must be the line that
+    called the wrapper. A Python function has its own frame and is returned unchanged."""
     if isinstance(function, types.FunctionType):
         return function
 

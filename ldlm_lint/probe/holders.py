@@ -1,4 +1,4 @@
-"""Who keeps the graphs of past losses alive: names in the functions that are being run, else attributes of the project's
+"""Finds what keeps the graphs of past losses alive: names in running functions, else attributes of the project's
 objects and names of its modules, and the lines that add to them."""
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ADDING = frozenset({"append", "extend", "add", "appendleft", "update"})
 
 
 def holders(session: Session, marks_of: Callable[[Any], set[int]]) -> list[dict[str, Any]]:
-    """Names of the project's running functions whose values hold the losses of earlier iterations; where there is none
-    that is added to, attributes and globals (under a Trainer no function of the project is running between two steps).
+    """Names of the project's running functions whose values contain losses of earlier iterations; if none of them is
+    added to, attributes and globals (under a Trainer no function of the project is running between two steps).
 
-    ``marks_of`` says of a tensor which iterations' losses its graph holds. Each record has the ``name``, its ``type``,
-    how many ``iterations`` it holds and the ``site`` of a line that adds to it; where none is found, of the step.
+    ``marks_of`` gives the iterations of the losses in a tensor's graph. Each record has the ``name``, its ``type``, the
+    number of ``iterations`` it contains and the ``site`` of a line that adds to it; if none is found, of the step.
     """
     running: list[dict[str, Any]] = []
     adding: list[dict[str, Any]] = []
@@ -45,12 +45,12 @@ def holders(session: Session, marks_of: Callable[[Any], set[int]]) -> list[dict[
                     running.append({**record, "site": call_site(session.root)})
         if adding:
             break
-    # What is only made from a name that is added to holds the same graphs.
+    # A value derived from a name that is added to contains the same graphs.
     return adding or running
 
 
 def _held(session: Session, value: Any, marks_of: Callable[[Any], set[int]]) -> int:
-    """The losses of how many iterations a value holds, 0 for fewer than would be told."""
+    """The number of iterations whose losses a value contains, 0 below the reporting threshold."""
     marks = {mark for one in _tensors(session, value) for mark in marks_of(one)}
     return len(marks) if len({mark for mark in marks if mark < session.step - 1}) >= FEWEST else 0
 
@@ -117,7 +117,7 @@ def _adding_sites(place: Place, root: str) -> list[dict[str, Any]]:
 
 
 def _definition(tree: ast.AST, place: Place) -> ast.AST:
-    """The function that begins at a line (its decorators may come first), or the class of a name; else the module."""
+    """The function that begins at a line (its decorators may come first), or the class with a name; else the module."""
     if not place.line:
         classes = (one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and one.name == place.scope)
         return next(classes, tree)

@@ -1,4 +1,4 @@
-"""The watcher of a process of ``ldlm-lint probe run``: started behind ``import torch``, it ends the program after the
+"""The watcher of a process of ``ldlm-lint probe run``: started after ``import torch``, it ends the program after the
 last step and leaves one evidence file however the process ends."""
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from ldlm_lint.probe.snapshots import Snapshots
 from ldlm_lint.probe.termination import Termination
 from ldlm_lint.probe.watcher import Watcher
 
-# A program that catches the end goes on; after so many times the process is left at once.
+# A program that catches the exit continues; after this many times the process exits immediately.
 MOST_SWALLOWED = 3
 MOST_TEXT = 2000
-# Seconds that a program has for what it does at its end (a last checkpoint), and that the end of a training in a thread
-# has to reach the main thread; then the process is left.
+# Seconds for a program's final work (a last checkpoint), and for the exit of a training thread to reach the main
+# thread; then the process exits.
 GRACE, THREAD_GRACE = 300.0, 10.0
-# What torch.compile says of any module hook; the watcher's are gone after the first steps and compile to nothing.
+# torch.compile's warning about module hooks; the watcher's hooks are removed after the first steps and compile to
+# nothing.
 _GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
 
 
@@ -41,7 +42,7 @@ class ProbeStop(SystemExit):
 
 
 def start(torch: Any) -> None:
-    """Watch this process as the launcher said; called once, right after torch was imported."""
+    """Watch this process with the launcher's settings; called once, right after torch was imported."""
     process = Process(torch, Settings.from_environment())
     process.start()
 
@@ -74,7 +75,7 @@ class Process:
         self.watcher.session.after_save = self._keep_save
 
     def start(self) -> None:
-        """Install everything; nothing of it is seen by the program."""
+        """Install everything, invisible to the program."""
         first(("ignore", re.compile(_GLOBAL_HOOKS), Warning, None, 0))
         self.watcher.start()
         atexit.register(self._at_exit)
@@ -87,7 +88,7 @@ class Process:
             self._wait_for_deadline()
 
     def write(self, status: Status) -> None:
-        """Write what was seen, once; what happens later in this process is not part of it."""
+        """Write the evidence, once; later events in this process are not part of it."""
         with self._lock:
             if self._written:
                 return
@@ -96,7 +97,7 @@ class Process:
                 self._write(status)
 
     def _keep(self) -> None:
-        """Write what was seen so far: the process may be killed at any time."""
+        """Write the evidence so far: the process may be killed at any time."""
         with self._lock:
             if not self._written and self._forked_at != self._worked():
                 self._snapshots.after_step()
@@ -119,7 +120,7 @@ class Process:
             print(f"ldlm-lint probe: evidence of process {self._pid} could not be written: {error}", file=sys.stderr)
 
     def _run(self, status: Status) -> Run:
-        """What this process knows of its run."""
+        """The facts of this process about its run."""
         settings = self.settings
         return Run(
             kind="watch",
@@ -133,7 +134,7 @@ class Process:
         )
 
     def _stop(self) -> None:
-        """After the last step: write, then end the program, again and again if it does not listen."""
+        """After the last step: write, then end the program, repeatedly if it does not listen."""
         self.write(Status.STOPPED)
         self._raised += 1
         if self._raised > MOST_SWALLOWED:
@@ -181,7 +182,7 @@ class Process:
         os._exit = leave
 
     def _forked(self) -> None:
-        """In a forked child: it has evidence of its own if it trains itself (a loader's worker does not)."""
+        """In a forked child: it has its own evidence if it trains itself (a loader's worker does not)."""
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._written = False

@@ -17,7 +17,7 @@ BY_FORCE = "killed"
 
 
 def settled(out: Path, found: Sequence[Evidence], run_id: str, ended: Ended) -> list[Evidence]:
-    """The evidence in a folder, of processes that are gone as that of killed ones, also on disk."""
+    """The evidence in a folder, with ended processes marked as killed, also on disk."""
     if all(one.run.status is not Status.RUNNING for one in found):
         return list(found)
     alive = members(run_id)
@@ -26,7 +26,7 @@ def settled(out: Path, found: Sequence[Evidence], run_id: str, ended: Ended) -> 
 
 def _settled(out: Path, one: Evidence, alive: Collection[int], ended: Ended) -> Evidence:
     run = one.run
-    # Nobody here knows of the processes of another machine.
+    # Processes of another machine are unknown here.
     if run.status is not Status.RUNNING or run.host != socket.gethostname() or run.pid in alive:
         return one
     dead = dataclasses.replace(one, run=dataclasses.replace(run, status=Status.KILLED, exception=_how(run, ended)))
@@ -36,7 +36,7 @@ def _settled(out: Path, one: Evidence, alive: Collection[int], ended: Ended) -> 
 
 
 def _how(run: Run, ended: Ended) -> str:
-    """How a process ended, as far as the launcher knows: of its own child the signal, also through a shell."""
+    """How a process ended, as far as the launcher knows: for its own child the signal, also through a shell."""
     number = -ended.code if ended.code < 0 and run.pid == ended.pid else ended.code - 128
     try:
         name = signal.Signals(number).name if number > 0 and run.world_size == 1 else ""
@@ -46,7 +46,7 @@ def _how(run: Run, ended: Ended) -> str:
 
 
 def sentence(killed: Sequence[Evidence]) -> str:
-    """What is to be said of killed processes: how they ended, after how many steps, and that these are not lost."""
+    """A sentence about killed processes: how they ended, after how many steps, and that these steps are kept."""
     steps = max(one.run.steps for one in killed)
     which = ", ".join(str(one.run.rank) for one in killed)
     who = f"rank {which}" if any(one.run.world_size > 1 for one in killed) else "the program"

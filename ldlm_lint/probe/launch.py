@@ -1,4 +1,4 @@
-"""Running the user's command under the watcher: its environment, its processes, how it ends."""
+"""Running the user's command under the watcher: its environment, its processes, its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ldlm_lint.probe.settings import VARIABLE, Settings
 SITE = Path(__file__).parent / "site"
 # Signals for a command that shall end, and the seconds that it has after each.
 ESCALATION = ((signal.SIGINT, 8.0), (signal.SIGTERM, 4.0), (getattr(signal, "SIGKILL", signal.SIGTERM), 4.0))
-# The processes write what they have at the deadline; then they are told to end.
+# The processes write their evidence at the deadline; then they are terminated.
 HEAD_START = 1.0
 # Trackers and hubs that have a mode without a network.
 OFFLINE = {
@@ -34,8 +34,8 @@ OFFLINE = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: its exit code (negative for a signal) and why it was told to, if it was; ``pid`` is the
-    process that was started, which may be a launcher of others, 0 where that is not known."""
+    """How a command ended: its exit code (negative for a signal) and why it was terminated, if it was; ``pid`` is the
+    started process, which may be a launcher of others, 0 if unknown."""
 
     code: int
     timed_out: bool = False
@@ -45,7 +45,7 @@ class Ended:
 
 
 class _Terminated(Exception):
-    """The launcher itself was told to end."""
+    """The launcher itself was terminated."""
 
 
 def environment_of(settings: Settings, environ: Mapping[str, str], *, offline: bool = False) -> dict[str, str]:
@@ -67,11 +67,10 @@ def run(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Ended:
-    """Run a command to its end and return how it ended; its output goes where ours goes, or to ``stdout`` and
-    ``stderr``.
+    """Run a command to its end and return how it ended; its output goes to ours, or to ``stdout`` and ``stderr``.
 
-    After ``seconds``, and when we are interrupted or terminated, all of its processes are told to end, with force in
-    the end. Raises OSError where it cannot be started.
+    After ``seconds``, and when we are interrupted or terminated, all its processes are terminated, finally by force.
+    Raises OSError if it cannot be started.
     """
     began = time.monotonic()
     with _terminable():
@@ -101,7 +100,7 @@ def _terminable() -> Iterator[None]:
     names = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     try:
         before = {name: signal.signal(name, terminated) for name in names}
-    except ValueError:  # not in the main thread: then nobody sends signals to it either
+    except ValueError:  # not in the main thread: then no signals arrive here either
         before = {}
     try:
         yield
@@ -111,7 +110,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes], run_id: str) -> None:
-    """End all processes of the run: a launcher's workers may be in sessions of their own, and outlive it."""
+    """End all processes of the run: a launcher's workers may be in their own sessions, and outlive it."""
     for number, grace in ESCALATION:
         told = _tell(process, run_id, number)
         until = time.monotonic() + grace
@@ -129,7 +128,7 @@ def _end(process: subprocess.Popen[bytes], run_id: str) -> None:
 
 
 def _tell(process: subprocess.Popen[bytes], run_id: str, number: int) -> bool:
-    """Send a signal to all processes of the run, once to each; False where none is left."""
+    """Send a signal to all processes of the run, once to each; False if none is left."""
     found = members(run_id)
     for identity in found:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -142,7 +141,7 @@ def _tell(process: subprocess.Popen[bytes], run_id: str, number: int) -> bool:
 
 
 def members(run_id: str, processes: Path = Path("/proc")) -> list[int]:
-    """The processes whose environment names the run; none where the system does not show it."""
+    """The processes whose environment names the run; empty if the system does not show it."""
     mark = run_id.encode()
     found = []
     for folder in processes.glob("[0-9]*"):
@@ -155,7 +154,7 @@ def members(run_id: str, processes: Path = Path("/proc")) -> list[int]:
 
 
 def output_of(asked_json: bool) -> Any:
-    """Where the command's output goes: with JSON on stdout, to stderr; nowhere where stdout is closed."""
+    """Where the command's output goes: with JSON on stdout, to stderr; nowhere if stdout is closed."""
     if sys.stdout is None:
         return subprocess.DEVNULL
     return sys.stderr if asked_json else None

@@ -1,6 +1,7 @@
 """The watcher inside of the user's own code: ``with ldlm_lint.probe.watch(steps=20, out="evidence") as watched: ...``
 
-It never ends the program and prints nothing; after the last step it only stops looking. Importing it imports no torch.
+It never ends the program and prints nothing; after the last step it only stops observing. Importing it imports no
+torch.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _uses = 0
 class Watched:
     """Watches the optimizer steps of this process between `start` and `finish`, or inside of a ``with`` block.
 
-    ``evidence`` is there once ``steps`` are over or watching has ended, None before, and None if no step was seen;
+    ``evidence`` is set once ``steps`` are over or watching has ended, None before, and None if no step was seen;
     ``path`` is its file. ``inactive`` says why nothing is watched: another watch or ``ldlm-lint probe run`` does it.
     Each object watches once.
     """
@@ -72,10 +73,11 @@ class Watched:
         return self.evidence is not None and self.evidence.run.status is Status.STOPPED
 
     def judgements(self, target: str = "") -> list[Judgement]:
-        """What was seen means this for the rules; ``target`` (``cpu``, ``cuda``) as for ``ldlm-lint probe judge``.
+        """The judgements about the rules from this evidence; ``target`` (``cpu``, ``cuda``) as for ``ldlm-lint probe
+        judge``.
 
-        This is the view of one process: what needs all ranks stays open here, and is judged by ``ldlm-lint probe judge
-        DIR`` from the files of all of them.
+        This is the view of one process: claims about all ranks are inconclusive here, and are judged by ``ldlm-lint
+        probe judge DIR`` from the files of all of them.
         """
         if self.evidence is None:
             return []
@@ -113,10 +115,11 @@ class Watched:
         return self
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End watching and take all hooks away; ``error`` is what ended the training. More calls do nothing."""
+        """End watching and remove all hooks; ``error`` is the exception that ended the training. Further calls do
+        nothing."""
         global _active
         watcher, self._watcher = self._watcher, None
-        # A forked child has its own copy of this object, and nothing to say.
+        # A forked child has its own copy of this object, and no evidence.
         if watcher is None or os.getpid() != self._pid:
             return
         try:
@@ -130,7 +133,7 @@ class Watched:
             _active = None if _active is self else _active
 
     def _made_snapshots(self, watcher: Watcher) -> Snapshots | None:
-        """What keeps the evidence of a process that is killed; with no folder nothing does."""
+        """The snapshots that keep the evidence of a killed process; without a folder there are none."""
         from ldlm_lint.probe.snapshots import Snapshots
 
         if self.out is None:
@@ -144,7 +147,7 @@ class Watched:
             self._if_mine(self._snapshots.after_step)
 
     def _if_mine(self, work: Callable[[], None]) -> None:
-        # A forked child is not watched, and evidence that is whole is not written over.
+        # A forked child is not watched, and complete evidence is not overwritten.
         if os.getpid() == self._pid and self.evidence is None:
             work()
 
@@ -154,7 +157,7 @@ class Watched:
             self._keep(self._watcher, Status.STOPPED, "")
 
     def _keep(self, watcher: Watcher, status: Status, failure: str) -> None:
-        """Make the evidence, once, and write its file; what cannot be written is warned of and never raised."""
+        """Create the evidence, once, and write its file; a write error becomes a warning, not an exception."""
         if self.evidence is not None:
             return
         _loosen(watcher)
@@ -176,7 +179,7 @@ class Watched:
             warnings.warn(f"ldlm-lint: the evidence could not be written to {self.out}: {error}", stacklevel=2)
 
     def _run(self, watcher: Watcher, status: Status, failure: str) -> Run:
-        """What is known of the run beside what the watcher knows."""
+        """Facts about the run besides those of the watcher."""
         return Run(
             kind="watch",
             run_id=self._identity(watcher.session),
@@ -189,7 +192,7 @@ class Watched:
         )
 
     def _identity(self, session: Session) -> str:
-        """The run's id; the same each time it is asked for, unless the group has come into being since."""
+        """The run's id; the same at each call, unless the process group was created in between."""
         if self._known[0] != session.world_size:
             self._known = session.world_size, _run_id(session, self._use)
         return self._known[1]
@@ -229,8 +232,8 @@ def _occupied() -> str:
 def _loosen(watcher: Watcher) -> None:
     """Prepare the hooks for their removal, maybe from inside an optimizer's step.
 
-    The watcher's own patches lie on top of the observers' ones, and go first. Hooks of all optimizers, also the observers',
-    stay until `Watcher.release`: torch may be iterating over them just now.
+    The watcher's own patches are on top of the observers' and are removed first. Hooks of all optimizers, also the
+    observers', stay until `Watcher.release`: torch may be iterating over them just now.
     """
     session, own = watcher.session, watcher._hooks
     held = [undo for undo in session._undo if _of_optimizers(undo)]
@@ -250,11 +253,13 @@ def _of_optimizers(undo: Any) -> bool:
 
 
 def _run_id(session: Any, use: int) -> str:
-    """The same for all ranks of a training: what its processes have in common, or this process where it is alone."""
+    """The same for all ranks of a training: derived from what its processes share, or from this process if it is
+    alone.
+    """
     if session.world_size < 2:
         return f"{socket.gethostname()}-{os.getpid()}-{use}-{time.time_ns()}"
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
-    # On one machine the ranks are children of one launcher, which tells this run from the one before.
+    # On one machine the ranks are children of one launcher, which distinguishes this run from the previous one.
     one_node = os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE")) == os.environ.get("WORLD_SIZE")
     parts = [os.environ.get(name, "") for name in names] + ([str(os.getppid())] if one_node else [])
     return "-".join(["ranks", *(part for part in parts if part), str(use)])

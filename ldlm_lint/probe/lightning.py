@@ -32,8 +32,9 @@ def _bases() -> tuple[type, ...]:
 class ProbeCallback(*_bases()):  # type: ignore[misc]
     """Watches the first ``steps`` optimizer steps of ``fit``, each rank by itself; ``watched`` is the result.
 
-    It begins before the model is moved and wrapped, so that it sees optimizers and DDP being made. With ``stop`` it asks the
-    Trainer to end after the last step, as any callback may (``min_steps`` and ``min_epochs`` hold); without, ``fit`` goes on.
+    It begins before the model is moved and wrapped, so that it sees the creation of optimizers and DDP. With ``stop``
+    it stops the Trainer after the last step, as any callback may (``min_steps`` and ``min_epochs`` hold); without,
+    ``fit`` continues.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class ProbeCallback(*_bases()):  # type: ignore[misc]
             trainer.should_stop = True
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Keep what was seen up to the exception."""
+        """Keep the observations up to the exception."""
         self.watched.finish(exception)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:

@@ -1,5 +1,5 @@
-"""This machine and its torch build, as far as they decide what a measurement is worth. Imports neither torch nor pynvml
-unless asked to; what cannot be read is empty, never guessed."""
+"""This machine and its torch build, as far as they affect a measurement. It imports neither torch nor pynvml unless
+requested; unreadable values are empty, never guessed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from ldlm_lint.evidence.model import Environment
 from ldlm_lint.evidence.statistics import MOST_PRESSURE as MOST_PRESSURE
 
-# Variables that decide how training runs. Nothing else is recorded: an environment holds secrets.
+# Variables that decide how training runs. Nothing else is recorded: an environment contains secrets.
 _VARIABLES = re.compile(
     r"(NCCL|GLOO|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN|NVIDIA_TF32|OMP|MKL|KMP|OPENBLAS|HSA|HIP|ROCR|RCCL|TRITON)_\w+|"
     r"TORCHINDUCTOR_\w+|TORCHDYNAMO_\w+|(LOCAL_|GROUP_)?(WORLD_SIZE|RANK)|NO_CUDA"
@@ -56,10 +56,10 @@ class Gpus:
 
 
 def environment(torch: Any = None, device: str = "cpu") -> Environment:
-    """What is recorded of machine, Python and torch; without ``torch`` its own fields stay empty.
+    """The recorded facts about machine, Python and torch; without ``torch`` its own fields stay empty.
 
-    ``device`` is where the parameters are. CUDA is asked for facts only where it is already initialised or ``device``
-    is ``cuda``: asking would create a context in a process that does not use it.
+    ``device`` is where the parameters are. CUDA is queried only if it is already initialised or ``device`` is ``cuda``:
+    a query would create a context in a process that does not use it.
     """
     return Environment(
         python=platform.python_version(),
@@ -89,7 +89,7 @@ def variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def cpus() -> float:
-    """The CPUs this process may use: the least of what the machine has, the affinity and the cgroup's quota allow."""
+    """The CPUs this process may use: the minimum of the machine's CPUs, the affinity and the cgroup's quota."""
     return min(float(affinity()), quota() or float("inf"))
 
 
@@ -107,7 +107,7 @@ def quota(root: Path = CGROUP) -> float | None:
 
 
 def cpu_pressure(source: Path = PRESSURE) -> float | None:
-    """PSI's some-avg10: the percentage of the last 10 s in which some task waited for a CPU; None where not told."""
+    """PSI's some-avg10: the percentage of the last 10 s in which some task waited for a CPU; None if unavailable."""
     found = re.search(r"^some avg10=([\d.]+)", _text(source), re.MULTILINE)
     return float(found[1]) if found else None
 
@@ -119,7 +119,7 @@ def cpu_stalled(source: Path = PRESSURE) -> float | None:
 
 
 def involuntary_switches() -> int | None:
-    """How often this process was taken off its CPU although it had work; None where the system does not count it."""
+    """How often this process was taken off its CPU although it had work; None if the system does not count it."""
     try:
         import resource
     except ImportError:
@@ -128,14 +128,16 @@ def involuntary_switches() -> int | None:
 
 
 def load() -> tuple[float, ...]:
-    """The load average over 1, 5 and 15 minutes; empty where the system has none."""
+    """The load average over 1, 5 and 15 minutes; empty if the system has none."""
     with contextlib.suppress(OSError, AttributeError):
         return tuple(round(one, 2) for one in os.getloadavg())
     return ()
 
 
 def gpus() -> Gpus:
-    """What NVML says of the GPUs now; never raises: no module, driver or permission is a reason."""
+    """The current state of the GPUs from NVML; never raises: a missing module, driver or permission becomes a
+    reason.
+    """
     try:
         import pynvml
     except ImportError:
@@ -156,10 +158,10 @@ def gpus() -> Gpus:
 
 
 def busy(seen: Gpus, own: Iterable[int] = (), index: int | None = None) -> str:
-    """Why timings on a GPU (all of them without ``index``) are worth nothing now, as a sentence; empty if it is idle.
+    """Why timings on a GPU (all of them without ``index``) are unreliable now, as a sentence; empty if it is idle.
 
-    ``own`` are processes of the asker. Inside a container NVML may hide the processes of others; then only the
-    utilisation tells, which it does not while the asker itself computes.
+    ``own`` are processes of the caller. Inside a container NVML may hide the processes of others; then only the
+    utilisation shows them, unless the caller itself computes.
     """
     mine = set(own)
     for gpu in seen.found:
@@ -177,7 +179,7 @@ def _gpu(nvml: Any, index: int) -> Gpu:
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
 
     def ask(name: str, *arguments: Any) -> Any:
-        # Each figure may be unsupported (MIG, vGPU, old drivers) or not permitted; the others are still worth having.
+        # Each figure may be unsupported (MIG, vGPU, old drivers) or not permitted; the others are still useful.
         with contextlib.suppress(nvml.NVMLError, AttributeError):
             return getattr(nvml, name)(handle, *arguments)
         return None
@@ -208,7 +210,7 @@ def _device_name(torch: Any, device: str) -> str:
         return ""
     try:
         return str(torch.cuda.get_device_name())
-    except Exception:  # a broken driver raises whatever it likes; the name is a nicety
+    except Exception:  # a broken driver may raise anything; the name is optional
         return ""
 
 
@@ -228,7 +230,7 @@ def _processor() -> str:
 
 
 def _read(value: Any, path: str) -> Any:
-    """``backends.cpu.get_cpu_capability()`` of a module; None where a name of it does not exist."""
+    """``backends.cpu.get_cpu_capability()`` of a module; None if a name of it does not exist."""
     for name in path.split("."):
         value = getattr(value, name.removesuffix("()"), None)
         if value is None:
@@ -238,7 +240,7 @@ def _read(value: Any, path: str) -> Any:
 
 
 def _cgroups(root: Path) -> Iterator[Path]:
-    """The folders whose limits bind this process: its own cgroups and those above, as far as they are mounted here."""
+    """The folders whose limits bind this process: its own cgroups and those above, if they are mounted here."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
@@ -268,5 +270,5 @@ def _text(path: Path) -> str:
 
 
 def _as_text(value: Any) -> str:
-    # nvidia-ml-py before 11.515 answers in bytes.
+    # nvidia-ml-py before 11.515 returns bytes.
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value or "")

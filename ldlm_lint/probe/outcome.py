@@ -1,4 +1,4 @@
-"""What a watched command left behind: its evidence, and what is to be said of how it went."""
+"""The result of a watched command: its evidence, and notes on how the run went."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ldlm_lint.probe.launch import Ended
 from ldlm_lint.probe.settings import IDLE, PROCESSES
 
 OK, FAILURE, INTERRUPTED = 0, 3, 130
-# What the other ranks say when one has failed: named after the cause.
+# Errors of the other ranks when one has failed: reported after the cause.
 _CONSEQUENCES = ("SIGTERM", "Connection closed by peer", "Connection reset by peer", "ChildFailedError", "exit code")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The evidence of one run, and a sentence about what kept it from being whole (empty if nothing did).
+    """The evidence of one run, and a sentence about why it is incomplete (empty if it is complete).
 
-    ``code`` is the exit code that the run itself asks for: 0 for one whose verdicts count.
+    ``code`` is the exit code of the run itself: 0 if its verdicts count.
     """
 
     evidence: tuple[Evidence, ...]
@@ -36,7 +36,7 @@ class Outcome:
 
 
 def outcome_of(out: Path, run_id: str, ended: Ended) -> Outcome:
-    """What became of a run; processes that mattered although they never trained get their evidence into ``out``."""
+    """The outcome of a run; relevant processes that never trained get their evidence into ``out``."""
     found, notes = gathered(out, run_id)
     found = killed.settled(out, found, run_id, ended)
     found = exits.settled(out, found, _codes(out, ended))
@@ -64,7 +64,7 @@ def _tidy(out: Path) -> None:
 
 
 def gathered(folder: Path, run_id: str) -> tuple[list[Evidence], list[str]]:
-    """The evidence of a run in a folder, and what was unreadable there."""
+    """The evidence of a run in a folder, and the unreadable files there."""
     found, notes = [], []
     for path in sorted(folder.glob(files.PATTERN)):
         try:
@@ -75,14 +75,14 @@ def gathered(folder: Path, run_id: str) -> tuple[list[Evidence], list[str]]:
 
 
 def _matters(idle: Evidence, found: Sequence[Evidence]) -> bool:
-    """A process that never trained: a rank of the group that failed, or all there is to say why nobody trained."""
+    """A process that never trained: a failed rank of the group, or the only explanation of why no process trained."""
     if found:
         return bool(idle.run.exception) and idle.run.world_size > 1
     return bool(idle.run.exception) or idle.run.world_size > 1 or idle.run.status is Status.TIMEOUT
 
 
 def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple[int, str]:
-    """The exit code that the run's end asks for, and the sentence that explains it."""
+    """The exit code for the run's end, and the sentence that explains it."""
     steps = max((one.run.steps for one in evidence), default=0)
     worked = any(one.run.steps or one.observations.get("steps", {}).get("backward_passes") for one in evidence)
     kept = f"; the evidence of {steps} steps is kept" if steps else ""
@@ -150,7 +150,7 @@ def absence(out: Path, idle: Sequence[Evidence]) -> str:
 
 
 def _codes(out: Path, ended: Ended) -> dict[int, int]:
-    """The exit codes of processes, as far as who started them told."""
+    """The exit codes of processes, as far as their parents reported them."""
     told = {one["pid"]: int(one["text"]) for one in _processes(out) if one.get("event") == exits.EXIT}
     return {**told, ended.pid: ended.code} if ended.pid else told
 

@@ -1,4 +1,4 @@
-"""Watching calls of torch's functions without changing them."""
+"""Observes calls of torch's functions without changing them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def watch(
     after: Seen | None = None,
     failed: Seen | None = None,
 ) -> Callable[[], None]:
-    """Have calls of ``owner.name`` seen, and return what ends it.
+    """Observe calls of ``owner.name``, and return the function that ends it.
 
     ``before`` gets the call's arguments, ``after`` its result and the arguments, ``failed`` the exception and the
-    arguments. None of them can change the call, and none runs while torch.compile traces, or for a call of the probe's own.
+    arguments. None of them can change the call, and none runs while torch.compile traces, or for a call of the probe's
+    own.
     """
     is_tracing = tracing(session.torch)
 
@@ -59,10 +60,10 @@ def watch(
 
 
 class Fragile:
-    """Patches of functions that compilers look into: taken away for good when the program first calls torch.compile, and
-    for the time that torch.jit compiles something.
+    """Patches of functions that compilers inspect: removed permanently when the program first calls torch.compile, and
+    temporarily while torch.jit compiles.
 
-    ``install`` makes the patches and returns what ends each.
+    ``install`` makes the patches and returns the functions that end them.
     """
 
     def __init__(self, session: Session, install: Callable[[], list[Callable[[], None]]]) -> None:
@@ -98,7 +99,7 @@ def watch_outermost(
     before: Seen | None = None,
     failed: Seen | None = None,
 ) -> None:
-    """Have the outermost calls seen of a method that subclasses override and call in turn."""
+    """Observe the outermost calls of a method that subclasses override and call again."""
     depth = [0]
     is_tracing = tracing(session.torch)
 

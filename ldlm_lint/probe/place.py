@@ -1,4 +1,4 @@
-"""Where a watched process is: the device of its parameters, its rank and the size of its world."""
+"""The place of a watched process: the device of its parameters, its rank and the size of its world."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ldlm_lint.probe.session import Session
 
 
 def settle(session: Session, optimizer: Any = None) -> None:
-    """Learn device, ranks and world size, from the process group if there is one; it may be gone at the program's end."""
+    """Determine device, ranks and world size, from the process group if there is one; it may no longer exist at the
+    program's end."""
     device = device_of(optimizer.param_groups if optimizer is not None else ())
     if device is not None:
         session.device = device.type
@@ -30,7 +31,7 @@ def device_of(groups: Iterable[Mapping[str, Any]]) -> Any:
 
 
 def ranks_of(environ: Mapping[str, str]) -> tuple[int, int, int]:
-    """Rank, local rank and world size as a launcher told them; those of a lone process where it did not.
+    """Rank, local rank and world size from a launcher; those of a single process without one.
 
     >>> ranks_of({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}), ranks_of({"RANK": "x"})
     ((3, 1, 4), (0, 0, 1))
@@ -42,7 +43,7 @@ def ranks_of(environ: Mapping[str, str]) -> tuple[int, int, int]:
 
 
 def group_of(torch: Any) -> tuple[int, int] | None:
-    """Rank and world size of the default process group; None where there is none."""
+    """Rank and world size of the default process group; None if there is none."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None

@@ -1,4 +1,4 @@
-"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own."""
+"""The window in which one whole iteration is profiled; it yields to the program's own profiler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ldlm_lint.probe.session import Phase, Session
 
 TOPIC = "profiled step"
-# Iterations with a change to evaluation mode are passed over so often; some programs make one in each.
+# Iterations with a change to evaluation mode are skipped this often; some programs make one in each.
 MOST_SPOILT = 2
 
 
@@ -50,7 +50,7 @@ class Window:
             session.unavailable[TOPIC] = "the program runs its own profiler"
             return False
         if getattr(session.torch._C, "_current_graph_task_id", lambda: -1)() != -1:
-            # The state of a profiler belongs to the thread's state, which the engine puts back when the pass is over.
+            # The state of a profiler belongs to the thread's state, which the engine restores after the pass.
             session.unavailable[TOPIC] = "the optimizer steps inside the backward pass"
             return False
         self.spoilt = False
@@ -68,7 +68,7 @@ class Window:
         return bool(enabled)
 
     def _ending_at_evaluation(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """An iteration with a whole evaluation in it is no example, and its profile may not fit into memory."""
+        """An iteration with a whole evaluation in it is not representative, and its profile may not fit into memory."""
 
         def train(module: Any, mode: bool = True) -> Any:
             if not mode and not self._session.compiling() and self._profile is not None:
@@ -102,7 +102,7 @@ class Window:
             self._starting = False
 
     def close(self) -> None:
-        """End the window and hand the profile to the observers."""
+        """End the window and pass the profile to the observers."""
         session = self._session
         profile = self._end() if self._profile is not None else None
         if profile is not None:

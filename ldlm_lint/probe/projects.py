@@ -1,4 +1,4 @@
-"""Which command a user means, and the project that it belongs to."""
+"""Resolves the user's command and its project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CommandError(Exception):
 
 
 def command_of(words: Sequence[str], cwd: Path) -> list[str]:
-    """The command to run: a script gets an interpreter, ``python`` is ours where there is none of that name.
+    """The command to run: a script gets an interpreter, ``python`` is ours if none is found.
 
     Raises CommandError for a program that is not found.
     """
@@ -36,14 +36,14 @@ def command_of(words: Sequence[str], cwd: Path) -> list[str]:
 
 
 def _script_exists(command: Sequence[str], cwd: Path) -> None:
-    """What Python would say after the user has been asked whether to run it."""
+    """The error of Python, raised before the user is asked whether to run it."""
     script = command[1] if len(command) > 1 else ""
     if script.endswith(".py") and not (cwd / script).is_file():
         raise CommandError(f"{script}: no such file")
 
 
 def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
-    """The command as it is kept in evidence: values of options that are named like secrets are left out.
+    """The command as stored in evidence: values of options that are named like secrets are left out.
 
     >>> without_secrets(["train.py", "--api-key=abc", "--wandb_token", "abc", "--lr", "1"])
     ('train.py', '--api-key=***', '--wandb_token', '***', '--lr', '1')
@@ -63,7 +63,7 @@ def root_of(command: Sequence[str], cwd: Path) -> Path:
     """The project's root: of the first script that the command names, else of ``cwd``.
 
     It is the nearest folder upwards with a repository or a project file; without one, ``cwd``, or the script's folder
-    where that lies elsewhere.
+    if that is elsewhere.
     """
     script = next((path for path in map(cwd.joinpath, command) if path.suffix == ".py" and path.is_file()), None)
     start = script.resolve().parent if script else cwd.resolve()

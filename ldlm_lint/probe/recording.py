@@ -1,4 +1,4 @@
-"""The evidence of a watched process, from what its watcher saw."""
+"""The evidence of a watched process, from its watcher's observations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def recorded(
     machine: Environment | None = None,
     unseen: Mapping[str, str] | None = None,
 ) -> Evidence:
-    """The evidence of a watcher with ``observations``; ``run`` says what only its caller knows.
+    """The evidence of a watcher with ``observations``; ``run`` has facts that only the caller knows.
 
-    ``machine`` is what is known of it already (asking takes a moment), ``unseen`` what could not be seen until now.
+    ``machine`` is already known about it (a query takes a moment), ``unseen`` what could not be observed so far.
     """
     session = watcher.session
     whole = dataclasses.replace(
@@ -42,15 +42,15 @@ def recorded(
 
 
 def _starts_others(environ: Mapping[str, str]) -> bool:
-    """Whether rank 0 may be the parent of the others, as under Lightning, which tells them all a free port."""
+    """Whether rank 0 may be the parent of the others, as under Lightning, which passes a free port to all of them."""
     return "TORCHELASTIC_RUN_ID" not in environ and {"LOCAL_RANK", "MASTER_PORT"} <= environ.keys()
 
 
 def identity_of(run_id: str, world_size: int, environ: Mapping[str, str], *, pid: int = 0, parent: int = 0) -> str:
-    """The run that a process belongs to: one command may train several times, one after the other or again.
+    """The run that a process belongs to: one command may train several times, in sequence or again.
 
-    Processes of a group share the launcher that is their parent, across machines the address where they meet; a lone
-    process is a run of its own.
+    Ranks of a group share the launcher as parent, across machines the rendezvous address; a single process is its own
+    run.
 
     >>> identity_of("a", 1, {}, pid=7) != identity_of("a", 1, {}, pid=8)
     True

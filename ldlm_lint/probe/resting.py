@@ -1,4 +1,4 @@
-"""What the project keeps where none of its functions is being run: attributes of its objects, names of its modules."""
+"""Values of the project outside of running functions: attributes of its objects, names of its modules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ldlm_lint.probe.sites import is_project
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name with its value; ``scope`` is the function or class that it is of, in the file ``path``.
+    """A name with its value; ``scope`` is its function or class, in the file ``path``.
 
     ``line`` is where a function begins, 0 for a class and for a module, whose scope is empty.
     """
@@ -30,7 +30,7 @@ class Place:
 def resting(session: Session) -> Iterator[Place]:
     """The attributes of all objects of the project's classes, as ``self.name``, and the globals of its modules.
 
-    It looks at every object there is: to be asked once.
+    It scans every object, so call it once.
     """
     for module in list(sys.modules.values()):
         path = _file_of(module, session.root)
@@ -38,7 +38,7 @@ def resting(session: Session) -> Iterator[Place]:
             yield from (Place(name, value, path, "") for name, value in list(vars(module).items()))
     paths: dict[type, str] = {}
     for one in gc.get_objects():
-        # Not its __class__, which an object may make up.
+        # Not its __class__, which an object may fake.
         kind = type(one)
         if kind not in paths:
             paths[kind] = _defined_in(kind, session.root)

@@ -1,7 +1,7 @@
-"""What every observer of a watched program is given: patches that can be taken back, call sites, phases, notes.
+"""The session for observers of a watched program: revertible patches, call sites, phases, notes.
 
-The program's results must stay as they are: no synchronisation, no random numbers, no gradient, no change of a
-compiled graph. Whatever goes wrong in the probe's own code is noted and ends that observer, never the program.
+The program's results must not change: no synchronisation, no random numbers, no gradient, no change of a compiled
+graph. An error in the probe's own code is noted and ends that observer, never the program.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ class _Work(threading.local):
 
 
 class Observer:
-    """One topic that is watched. All methods but `collect` may do nothing; each runs guarded (see `Session.guard`)."""
+    """One observed topic. All methods except `collect` may do nothing; each runs guarded (see `Session.guard`)."""
 
     topic = ""
 
     def install(self, session: Session) -> None:
-        """Patch what is needed; torch has just been imported, the program's own modules mostly not yet."""
+        """Install the patches; torch has just been imported, the program's own modules mostly not yet."""
 
     def on_backward(self, session: Session) -> None:
         """A top-level backward pass is about to begin."""
 
     def before_step(self, session: Session, optimizer: Any) -> None:
-        """An optimizer is about to step (any of them); gradients are whole here."""
+        """An optimizer is about to step (any of them); gradients are complete here."""
 
     def after_step(self, session: Session) -> None:
         """The anchor optimizer has stepped: iteration `session.step` is over (1-based)."""
@@ -57,26 +57,26 @@ class Observer:
         """One whole iteration was profiled; ``profile`` is the finished torch.profiler.profile."""
 
     def conclude(self, session: Session) -> None:
-        """Watching ends: take one last look, and end what is not taken back with the patches. Called once, before the last
-        `collect`; what may wait for the device is done here."""
+        """Watching ends: make the last observations, and stop everything that is not reverted with the patches. Called
+        once, before the last `collect`; waiting for the device is allowed here."""
 
     def collect(self, session: Session) -> Any:
-        """What was seen, as plain JSON values: a list of records or one mapping; None for nothing.
+        """The observations as plain JSON values: a list of records or one mapping; None if empty.
 
         Called after each iteration, so that a process that is killed leaves evidence: cheap, without waiting for the
-        device, and without effect on what is seen later. The values are written at once and not kept.
+        device, and without effect on later observations. The values are written immediately and not kept.
         """
         return None
 
 
 @dataclass
 class Session:
-    """One watched process. `step` counts the anchor optimizer's finished steps, `phase` is where the watcher is.
+    """One watched process. `step` counts the anchor optimizer's finished steps, `phase` is the phase of the watcher.
 
-    `root` (absolute) is the project's; `device` the type of the device that the anchor's parameters are on, known from
-    the first `before_step` on; rank and world size are the process group's from then on, before it the environment's
-    (`group` has them where there was a group).
-    A program without optimizer steps is counted by its top-level backward passes: then `before_step` is never called.
+    `root` (absolute) is the project's; `device` the type of the device of the anchor's parameters, known from the first
+    `before_step` on; rank and world size are the process group's from then on, before it the environment's (`group` has
+    them where there was a group). A program without optimizer steps is counted by its top-level backward passes: then
+    `before_step` is never called.
     """
 
     torch: Any
@@ -99,7 +99,7 @@ class Session:
     disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
     fragile: list[Any] = field(default_factory=list)
-    # Called when a checkpoint was saved: whoever writes evidence while the program runs does so now.
+    # Called when a checkpoint was saved: snapshots of the evidence are written now.
     after_save: Callable[[], None] = lambda: None
     _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
@@ -107,7 +107,7 @@ class Session:
     _evaluate_frames: Callable[[Any], Any] = field(default=lambda _: None)
 
     def patch(self, owner: Any, name: str, wrap: Callable[[Any], Any], topic: str) -> Callable[[], None]:
-        """Replace ``owner.name`` by ``wrap(original)`` and return what takes it back (also done at the end).
+        """Replace ``owner.name`` by ``wrap(original)`` and return the function that reverts it (also done at the end).
 
         A name that this torch does not have is noted as unavailable for ``topic`` and nothing happens. Static and
         class methods stay what they are: ``wrap`` gets the plain function behind them.
@@ -127,7 +127,7 @@ class Session:
         setattr(owner, name, replaced)
 
         def undo() -> None:
-            # Somebody may have wrapped our wrapper meanwhile; taking it away would take theirs away, too.
+            # Other code may have wrapped our wrapper meanwhile; removing ours would remove theirs, too.
             if vars(owner).get(name) is replaced:
                 setattr(owner, name, kept) if own else delattr(owner, name)
 
@@ -139,7 +139,7 @@ class Session:
         self._undo.append(undo)
 
     def before_compile(self, undo: Callable[[], None]) -> None:
-        """Have ``undo`` called when the program first calls torch.compile: it ends what dynamo would trace otherwise."""
+        """Call ``undo`` when the program first calls torch.compile: it removes patches that dynamo would trace."""
         self._before_compile.append(undo)
 
     def compiles(self) -> None:
@@ -171,7 +171,7 @@ class Session:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the probe's own code is running in this thread: what it calls is not the program's."""
+        """Whether the probe's own code is running in this thread: its calls do not belong to the program."""
         return self._work.depth > 0
 
     def is_dead(self, topic: str) -> bool:
@@ -185,12 +185,13 @@ class Session:
         spent[1] += seconds
 
     def disturb(self, why: str) -> None:
-        """The running iteration is no example of the others (an iterator's first batch, a saved file): keep its time
-        apart."""
+        """The running iteration is not representative (an iterator's first batch, a saved file): keep its time
+        apart.
+        """
         self.disturbances.add(why)
 
     def compiling(self) -> bool:
-        """Whether torch.compile is tracing: a hook must then return at once, or the user's graph breaks."""
+        """Whether torch.compile is tracing: a hook must then return immediately, or the user's graph breaks."""
         compiler: Any = getattr(self.torch, "compiler", None)
         return bool(compiler.is_compiling()) if hasattr(compiler, "is_compiling") else False
 

@@ -1,4 +1,4 @@
-"""What the launcher tells the watcher in each process of a command: one environment variable of JSON."""
+"""Settings from the launcher for the watcher in each process of a command: one environment variable of JSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ IDLE = ".idle"
 class Settings:
     """How one run is watched.
 
-    ``out`` is the folder for evidence; ``root`` the project that call sites are relative to, as it lies where the
-    program runs, and ``shown_root`` the tree that it is (or is a copy of). ``steps`` are watched, and with ``stop`` the
-    program is ended after them. ``deadline`` (seconds since the epoch, 0 for none) is when a process that still runs
-    writes what it has. With ``timing`` steps are only timed, from the first on: nothing is observed or profiled.
+    ``out`` is the folder for evidence; ``root`` the project that call sites are relative to, at its location during the
+    run, and ``shown_root`` the original tree (it may be a copy). ``steps`` are watched, and with ``stop`` the program
+    is ended after them. ``deadline`` (seconds since the epoch, 0 for none) is when a running process writes its
+    evidence. With ``timing`` steps are only timed, from the first on: nothing is observed or profiled.
     """
 
     out: str
@@ -40,6 +40,6 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
-        """What the launcher said; raises KeyError or ValueError outside of a watched command."""
+        """The launcher's settings; raises KeyError or ValueError outside of a watched command."""
         values = json.loads(environ[VARIABLE])
         return cls(**{**values, "command": tuple(values["command"])})

@@ -1,4 +1,4 @@
-"""The probe's own questions do not warn."""
+"""Silences warnings caused by the probe's own queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first(entry: tuple[Any, ...]) -> None:
 
 
 def drop(entry: tuple[Any, ...]) -> None:
-    """Take a filter away again, if it is there."""
+    """Remove a filter again, if it exists."""
     filters: Any = warnings.filters
     filters[:] = [one for one in filters if one is not entry]
 

@@ -1,4 +1,4 @@
-"""Where in the user's code a patched call comes from."""
+"""The place in the user's code of a patched call."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LIBRARIES = tuple(
     {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-# A program may change its folder (Hydra does); what Python calls its files is relative to the one it started in.
+# A program may change its folder (Hydra does); Python's file names are relative to the starting folder.
 try:
     _START = os.getcwd()
 except OSError:  # the folder was removed
     _START = os.sep
-# The name of a frame in which the probe calls a function for a line of somebody else's.
+# The name of a frame in which the probe calls a function on behalf of other code.
 STAND_IN = "<ldlm-lint probe>"
 _digests: dict[str, str] = {}
 
@@ -33,8 +33,8 @@ _digests: dict[str, str] = {}
 def call_site(root: str, depth: int = 2) -> dict[str, Any] | None:
     """The innermost frame of the project (below ``root`` and no installed library) as a `Site` mapping.
 
-    None where no frame is the project's. Of a call over several lines Python names the line it is at; the call's last
-    line is given as ``end_line`` where the interpreter knows it (3.11).
+    None if no frame is the project's. For a multi-line call Python reports the current line; the call's last line is
+    given as ``end_line`` if the interpreter provides it (3.11).
     """
     return next(_project_sites(root, sys._getframe(depth)), None)
 
@@ -53,7 +53,7 @@ def _project_sites(root: str, frame: FrameType | None) -> Iterator[dict[str, Any
 
 
 def foreign_site(depth: int = 2) -> str:
-    """``path:line`` of the nearest frame that is neither torch's nor the probe's: the framework that made the call."""
+    """``path:line`` of the nearest frame that is neither torch's nor the probe's: the framework behind the call."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -115,7 +115,7 @@ def _site(frame: Any, path: str, root: str) -> dict[str, Any]:
 
 
 def digest(path: str) -> str:
-    """The SHA-256 of a file in hex, empty where it cannot be read; each file is read once."""
+    """The SHA-256 of a file in hex, empty if it cannot be read; each file is read once."""
     if path not in _digests:
         try:
             with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Evidence of a process that still trains, written after each step: one that is killed leaves what it saw until then."""
+"""Evidence of a process that still trains, written after each step: a killed process leaves its observations so far."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ldlm_lint.probe.recording import recorded
 from ldlm_lint.probe.session import Phase
 from ldlm_lint.probe.watcher import WRITING, Watcher
 
-# So many are written whatever they cost; later ones only as often as their share of the time stays below this.
+# This many are always written; later ones only while their share of the time stays below this.
 FREE, MOST_SHARE = 100, 0.05
 
 
 class Snapshots:
-    """Writes the evidence of a watcher again and again into one file of a folder.
+    """Writes the evidence of a watcher repeatedly into one file of a folder.
 
-    ``run`` says what is known of the run. A file that cannot be written ends it: whoever writes the last time says so.
+    ``run`` has the facts about the run. A write error ends it: the final write reports it.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Snapshots:
         self._over = False
 
     def after_step(self) -> None:
-        """An iteration is over: write what was seen, unless writing would take too much of the time."""
+        """An iteration is over: write the observations, unless writing would take too much of the time."""
         self._thread = threading.get_ident()
         if not self._over and self._affordable():
             self._write()
 
     def after_save(self) -> None:
-        """The program has saved a checkpoint, behind an iteration: what is seen of it shall not be lost either."""
+        """The program has saved a checkpoint, after an iteration: its observations must not be lost either."""
         session = self._watcher.session
         mine = self._thread == threading.get_ident()
         if mine and session.phase is not Phase.PROFILE and not self._over and self._affordable():
@@ -55,7 +55,8 @@ class Snapshots:
         self._path, self._count, self._spent, self._last = None, 0, 0.0, 0.0
 
     def end(self, kept: Path | None) -> None:
-        """The last evidence is in ``kept``, or nowhere: a snapshot under another name (the rank was not known yet) goes."""
+        """The final evidence is in ``kept``, or not written: a snapshot under another name (from before the rank was
+        known) is deleted."""
         self._over = True
         if self._path is not None and kept is not None and self._path != kept:
             with contextlib.suppress(OSError):
@@ -72,7 +73,7 @@ class Snapshots:
         watcher = self._watcher
         session = watcher.session
         if self._machine is None or self._machine[0] != session.device:
-            # NVML and /proc are asked once; what they say at the end is in the last evidence.
+            # NVML and /proc are read once; their final values are in the last evidence.
             self._machine = session.device, environment(session.torch, session.device)
         found, unseen = watcher.glance()
         try:
@@ -82,7 +83,7 @@ class Snapshots:
             self._over = True
             return
         except (RuntimeError, TypeError, ValueError):
-            # Another thread of the program changed what was being written: the next step writes it.
+            # Another thread of the program changed the data during the write: the next step writes it.
             return
         if self._path is not None and self._path != path:
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Counts of what was seen, by place."""
+"""Counts of observations, by place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Tally:
         self._records: dict[tuple[Any, ...], dict[str, Any]] = {}
 
     def at(self, site: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
-        """The record of a place, to be changed by the caller; one that is not kept where there are too many."""
+        """The record of a place, to be changed by the caller; a discarded one if there are too many."""
         name = (site and (site["path"], site["line"], site["end_line"]), *keys.values())
         record = self._records.get(name)
         if record is None:

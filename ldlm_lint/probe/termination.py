@@ -1,7 +1,7 @@
-"""SIGTERM in a watched process: what was seen is written first, then the process dies of the signal as it would have.
+"""SIGTERM in a watched process: the observations are written first, then the process dies of the signal as usual.
 
-Launchers end the other ranks that way when one fails. These may be blocked in a collective, where no Python code of
-the main thread runs, so a thread waits at the descriptor that the interpreter's own signal handler writes to.
+Launchers end the other ranks with it when one fails. These may be blocked in a collective, where no Python code of the
+main thread runs, so a thread waits at the descriptor that the interpreter's own signal handler writes to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-# Seconds that the main thread has to see the signal before the waiting thread acts for it.
+# Seconds for the main thread to handle the signal before the waiting thread acts.
 PATIENCE = 2.0
 
 
@@ -25,7 +25,7 @@ class Termination:
         self._leave = os._exit
 
     def install(self) -> None:
-        """Take the signal if nobody has it; only the main thread of the interpreter can."""
+        """Install the handler if there is none; only the main thread of the interpreter can."""
         if threading.current_thread() is not threading.main_thread() or not hasattr(os, "register_at_fork"):
             return
         if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -46,7 +46,7 @@ class Termination:
         return signal.getsignal(signal.SIGTERM) == self._handle
 
     def forked(self) -> None:
-        """A forked child dies at once: the thread and the descriptor are its parent's."""
+        """A forked child dies immediately: the thread and the descriptor belong to its parent."""
         if self._ours():
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

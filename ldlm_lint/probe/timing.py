@@ -1,4 +1,4 @@
-"""How long the iterations of a watched program took: by phase, those that are no example of the others apart."""
+"""How long the iterations of a watched program took: by phase, with unrepresentative ones separate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_KEPT = 10_000
 
 
 class Clock:
-    """The durations of iterations in seconds of wall time, host side; the first one has no beginning and is left out."""
+    """The durations of iterations in seconds of wall time, host side; the first one has no start and is left out."""
 
     def __init__(self) -> None:
         self._since: float | None = None
@@ -29,7 +29,7 @@ class Clock:
         self._pending += 1
 
     def iteration(self, phase: Phase, disturbances: Collection[str]) -> None:
-        """An iteration is over; ``disturbances`` say why it is no example of the others."""
+        """An iteration is over; ``disturbances`` say why it is not representative."""
         now = time.perf_counter()
         self._backwards[self._pending] += 1
         self._pending = 0
@@ -45,7 +45,7 @@ class Clock:
         self._since = time.perf_counter()
 
     def summary(self, session: Session, unit: str) -> dict[str, Any]:
-        """What there is to say of the iterations, as plain values."""
+        """A summary of the iterations, as plain values."""
         return {
             "unit": unit,
             "count": session.step,

@@ -1,17 +1,17 @@
-"""The events of a finished profile, read from the trace itself: building torch's own event tree takes ten times as long."""
+"""The events of a finished profile, read from the trace itself: torch's own event tree takes ten times as long."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-# The name of a fused CUDA kernel tells so behind its first 190 characters.
+# In the name of a fused CUDA kernel this shows after the first 190 characters.
 LONGEST_NAME = 400
 _KEPT = "_ldlm_lint_events"
 
 
 class Event(NamedTuple):
-    """An operator, a range or a kernel. ``start`` and ``end`` are of one clock, in the trace's unit; ``launched_by`` is the
-    ``identity`` of the operator that a kernel belongs to, 0 where there is none."""
+    """An operator, a range or a kernel. ``start`` and ``end`` are of one clock, in the trace's unit; ``launched_by`` is
+    the ``identity`` of the operator that a kernel belongs to, 0 if there is none."""
 
     name: str
     start: int
@@ -23,7 +23,7 @@ class Event(NamedTuple):
 
 
 def events(profile: Any) -> list[Event]:
-    """All events but those of memory, in the order of their start; read once for all observers."""
+    """All events except those of memory, in the order of their start; read once for all observers."""
     found = getattr(profile, _KEPT, None)
     if found is None:
         found = sorted(_read(profile), key=lambda one: one.start)

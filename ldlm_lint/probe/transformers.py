@@ -13,8 +13,8 @@ from ldlm_lint.probe.library import Watched
 class ProbeCallback(TrainerCallback):
     """Watches the first ``steps`` optimizer steps of the training, each rank by itself; ``watched`` is the result.
 
-    It begins when the Trainer has been made, so that it sees loaders, optimizers and DDP being made by the training itself.
-    With ``stop`` it asks the Trainer to end after the last step, as any callback may; without, the training goes on.
+    It begins after the construction of the Trainer, so that it sees the training create loaders, optimizers and DDP.
+    With ``stop`` it stops the Trainer after the last step, as any callback may; without, the training continues.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class ProbeCallback(TrainerCallback):
         self._started = False
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin to watch, if nothing has begun yet."""
+        """Begin watching, if not started yet."""
         self._start()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin to watch, where the callback was added to a Trainer that had been made."""
+        """Begin watching, if the callback was added to an existing Trainer."""
         self._start()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:

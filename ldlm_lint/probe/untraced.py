@@ -1,7 +1,8 @@
-"""The probe's own code is none of dynamo's business: neither its frames nor what they call are traced when they run.
+"""Hides the probe's own code from dynamo: neither its frames nor their callees are traced when they run.
 
-A frame of the probe that a compiled function calls outside of its graphs would be compiled like the user's. It must still
-be inlined where a trace meets it, and ends there at once (`ldlm_lint.probe.patches`), so it is not "disabled".
+A frame of the probe that a compiled function calls outside of its graphs would be compiled like the user's. It must
+still be inlined when a trace reaches it, and ends there immediately (`ldlm_lint.probe.patches`), so it is not
+"disabled".
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _hidden: set[types.CodeType] = set()
-# Code that is no module's: made while the program runs.
+# Code outside of modules: created at run time.
 _made: set[types.CodeType] = set()
 _skip: Callable[[types.CodeType], None] | None = None
 
 
 def hide_frames(torch: Any) -> None:
-    """Have dynamo leave alone the frames of all of the probe's functions that are loaded; once for each."""
+    """Make dynamo skip the frames of all loaded functions of the probe; once for each."""
     global _skip
     _skip = _skipping(torch)
     if _skip is None:
@@ -37,7 +38,7 @@ def hide_frames(torch: Any) -> None:
 
 
 def hide(code: types.CodeType) -> None:
-    """Have dynamo leave frames of a code object alone that was made at run time, now or when frames are hidden."""
+    """Make dynamo skip frames of a code object created at run time, now or when frames are hidden."""
     _made.add(code)
     if _skip is not None and code not in _hidden:
         _hidden.add(code)
@@ -45,7 +46,7 @@ def hide(code: types.CodeType) -> None:
 
 
 def _skipping(torch: Any) -> Callable[[types.CodeType], None] | None:
-    """What makes dynamo leave a code object alone: a function of its own up to torch 2.6, a strategy since."""
+    """The function that makes dynamo skip a code object: a function of its own up to torch 2.6, a strategy since."""
     frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if hasattr(frames, "skip_code"):
         return frames.skip_code
@@ -75,16 +76,17 @@ def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def kept_out(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A hook on optimizers that dynamo calls instead of inlining it: a program that compiles its whole step has steps, too.
+    """A hook on optimizers that dynamo calls instead of inlining it: a program that compiles its whole step still has
+    steps.
 
-    Around an optimizer's step a compiled function breaks its graph anyway. What `torch.compiler.disable` would do, without
-    the import.
+    Around an optimizer's step a compiled function breaks its graph anyway. It has the effect of
+    `torch.compiler.disable` without the import.
     """
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     return function
 
 
 def frame_evaluation(torch: Any) -> Callable[[Any], Any]:
-    """The function that sets dynamo's hook on frames and returns the one before; one that does nothing where there is none."""
+    """The function that sets dynamo's frame hook and returns the previous one; a no-op if dynamo has none."""
     frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     return getattr(frames, "set_eval_frame", None) or (lambda callback: None)

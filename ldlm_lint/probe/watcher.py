@@ -1,4 +1,4 @@
-"""The watcher of one training process: counts iterations, leads the observers through the phases, makes the evidence.
+"""The watcher of one training process: counts iterations, moves the observers through the phases, creates the evidence.
 
 An iteration ends where the anchor, the first optimizer that steps, has stepped; in a program without optimizers it ends
 where the next top-level backward pass begins. Observers see the first iterations with all their hooks, one iteration is
@@ -42,9 +42,9 @@ class Watcher:
     """Watches this process from `start` to `finish`.
 
     ``steps`` is how many iterations are watched; after the last one ``on_done`` is called, from inside the optimizer's
-    step, and may raise to end the program; ``on_step`` after each iteration, outside of what is timed or profiled.
-    ``observers`` default to all rooms of `ldlm_lint.probe.observers`. With
-    ``timing`` all iterations are in the last phase: none is observed or profiled.
+    step, and may raise to end the program; ``on_step`` after each iteration, outside of the timed or profiled part.
+    ``observers`` default to all modules of `ldlm_lint.probe.observers`. With ``timing`` all iterations are in the last
+    phase: none is observed or profiled.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Watcher:
         self.done = False
         self._on_done = on_done
         self._on_step = on_step
-        # Its own hooks outlive those of the observers: a program that swallows the end is told again.
+        # Its own hooks outlive those of the observers: a program that swallows the exit gets it again.
         self._hooks = Session(torch, root)
         self._observed = observed_steps(steps)
         self._stack: list[int] = []
@@ -134,11 +134,11 @@ class Watcher:
 
     @kept_out
     def _before_step(self, optimizer: Any, arguments: Any = (), options: Any = None) -> Any:
-        """What torch steps with instead, where it gives the step a closure: gradients are whole when that has ended."""
+        """The replacement closure if torch passes one to the step: gradients are complete after it."""
         if self.session.compiling():
             return None
         identity = id(optimizer)
-        # A step that raised has left its mark.
+        # A step that raised has left its marker.
         if identity in self._stack:
             del self._stack[self._stack.index(identity) :]
         self._stack.append(identity)
@@ -241,7 +241,7 @@ class Watcher:
             self._on_done()
 
     def finish(self) -> dict[str, Any]:
-        """End watching and return the observations by topic; the hooks of the observers are gone afterwards."""
+        """End watching and return the observations by topic; the hooks of the observers are removed."""
         session = self.session
         self.done = True
         if session.phase is Phase.PROFILE:
@@ -256,7 +256,7 @@ class Watcher:
         return self._whole(seen)
 
     def glance(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """The observations so far, and what could not be seen and why, both by topic; watching goes on."""
+        """The observations so far, and what could not be observed and why, both by topic; watching continues."""
         session = self.session
         seen: dict[str, Any] = {}
         unseen: dict[str, str] = {}
@@ -267,7 +267,7 @@ class Watcher:
                 continue
             try:
                 seen[observer.topic] = observer.collect(session)
-            except Exception as error:  # a thread of the program changes what is read; the next look may succeed
+            except Exception as error:  # a thread of the program changes the data meanwhile; the next attempt may succeed
                 unseen[observer.topic] = f"could not be read while the program ran ({type(error).__name__}: {error})"
         return self._whole(seen), {**unseen, **session.unavailable}
 
@@ -291,7 +291,7 @@ class Watcher:
             self.session.phase = Phase.TIME
 
     def release(self) -> None:
-        """Take the watcher's own hooks away, too: nobody has to be told again."""
+        """Remove the watcher's own hooks, too: no further exit is needed."""
         self._hooks.take_back()
 
     def _unit(self) -> str:
@@ -299,5 +299,5 @@ class Watcher:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the watcher was made."""
+        """Seconds since the watcher was created."""
         return time.perf_counter() - self._began

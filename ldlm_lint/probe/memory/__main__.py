@@ -1,4 +1,4 @@
-"""The child process: reads a request from stdin, runs the user's code, writes what came out to the file that is named."""
+"""The child process: reads a request from stdin, runs the user's code, writes the result to the named file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _value_read(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """``file:line:`` of the innermost frame of the user's own code; empty where there is none."""
+    """``file:line:`` of the innermost frame of the user's own code; empty if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     own = os.path.dirname(os.path.abspath(__file__))
     users = [one for one in frames if not one.filename.startswith((own, "<")) and "site-packages" not in one.filename]

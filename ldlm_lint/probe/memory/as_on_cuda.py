@@ -1,6 +1,7 @@
-"""CUDA's choices for fake tensors that stand on the CPU: a build without CUDA has no others.
+"""CUDA's choices of kernels for fake CPU tensors, the only ones in a build without CUDA.
 
-Checked against torch 2.13's tables of autocast (aten/src/ATen/autocast_mode.h). docs/memory.md compares them with runs on an H100.
+Checked against torch 2.13's tables of autocast (aten/src/ATen/autocast_mode.h). docs/memory.md compares them with runs
+on an H100.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _FLOAT32 = frozenset(
 
 
 class AsOnCuda(TorchFunctionMode):
-    """Sends what is meant for CUDA to the CPU, and lets operators allocate what they would allocate on CUDA.
+    """Redirects CUDA calls to the CPU, and makes operators allocate what they would allocate on CUDA.
 
-    Fused attention knows dropout on CUDA and keeps no mask (two numbers); the CPU falls back to a form that keeps the
-    whole attention matrix, so the dropout is left out here: no value is computed under fake tensors anyway.
+    Fused attention supports dropout on CUDA and keeps no mask (two numbers); the CPU falls back to a form that keeps
+    the whole attention matrix, so the dropout is left out here: fake tensors have no values anyway.
     ``attention_dropout`` says whether that happened.
     """
 
@@ -48,7 +49,7 @@ class AsOnCuda(TorchFunctionMode):
             return args[0]
         if name == "pin_memory":
             return args[0]
-        # A device is a name until something is put on it; the letters of an einsum are no device.
+        # A device is a name until a tensor is put on it; the letters of an einsum are not device.
         if func is not torch.device and name != "einsum":
             args = tuple(_host(one) for one in args)
             kwargs = {key: _host(one, key) for key, one in kwargs.items()}

@@ -16,10 +16,10 @@ CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 
 
 def repeated(model: nn.Module) -> list[nn.Module]:
-    """The outermost modules that stand at least twice, by class, in one list or sequence of the model.
+    """The outermost modules that are at least twice, by class, in one list or sequence of the model.
 
-    A single layer of torch (a Linear, a ReLU) is no block, and neither is one without parameters: checkpointing it would
-    keep what it saves.
+    A single layer of torch (a Linear, a ReLU) is not a block, and neither is one without parameters: checkpointing it
+    would save nothing.
     """
     found: list[nn.Module] = []
     _collect(model, found)
@@ -57,7 +57,7 @@ def owners(model: nn.Module, blocks: list[nn.Module]) -> list[type]:
 
 
 def of_class(model: nn.Module, name: str) -> list[nn.Module]:
-    """The outermost modules of a class, named ``Block`` or ``package.module.Block``, the model itself left out."""
+    """The outermost modules of a class, named ``Block`` or ``package.module.Block``, without the model itself."""
     found: list[nn.Module] = []
 
     def look(module: nn.Module) -> None:
@@ -74,7 +74,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 @contextmanager
 def checkpointed(modules: list[nn.Module]) -> Iterator[None]:
-    """While it lasts, each of these modules keeps only its inputs and computes its forward again in the backward."""
+    """In this context, each of these modules keeps only its inputs and recomputes its forward in the backward pass."""
     with ExitStack() as undo:
         for module in modules:
             own = vars(module).get("forward")
@@ -109,7 +109,7 @@ def own_switch(model: nn.Module) -> Iterator[None]:
 
 
 def has_own_switch(model: nn.Module) -> bool:
-    """Whether the model is one of transformers that can be told to checkpoint."""
+    """Whether the model is a transformers model with a checkpointing switch."""
     return bool(getattr(model, "supports_gradient_checkpointing", False)) and _switch(model, "enable") is not None
 
 

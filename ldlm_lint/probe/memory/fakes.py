@@ -1,4 +1,4 @@
-"""Fake tensors: their mode, and what models need that were not made for it."""
+"""Fake tensors: their mode, and adjustments for models that were not written for it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ try:
 except ImportError:
     _without_fakes = None
 
-# Elements of a constant that may be computed, and ends of its range: a position in a sequence, not a batch.
+# Limits on the elements and the range of a computed constant: a position in a sequence, not a batch.
 MOST_CONSTANT = 65536
 _CONSTANTS = (torch.ops.aten.arange, torch.ops.aten.linspace)
 _PLAIN = (torch.Tensor, nn.Parameter)
 
 
 def fake_mode() -> Any:
-    """A mode in which tensors have shapes and types, and no memory; raises RequestError where torch has none."""
+    """A mode in which tensors have shapes and types, and no memory; raises RequestError if torch has none."""
     try:
         from torch._subclasses.fake_tensor import FakeTensorMode
     except ImportError as error:
@@ -37,10 +37,10 @@ def fake_mode() -> Any:
 
 
 class Constants(TorchDispatchMode):
-    """Lets small constants have values: what is made of ``arange`` and ``linspace`` alone is computed for real.
+    """Gives small constants values: results of only ``arange`` and ``linspace`` are really computed.
 
     Many models read such values while they are built (``[x.item() for x in torch.linspace(0, drop_path, depth)]``). It
-    stands on top of the fake mode, which takes real tensors beside fake ones.
+    is on top of the fake mode, which takes real tensors next to fake ones.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -58,13 +58,14 @@ def _is_small(numbers: Any) -> bool:
 
 
 def constants() -> Any:
-    """The mode `Constants`, or nothing where torch cannot leave its fake mode for a moment."""
+    """The mode `Constants`, or an empty context if torch cannot leave its fake mode temporarily."""
     return Constants() if _without_fakes is not None else nullcontext()
 
 
 @contextmanager
 def without_rejections() -> Iterator[None]:
-    """While it lasts, ``trunc_normal_`` leaves its tensor as it is: it draws until no value (there are none) is outside."""
+    """In this context ``trunc_normal_`` does not change its tensor: it would draw until no value is out of range, and
+    fake tensors have no values."""
     name = "_no_grad_trunc_normal_"
     original = getattr(nn.init, name, None)
     if original is not None:
@@ -78,9 +79,9 @@ def without_rejections() -> Iterator[None]:
 
 @contextmanager
 def converting_by_replacement() -> Iterator[None]:
-    """While it lasts, ``module.to(...)``, ``.half()`` and the like put new parameters in the place of the old ones.
+    """In this context ``module.to(...)``, ``.half()`` and the like replace parameters by new ones.
 
-    torch swaps the contents of the two tensors, which it refuses for fake ones. A parameter that two modules share stays
+    torch swaps the contents of the two tensors, which fails for fake ones. A parameter that two modules share stays
     shared; one that needs no conversion stays the same object.
     """
     original = nn.Module._apply
@@ -92,7 +93,7 @@ def converting_by_replacement() -> Iterator[None]:
             with torch.no_grad():
                 made = work(parameter)
             made = parameter if made is parameter else nn.Parameter(made.detach(), parameter.requires_grad)
-            # Parameter and function are kept as well: their ids may not be given to others meanwhile.
+            # Parameter and function are kept alive, so that their ids are not reused meanwhile.
             done[key] = (made, parameter, work)
         return done[key][0]
 

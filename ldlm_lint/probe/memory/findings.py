@@ -1,4 +1,4 @@
-"""What a measurement says: its evidence, and the judgement about missing activation checkpointing."""
+"""The result of a measurement: its evidence, and the judgement about missing activation checkpointing."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from ldlm_lint.probe.memory.request import Request, to_plain
 
 RULE = "missing-activation-checkpointing"
 CLAIM = "keeping the activations of all blocks costs memory that checkpointing each block would free"
-# The peak without over the peak with checkpoints: what is less is not worth a slower step.
+# The peak without over the peak with checkpoints: a smaller ratio is not worth a slower step.
 BAR = 1.1
 FAKE = "fake tensors"
 GIB = 2**30
 
 
 def evidence(torch: Any, request: Request, result: Result, root: str, began: float) -> Evidence:
-    """One evidence file of kind ``memory``: the figures under the topic ``memory``, and what they mean for the rule."""
+    """One evidence file of kind ``memory``: the figures under the topic ``memory``, and the judgement about the
+    rule.
+    """
     device = "cpu" if request.real else FAKE
     command = ("ldlm-lint", "probe", "memory", request.target)
     started = datetime.fromtimestamp(began, timezone.utc).isoformat(timespec="seconds")
@@ -78,7 +80,7 @@ def _plain(result: Result) -> dict[str, Any]:
 
 
 def judgement(request: Request, result: Result, device: str, root: str) -> Judgement:
-    """What the figures say of `RULE`; a batch too small to tell decides nothing."""
+    """The judgement about `RULE` from the figures; inconclusive for a too small batch."""
     as_is = next(one for one in result.variants if one.name == AS_IS)
     blocks = next((one for one in result.variants if one.name == PER_BLOCK), None)
     verdict, reason, ratio = _decided(as_is, blocks, result)
@@ -90,7 +92,7 @@ def judgement(request: Request, result: Result, device: str, root: str) -> Judge
         threshold=BAR,
         detail={"peak_bytes": as_is.peak, "peak_bytes_checkpointed": blocks.peak if blocks else 0},
     )
-    # Figures counted as on the CPU are those of the CPU; what is counted as on CUDA was not seen there.
+    # Figures with CPU kernels are those of the CPU; figures with CUDA's kernels were not observed on CUDA.
     scope = Scope("cpu" if request.device == "cpu" else device, request.device, steps=1, ranks=(0,))
     where = f"batch {', '.join(result.batch)}; one step in steady state under {device}"
     places = tuple(site for site in _sites(request, result, root) if site is not None)
@@ -118,9 +120,10 @@ def _decided(as_is: Measured, blocks: Measured | None, result: Result) -> tuple[
 
 
 def _sites(request: Request, result: Result, root: str) -> Iterator[Site | None]:
-    """The classes that hold the blocks, the blocks' and the model's, as far as they are the project's; else the function.
+    """The classes that contain the blocks, those of the blocks and of the model, if they belong to the project; else
+    the function.
 
-    A judgement without a place would be about every model of the project.
+    A judgement without a place would apply to every model of the project.
     """
     kinds = [*result.owners, *(kind for kind, _ in result.blocks), result.model]
     found = [site for site in (_class_site(kind, root) for kind in dict.fromkeys(kinds)) if site is not None]
@@ -138,7 +141,7 @@ def _class_site(kind: type[nn.Module], root: str) -> Site | None:
         return None
     if not sites.is_project(path, root):
         return None
-    # Decorators stand above the line that a finding names.
+    # Decorators are above the line that a finding names.
     first += next((index for index, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
     return site_of(sites.source_site(path, first, first, root, kind.__qualname__))
 

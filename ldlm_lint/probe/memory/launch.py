@@ -1,4 +1,4 @@
-"""Run a request in a child process, and end that child whatever happens. Needs no torch."""
+"""Run a request in a child process, and always end that child. It needs no torch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class MeasureError(Exception):
 def measured(request: Request, folder: Path, most_seconds: float) -> Evidence:
     """The evidence of a request, measured by a Python process that runs in ``folder``.
 
-    What the user's code prints goes to stderr. Raises RequestError for a request that names nothing usable and
-    MeasureError for everything else: an exception of the user's code, a crash, more than ``most_seconds``.
+    Output of the user's code goes to stderr. Raises RequestError for an unusable request and MeasureError for
+    everything else: an exception of the user's code, a crash, more than ``most_seconds``.
     """
     with tempfile.TemporaryDirectory(prefix="ldlm-memory-") as scratch:
         result = Path(scratch, "result.json")
@@ -37,7 +37,7 @@ def measured(request: Request, folder: Path, most_seconds: float) -> Evidence:
 
 def _run(request: Request, folder: Path, result: Path, most_seconds: float) -> int:
     command = [sys.executable, "-m", "ldlm_lint.probe.memory", str(result)]
-    # Our stdout is for the report; the descriptor, since sys.stderr may be no file.
+    # Our stdout is for the report; the descriptor, since sys.stderr may not be a file.
     child = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.PIPE, stdout=2, text=True, start_new_session=True, env=_environment()
     )
@@ -51,14 +51,14 @@ def _run(request: Request, folder: Path, result: Path, most_seconds: float) -> i
 
 
 def _environment() -> dict[str, str]:
-    """This environment; the package is found also where it is only on this process's path."""
+    """This environment; with this process's path, so that the package is found."""
     package = str(Path(__file__).resolve().parents[3])
     paths = [os.environ.get("PYTHONPATH", ""), package]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """End the child and what it started."""
+    """End the child and its processes."""
     if hasattr(os, "killpg"):
         try:
             os.killpg(child.pid, signal.SIGKILL)

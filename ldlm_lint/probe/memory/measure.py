@@ -1,4 +1,5 @@
-"""Measure training steps of a subject: as it is, with each block checkpointed, and with the whole model as one segment."""
+"""Measure training steps of a subject: unchanged, with each block checkpointed, and with the whole model as one
+segment."""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ AS_IS, PER_BLOCK, WHOLE = "as it is", "each block checkpointed", "whole model ch
 
 @dataclass
 class Measured:
-    """One variant: bytes by kind at the peak of a step in steady state, and what was kept for the backward.
+    """One variant: bytes by kind at the peak of a step in steady state, and the bytes kept for the backward pass.
 
-    ``kept`` is what the forward left alive; ``saved`` what autograd saved by `saved_tensors_hooks` in a forward of its own,
-    with what checkpoints keep, without parameters; ``recomputed`` counts modules that ran again in the backward.
+    ``kept`` are the bytes left alive by the forward; ``saved`` those saved by autograd (`saved_tensors_hooks`) in a
+    separate forward, including checkpoint inputs, without parameters; ``recomputed`` counts modules that ran again in
+    the backward.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Measured:
 
 @dataclass
 class Result:
-    """All variants of a subject, and what they rest on."""
+    """All variants of a subject, and their settings."""
 
     variants: list[Measured]
     model: type
@@ -58,7 +60,7 @@ class Result:
 
 
 def measure(request: Request, progress: Callable[[str], None] = lambda text: None) -> Result:
-    """Build the subject and measure it; raises RequestError, and whatever the user's code raises."""
+    """Build the subject and measure it; raises RequestError, and any exception of the user's code."""
     if not track.supported():
         raise RequestError(f"torch {torch.__version__} does not allow counting storages; torch 2.1 or later is needed")
     torch.manual_seed(0)
@@ -92,7 +94,7 @@ def measure(request: Request, progress: Callable[[str], None] = lambda text: Non
 
 
 def _variants(subject: Subject, request: Request) -> tuple[list[tuple[str, Any]], list[nn.Module]]:
-    """The variants to measure as (name, context that makes it), and the blocks that one of them checkpoints."""
+    """The variants to measure as (name, context), and the blocks that one of them checkpoints."""
     model, name = subject.model, request.checkpoint
     if name == "none":
         return [(AS_IS, nullcontext)], finding.repeated(model)
@@ -116,7 +118,7 @@ def _variants(subject: Subject, request: Request) -> tuple[list[tuple[str, Any]]
 
 
 def _variant(name: str, change: Any, subject: Subject, request: Request) -> Measured:
-    """Measure one variant; one that fails when checkpointed is kept with its error, for the others to be shown."""
+    """Measure one variant; a checkpointed one that fails is kept with its error, so that the others can be shown."""
     try:
         with change():
             return _steady_step(name, subject, request)
@@ -142,7 +144,7 @@ def _steady_step(name: str, subject: Subject, request: Request) -> Measured:
     for one in tensors(subject.batch):
         counted.see(one, track.INPUTS)
     with counted, _gradients_seen(subject.model, counted):
-        # The first step makes the optimizer's state; what training needs is seen from the second on.
+        # The first step creates the optimizer's state; the memory of training shows from the second on.
         _step(subject, optimizer, counted, request)
         _see_state(optimizer, counted)
         counted.forget_peak()
@@ -154,7 +156,7 @@ def _steady_step(name: str, subject: Subject, request: Request) -> Measured:
 
 
 def _step(subject: Subject, optimizer: Any, counted: track.Tracker, request: Request) -> int:
-    """One training step; the bytes that its forward left alive. The output lives to the end, as in most loops."""
+    """One training step; the bytes that its forward left alive. The output stays alive to the end, as in most loops."""
     counted.enter(track.FORWARD)
     before = counted.total
     with _autocast(request):
@@ -172,7 +174,7 @@ def _step(subject: Subject, optimizer: Any, counted: track.Tracker, request: Req
 
 
 def _backward(loss: torch.Tensor) -> None:
-    # loss.backward() is an overridable function: no TorchFunctionMode would see what checkpoints run again inside of it.
+    # loss.backward() is an overridable function: no TorchFunctionMode would see recomputed operations inside it.
     engine = torch.autograd.Variable._execution_engine
     seed = (torch.ones_like(loss),)
     engine.run_backward((loss,), seed, False, False, (), allow_unreachable=True, accumulate_grad=True)
@@ -180,7 +182,7 @@ def _backward(loss: torch.Tensor) -> None:
 
 @contextmanager
 def _gradients_seen(model: nn.Module, counted: track.Tracker) -> Iterator[None]:
-    """While it lasts, a parameter's gradient is counted as one as soon as it is there."""
+    """In this context a parameter's gradient is counted as a gradient as soon as it exists."""
 
     def seen(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -203,7 +205,8 @@ def _see_state(optimizer: Any, counted: track.Tracker) -> None:
 
 
 def _saved_bytes(subject: Subject, request: Request) -> int:
-    """What autograd saves in one forward, in bytes of distinct storages that are no parameters: a count by other means."""
+    """The bytes that autograd saves in one forward, in bytes of distinct storages that are not parameters: an
+    independent count."""
     own = {one.untyped_storage()._cdata for one in (*subject.model.parameters(), *subject.model.buffers())}
     own |= {one.untyped_storage()._cdata for one in tensors(subject.batch)}
     sizes: dict[int, int] = {}

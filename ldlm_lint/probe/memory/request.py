@@ -1,4 +1,4 @@
-"""What is to be measured, as plain values that travel to the child process, and the words that stand for them."""
+"""The request for a measurement, as plain values for the child process, and its command-line form."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHAPE = re.compile(r"\d+(?:x\d+)*", re.IGNORECASE)
 
 
 class RequestError(ValueError):
-    """Words that stand for no request; the text names them and says what would."""
+    """An invalid request; the text names the argument and a valid form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Request:
 
     ``target`` is ``module:attribute`` or ``file.py:attribute``. ``rows`` replaces the batch's first dimension, 0 keeps
     it; ``shapes`` replace the batch. ``dtype`` is of parameters and floating inputs, ``autocast`` of a surrounding
-    autocast, each empty for none. ``checkpoint`` is ``auto``, ``none`` or the name of a block's class. ``device`` is
-    whose choices of kernels are counted, ``cuda`` or ``cpu``. ``real`` takes real CPU tensors instead of fake ones.
+    autocast, empty if not set. ``checkpoint`` is ``auto``, ``none`` or the name of a block's class. ``device`` is the
+    device whose kernels are counted, ``cuda`` or ``cpu``. ``real`` uses real CPU tensors instead of fake ones.
     """
 
     target: str
@@ -70,7 +70,7 @@ def to_plain(request: Request) -> dict[str, Any]:
 
 
 def from_plain(values: Mapping[str, Any]) -> Request:
-    """The request that `to_plain` made these values of."""
+    """The request encoded by `to_plain`."""
     shapes = tuple(Shape(one["name"], tuple(one["sizes"]), one["dtype"]) for one in values["shapes"])
     return Request(**{**values, "shapes": shapes})
 
@@ -115,7 +115,7 @@ def floating(text: str) -> str:
 
 
 def batch(words: Sequence[str]) -> tuple[int, tuple[Shape, ...]]:
-    """The rows and the shapes that the words of ``--batch`` stand for; raises RequestError.
+    """The rows and the shapes in the arguments of ``--batch``; raises RequestError.
 
     >>> batch(["16"])
     (16, ())

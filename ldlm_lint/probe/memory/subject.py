@@ -1,8 +1,9 @@
-"""What is measured: the model, batch and loss that the user's function builds, brought into the mode of tensors asked for.
+"""The subject of a measurement: model, batch and loss from the user's function, in the requested tensor mode.
 
-The protocol (also in docs/memory.md): the function takes no argument and returns ``model``, ``(model, batch)`` or ``(model,
-batch, loss)``. A batch that is a mapping is passed as keywords, a tuple or list as positional arguments, anything else as
-the one argument. ``loss(output, batch)`` returns a scalar; without one it is the output's ``loss``, or a scalar in it.
+The protocol (also in docs/memory.md): the function takes no argument and returns ``model``, ``(model, batch)`` or
+``(model, batch, loss)``. A batch that is a mapping is passed as keywords, a tuple or list as positional arguments,
+anything else as the one argument. ``loss(output, batch)`` returns a scalar; without one it is the output's ``loss``, or
+a scalar in it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NO_LOSS = (
 
 @dataclass
 class Subject:
-    """A model with its batch (``args`` and ``kwargs`` of the call) and loss; ``notes`` say what was assumed."""
+    """A model with its batch (``args`` and ``kwargs`` of the call) and loss; ``notes`` list the assumptions."""
 
     model: nn.Module
     batch: Any
@@ -43,7 +44,7 @@ class Subject:
         return self.model(*self.batch) if isinstance(self.batch, (tuple, list)) else self.model(self.batch)
 
     def loss_of(self, output: Any) -> torch.Tensor:
-        """The scalar to differentiate; raises RequestError where there is none."""
+        """The scalar to differentiate; raises RequestError if there is none."""
         found = self.loss(output, self.batch) if self.loss else _loss_in(output)
         if found is None:
             parts = [one for one in tensors(output) if one.is_floating_point() and one.requires_grad]
@@ -75,7 +76,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def resolve(target: str) -> Any:
-    """What ``module:attribute`` or ``file.py:attribute`` names; raises RequestError for what does not exist."""
+    """The object named by ``module:attribute`` or ``file.py:attribute``; raises RequestError if it does not exist."""
     place, _, attribute = target.rpartition(":")
     if not place or not all(part.isidentifier() for part in attribute.split(".")):
         raise RequestError(f"{target!r} is not of the form package.module:function or file.py:function")
@@ -91,7 +92,7 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # Only the name itself or a package above it; anything else is missing inside of the user's module.
+        # Only the name itself or a package above it; otherwise an import inside the user's module failed.
         if error.name is not None and (name + ".").startswith(error.name + "."):
             raise RequestError(f"no module {error.name!r} (looked in {os.getcwd()} first)") from error
         raise
@@ -117,7 +118,7 @@ def _alternatives(value: Any) -> str:
 
 
 def built(made: Any) -> Subject:
-    """The subject in what the user's function returned; raises RequestError where it is of another form."""
+    """The subject in the result of the user's function; raises RequestError for another form."""
     parts = tuple(made) if isinstance(made, (tuple, list)) else (made,)
     if not 1 <= len(parts) <= 3 or not isinstance(parts[0], nn.Module):
         raise RequestError(
@@ -129,7 +130,7 @@ def built(made: Any) -> Subject:
 
 
 def with_batch(subject: Subject, request: Request) -> None:
-    """Give the subject the batch that was asked for; raises RequestError where there is none to begin with."""
+    """Apply the requested batch to the subject; raises RequestError if the subject has no batch."""
     if request.shapes:
         subject.batch = _of_shapes(request.shapes, request.dtype)
     elif subject.batch is None:
@@ -182,7 +183,7 @@ def cast(subject: Subject, dtype: torch.dtype) -> None:
 
 
 def mapped(work: Callable[[Any], Any], batch: Any) -> Any:
-    """The batch with each leaf worked on; mappings that are no dict (a BatchEncoding) become one."""
+    """The batch with each leaf worked on; mappings that are not dict (a BatchEncoding) become one."""
     if isinstance(batch, Mapping):
         return {key: mapped(work, value) for key, value in batch.items()}
     return tree_map(work, batch)

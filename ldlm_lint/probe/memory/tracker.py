@@ -1,7 +1,7 @@
 """Live and peak bytes of everything that operators allocate, by kind: a dispatch mode, for fake and for real tensors.
 
-What a kernel allocates inside of itself is not seen. `torch.distributed._tools.mem_tracker` does the same and is what the
-tests compare with; it has no steady state (one iteration only) and needs torch 2.5.
+Allocations inside a kernel are not seen. `torch.distributed._tools.mem_tracker` does the same, and the tests compare
+with it; it has no steady state (one iteration only) and needs torch 2.5.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CUDA_BLOCK = 512
 class Tracker(TorchDispatchMode):
     """Counts storages from the operator that returned them until they are released.
 
-    ``phase`` says where the training step is: what the forward makes is an activation, what the backward and the
-    optimizer make a temporary until it is told otherwise (`see`). ``peak`` is the most bytes alive at once since
+    ``phase`` is the current part of the training step: storages of the forward are activations, those of the backward
+    and the optimizer temporaries until `see` changes that. ``peak`` is the most bytes alive at once since
     `forget_peak`, ``at_peak`` the bytes by kind at that moment, and ``peaks`` the peak of each phase.
     """
 
@@ -45,7 +45,7 @@ class Tracker(TorchDispatchMode):
         self.forget_peak()
 
     def forget_peak(self) -> None:
-        """Begin a new peak at what is alive now."""
+        """Reset the peak to the bytes alive now."""
         self.peak, self.at_peak, self.peak_phase = self.total, dict(self.by_kind), self.phase
         self.peaks: dict[str, int] = {}
 
@@ -55,7 +55,7 @@ class Tracker(TorchDispatchMode):
         self.peaks[phase] = max(self.peaks.get(phase, 0), self.total)
 
     def see(self, tensor: torch.Tensor, kind: str) -> None:
-        """Count a tensor as of this kind from now on, whatever it was counted as."""
+        """Count a tensor as this kind from now on."""
         for storage in _storages(tensor):
             known = self._known.get(id(storage))
             if known is None:
@@ -66,7 +66,7 @@ class Tracker(TorchDispatchMode):
                 known[1] = kind
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator and count the storages that are new in what it returns."""
+        """Run the operator and count the storages that are new in its result."""
         result = func(*args, **(kwargs or {}))
         kind = ACTIVATIONS if self.phase == FORWARD else TEMPORARIES
         for one in (result,) if isinstance(result, torch.Tensor) else tree_flatten(result)[0]:

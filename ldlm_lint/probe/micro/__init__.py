@@ -1,1 +1,2 @@
-"""Experiments on this machine and torch build, each tied to rules; `table` names them, `runner` runs each in a process of its own."""
+"""Experiments on this machine and torch build, each for specific rules; `table` lists them, `runner` runs each in a
+separate process."""

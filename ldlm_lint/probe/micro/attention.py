@@ -1,4 +1,4 @@
-"""Which backend scaled_dot_product_attention selects, against attention written out as matrix products and a softmax."""
+"""The backend of scaled_dot_product_attention, compared with hand-written attention (matrix products and a softmax)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(context: Context) -> None:
 
 
 def backends(context: Context) -> dict[str, str]:
-    """The backend that SDPA selects for usual inputs, in words, by a name of the inputs."""
+    """The backend that SDPA selects for usual inputs, as text, by a name of the inputs."""
     cases: dict[str, tuple[str, dict[str, Any]]] = {}
     for dtype in ("float32", "bfloat16"):
         cases[f"{dtype}, causal"] = (dtype, {"is_causal": True})
@@ -71,7 +71,7 @@ def _ran(word: str, names: list[str]) -> bool:
 
 
 def _with_backend(judgement: Any, backend: str) -> Any:
-    """Time alone does not show a fused kernel: where SDPA falls back on `math`, the claim does not hold here."""
+    """Time alone does not prove a fused kernel: if SDPA falls back to `math`, the claim is false here."""
     import dataclasses
 
     reason = f"{judgement.reason}; the selected backend is {backend}"

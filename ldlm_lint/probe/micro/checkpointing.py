@@ -1,4 +1,4 @@
-"""Activation checkpointing: what it takes off the peak, what recomputation costs, per block and for the whole model."""
+"""Activation checkpointing: the saved peak memory, the cost of recomputation, per block and for the whole model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _judge(
 
 
 def _cost(context: Context, arms: dict[str, Build]) -> dict[str, Any]:
-    """How much longer a step with checkpointed blocks takes, as a plain value; in an A/A run this is judged too."""
+    """How much longer a step with checkpointed blocks takes, as a plain value; an A/A run judges it too."""
     if context.left < 1.5:
         return {}
     clock = compute_clock(context.torch, context.device)

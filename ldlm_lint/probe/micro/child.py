@@ -1,7 +1,7 @@
 """The process of one experiment: ``python -m ldlm_lint.probe.micro.child REQUEST``, results as lines of JSON in a file.
 
-A line is ``{"kind": ..., "value": ...}``; it is written as soon as it is known, so that a crash, a hang or the end of
-the budget takes only what was not finished.
+A line is ``{"kind": ..., "value": ...}``; it is written immediately, so that a crash, a hang or the end of the budget
+loses only unfinished results.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from ldlm_lint.probe import machine
 from ldlm_lint.probe.micro.experiment import Context, Experiment
 from ldlm_lint.probe.micro.table import EXPERIMENTS
 
-# Exit codes of the process: an experiment failed, torch cannot be imported, the device that was asked for is not there.
+# Exit codes of the process: an experiment failed, torch cannot be imported, the requested device is not available.
 FAILED, NO_TORCH, NO_DEVICE = 3, 4, 5
-# What is left for the last lines, of the time the parent gives.
+# Seconds reserved for the last lines, of the parent's limit.
 _MARGIN = 0.5
 
 
 def main(request: dict[str, Any]) -> int:
-    """Run what a request asks for and return the exit code.
+    """Run a request and return the exit code.
 
-    Its keys: ``experiment``, ``device`` (empty: the best there is), ``target``, ``seed``, ``end`` (of time.time),
+    Its keys: ``experiment``, ``device`` (empty: the best available), ``target``, ``seed``, ``end`` (of time.time),
     ``parent`` (its id), ``results``, ``scratch``, ``same``.
     """
     leave_with(request["parent"])
     end = time.monotonic() + request["end"] - time.time() - _MARGIN
     experiment = next(one for one in EXPERIMENTS if one.name == request["experiment"])
-    # Asked before this process has a context of its own on the device.
+    # Queried before this process has its own context on the device.
     gpus = machine.gpus()
     try:
         import torch
-    except Exception as error:  # a broken installation raises whatever it likes: ImportError, OSError, RuntimeError
+    except Exception as error:  # a broken installation may raise anything: ImportError, OSError, RuntimeError
         print(f"torch cannot be imported ({type(error).__name__}: {error})")
         return NO_TORCH
     device, missing = chosen(torch, request["device"])
@@ -63,7 +63,7 @@ def main(request: dict[str, Any]) -> int:
 
 
 def leave_with(parent: int) -> None:
-    """End this process and its group once the process that started it is gone: nobody waits for the results."""
+    """End this process and its group once its parent process has ended: the results are no longer needed."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -76,7 +76,7 @@ def leave_with(parent: int) -> None:
 
 
 def chosen(torch: Any, wanted: str) -> tuple[str, str]:
-    """The device to experiment on, or why it cannot be had; without a wish an accelerator that works, else the CPU."""
+    """The device to experiment on, or why it is unavailable; by default a working accelerator, else the CPU."""
     if wanted == "cpu":
         return "cpu", ""
     why = _no_cuda(torch)
@@ -84,7 +84,7 @@ def chosen(torch: Any, wanted: str) -> tuple[str, str]:
 
 
 def _no_cuda(torch: Any) -> str:
-    """Why CUDA cannot be used, empty where it can: an operation on the device is tried."""
+    """Why CUDA cannot be used, empty if it can: an operation on the device is tried."""
     if not torch.cuda.is_available():
         build = getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None)
         driver = machine.gpus()
@@ -101,7 +101,9 @@ def _no_cuda(torch: Any) -> str:
 
 
 def _index(torch: Any, gpus: machine.Gpus) -> int | None:
-    """NVML's index of the GPU in use, which CUDA may count otherwise; None where this torch does not tell its UUID."""
+    """NVML's index of the GPU in use, which CUDA may number differently; None if this torch does not provide its
+    UUID.
+    """
     own = str(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", ""))
     return next((one.index for one in gpus.found if own and one.uuid.removeprefix("GPU-") == own), None)
 
@@ -145,5 +147,5 @@ if __name__ == "__main__":
         _code = FAILED
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads of torch, inductor's worker pool and loaders may keep a process alive that has nothing left to say.
+    # Threads of torch, inductor's worker pool and loaders may keep a finished process alive.
     os._exit(_code)

@@ -1,4 +1,4 @@
-"""torch.compile: whether it works here, and (another question) whether it helps; and when its errors are raised."""
+"""torch.compile: whether it works here, whether it helps, and when its errors are raised."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _SIZES = {"cpu": (256, 512), "cuda": (8192, 1024)}
 
 
 def run(context: Context) -> None:
-    """Judge three claims, each by itself; the last two are about the machine and no rule."""
-    # A cache of the user's would say that compilation works where only its result is still there.
+    """Judge three claims, each by itself; the last two are about the machine, not a rule."""
+    # With the user's cache, compilation would seem to work because of cached results.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(context.scratch, "inductor")
     if context.same:
         _helps(context, _build(context, None), {})
@@ -37,7 +37,7 @@ def run(context: Context) -> None:
 
 
 def _late(context: Context) -> None:
-    """A backend that always fails shows where the error comes out; nothing is compiled for it."""
+    """A backend that always fails shows where the error is raised; nothing is compiled."""
     torch = context.torch
     if not hasattr(torch, "compile"):
         context.judge(seen(context, _RULE, _LATE, None, f"torch {torch.__version__} has no torch.compile"))
@@ -48,7 +48,7 @@ def _late(context: Context) -> None:
 
     try:
         model = torch.compile(torch.nn.Linear(2, 2), backend=fails)
-    except Exception as error:  # whatever type: the claim is that none comes here
+    except Exception as error:  # any type: the claim is that none is raised here
         context.judge(seen(context, _RULE, _LATE, False, f"torch.compile itself raised {type(error).__name__}"))
         return
     try:
@@ -61,7 +61,7 @@ def _late(context: Context) -> None:
 
 
 def _works(context: Context) -> tuple[Build | None, dict[str, Any]]:
-    """A compiled training step and what it took; None where it cannot be had, with the reason told."""
+    """A compiled training step and its time; None if it failed, with the reason reported."""
     torch = context.torch
     if not hasattr(torch, "compile"):
         return None, {}
@@ -118,7 +118,7 @@ def _step(context: Context, compile: Callable[[Any], Any] | None) -> Callable[[]
 
 def _network(torch: Any, width: int) -> Any:
     class Network(torch.nn.Module):
-        """Two layers around a chain of elementwise operations: what a compiler fuses, in few kernels to compile."""
+        """Two layers around a chain of elementwise operations: fusible work with few kernels to compile."""
 
         def __init__(self) -> None:
             super().__init__()

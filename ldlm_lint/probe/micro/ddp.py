@@ -1,4 +1,6 @@
-"""DDP on two processes: what find_unused_parameters adds to a backward pass, what gradient_as_bucket_view saves."""
+"""DDP on two processes: the cost of find_unused_parameters in a backward pass, the savings of
+gradient_as_bucket_view.
+"""
 
 from __future__ import annotations
 
@@ -107,9 +109,9 @@ def _count(torch: Any, rank: int, device: str) -> dict[str, Any]:
 
 
 def _held(torch: Any, device: str, name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """What DDP and the gradients hold after 3 steps beside the parameters.
+    """The memory of DDP and the gradients after 3 steps, without the parameters.
 
-    Not by the profiler: a thread of gloo may be the last that holds a bucket, and what it lets go of is seen by nobody.
+    The profiler is not used: a thread of gloo may be the last owner of a bucket, and its release is not recorded.
     """
     model = _model(torch, device)
     wrapped = torch.nn.parallel.DistributedDataParallel(model, **options)
@@ -126,14 +128,14 @@ def _held(torch: Any, device: str, name: str, options: dict[str, Any]) -> dict[s
 
 
 def _bucket_bytes(wrapped: Any) -> list[int]:
-    """The bytes of each bucket, as DDP tells them (rebuilt after the first step); empty where this torch does not."""
+    """The bytes of each bucket, from DDP (rebuilt after the first step); empty if this torch does not provide them."""
     told: dict[str, Any] = getattr(wrapped, "_get_ddp_logging_data", dict)()
     sizes = told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes") or ""
     return [int(one) for one in str(sizes).split(",") if one.strip().isdigit()]
 
 
 def _time(torch: Any, rank: int, device: str, seconds: float, same: bool) -> dict[str, Any]:
-    """One rank's samples; both ranks shuffle alike and do the same number of rounds, or they would wait for ever."""
+    """One rank's samples; both ranks shuffle alike and do the same number of rounds, or they would wait forever."""
     began = time.monotonic()
     builds = {
         "plain": lambda: _step(torch, device),
@@ -148,7 +150,7 @@ def _time(torch: Any, rank: int, device: str, seconds: float, same: bool) -> dic
     context = Context(torch, device, "", 0, 0.0, "", same=same)
     arms = arms_of(context, builds, "plain")
     left = seconds - 2 * (time.monotonic() - began)
-    # The searching arm and the warm-up take longer than what was just measured.
+    # The searching arm and the warm-up take longer than the last measurement.
     rounds = torch.tensor([min(_ROUNDS, int(left / (len(arms) * 1.5 * (time.monotonic() - first))))])
     rounds = rounds.to(device)
     torch.distributed.broadcast(rounds, 0)

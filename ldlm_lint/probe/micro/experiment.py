@@ -1,4 +1,4 @@
-"""What an experiment is, and what it is given while it runs in its own process."""
+"""The definition of an experiment, and its context while it runs in its own process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ldlm_lint.evidence.settling import DEVICE
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment: ``module`` of this folder holds ``run(context)``, ``seconds`` is what it takes on an idle core.
+    """One experiment: ``module`` of this folder holds ``run(context)``, ``seconds`` is its time on an idle core.
 
-    ``least`` are the seconds below which starting it is of no use; ``rules`` are all that it may judge; ``bound`` are
-    those among them that only the target device can settle.
+    ``least`` is the minimum time for starting it to be useful; ``rules`` are those it may judge; ``bound`` are those
+    among them that only the target device can decide.
     """
 
     name: str
@@ -30,11 +30,11 @@ class Experiment:
 
 @dataclass
 class Context:
-    """What an experiment works with. `emit` hands a result on at once, so that what is done survives a later crash.
+    """The context of an experiment. `emit` passes a result on immediately, so that it survives a later crash.
 
     ``device`` is ``cpu`` or ``cuda``, ``target`` the device the user named or empty, ``end`` the moment of
     `time.monotonic` by which it must be over, ``scratch`` an empty folder. With ``same`` each arm of a timing is
-    replaced by the baseline itself: then whatever is verified is false.
+    replaced by the baseline itself: then every verified claim is false.
     """
 
     torch: Any
@@ -55,11 +55,11 @@ class Context:
         return self.end - time.monotonic()
 
     def scope(self) -> Scope:
-        """The scope of a judgement: this machine, the device it ran on, the one it is about."""
+        """The scope of a judgement: this machine, the device of the run, the device it is about."""
         return Scope(self.device, self.target or self.device, world_size=self.world_size)
 
     def judge(self, judgement: Judgement) -> None:
-        """Hand a judgement on; where the rule is about another device than this it decides nothing.
+        """Emit a judgement; it is inconclusive if the rule is about another device.
 
         In an A/A run only comparisons count.
         """
@@ -73,7 +73,7 @@ class Context:
 
 
 def settled(context: Context, judgement: Judgement) -> Judgement:
-    """The judgement as far as this device can settle it; the figure is kept."""
+    """The judgement as far as this device can decide it; the figure is kept."""
     import dataclasses
 
     about = context.target or ("" if context.device == "cuda" else "an accelerator")

@@ -15,7 +15,8 @@ _RULE = "optimizer-not-fused"
 _CLAIM = "a step of AdamW(fused=True) takes less time than one of the default"
 # 80 tensors of 2.6 million parameters: many small ones, where launches cost more than arithmetic, as in most models.
 _TENSORS, _SIZE = 80, 32_768
-# Two copies of one optimizer differ by several percent for where their state lies; new states make that noise.
+# Two copies of one optimizer differ by several percent because of the memory location of their state; new states turn
+# that into noise.
 _ROUNDS, _REBUILD = 20, 4
 
 

@@ -1,4 +1,4 @@
-"""Timeouts of process groups: whether the one that was given is waited for, and what a sub-group gets."""
+"""Timeouts of process groups: whether the given timeout is used, and the timeout of a sub-group."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _available(torch: Any, backend: str) -> bool:
 
 
 def _options(context: Context, backend: str) -> dict[str, Any]:
-    """The timeouts, in seconds, of a default group that was given 77 s and of a sub-group that was given none."""
+    """The timeouts, in seconds, of a default group with 77 s and of a sub-group without one."""
     torch, distributed = context.torch, context.torch.distributed
     device = torch.device(context.device, 0) if context.device == "cuda" else torch.device("cpu")
     store = distributed.FileStore(str(Path(context.scratch, "store")), 1)
@@ -66,7 +66,7 @@ def _options(context: Context, backend: str) -> dict[str, Any]:
 
 
 def _seconds(group: Any, device: Any) -> float | None:
-    """A group's timeout by names that torch does not promise; None where this torch has others."""
+    """A group's timeout by names that torch does not promise; None if this torch has others."""
     try:
         return group._get_backend(device).options._timeout.total_seconds()
     except (AttributeError, RuntimeError):
@@ -82,7 +82,7 @@ def _judge_inherited(context: Context, found: dict[str, Any], backend: str) -> N
         return
     said = f"{backend}: the default group was given {_GIVEN} s and has {outer:g} s, its sub-group has {inner:g} s"
     measured = Measurement("timeout of the sub-group", inner, "s", detail=found)
-    # A default group that did not take its timeout says nothing of what a sub-group inherits.
+    # If the default group ignored its timeout, inheritance cannot be judged.
     context.judge(seen(context, rule, _INHERITED, inner != outer if outer == _GIVEN else None, said, measured))
 
 
@@ -120,5 +120,5 @@ def _wait_alone(torch: Any, rank: int, device: str) -> dict[str, Any]:
 
 
 def _tail(message: str) -> str:
-    """Without the place in a C++ file that gloo begins with."""
+    """The text without gloo's leading position in a C++ file."""
     return message.partition("] ")[2] or message

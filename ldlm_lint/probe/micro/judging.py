@@ -1,4 +1,4 @@
-"""From samples and structure to a judgement: what is verified, what is not, and a sentence that says why."""
+"""From samples and structure to a judgement: the verdict, and a sentence with the reason."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def compared(
     stand_in: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> Judgement:
-    """Whether ``slow`` takes at least ``bar`` times as long as ``fast``; the control is the baseline's twin.
+    """Whether ``slow`` takes at least ``bar`` times as long as ``fast``; the control is a copy of the baseline.
 
-    ``stand_in`` says what was measured in place of the user's own data or model: then no difference is no refutation.
+    ``stand_in`` says what was measured instead of the user's own data or model: then no difference is not a refutation.
     """
     if timing.rounds < 2:
         return Judgement(rule, claim, Verdict.INCONCLUSIVE, "no time was left for two rounds", context.scope())
@@ -73,7 +73,7 @@ def _measurement(
     limits: tuple[float, float],
     detail: Mapping[str, Any],
 ) -> Measurement:
-    """The figure with all that it rests on; ``limits`` are the A/A band and the bar."""
+    """The figure with all that it depends on; ``limits`` are the A/A band and the bar."""
     noise, bar = limits
     return Measurement(
         metric=" / ".join(pair),
@@ -90,7 +90,7 @@ def _measurement(
 
 
 def _control(timing: Timing, slow: str) -> str:
-    """The arm whose twin was run: the first one (`arms_of` keeps the order)."""
+    """The arm whose copy was run: the first one (`arms_of` keeps the order)."""
     names = [name for name in timing.samples[timing.clock] if name != TWIN]
     return names[0] if names else slow
 
@@ -126,7 +126,7 @@ def _conditions(timing: Timing) -> dict[str, Any]:
 
 
 def _events(context: Context, timing: Timing, slow: str, fast: str) -> dict[str, Any]:
-    """The same ratio by CUDA events, where there are any: kernel time without what the host does."""
+    """The same ratio by CUDA events, if there are any: kernel time without host time."""
     if "cuda_event" not in timing.samples:
         return {}
     pairs = (timing.of(slow, "cuda_event"), timing.of(fast, "cuda_event"))

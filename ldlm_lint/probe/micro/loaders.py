@@ -14,7 +14,7 @@ from ldlm_lint.probe.micro.judging import arms_of, compared, seen
 from ldlm_lint.probe.micro.sampling import Build, Timing, cuda_clock, sample, wall_clock
 
 _ITEMS, _BATCH = 32, 4
-# Sleeping stands in for the disk and for the GPU: neither burns the host's CPU. Some items take longer, as in all data.
+# Sleeping simulates the disk and the GPU: neither uses the host's CPU. Some items take longer, as in all data.
 _QUICK, _SLOW, _EVERY, _STEP = 0.0015, 0.008, 12, 0.006
 _ROUNDS = 13
 _WORKERS = 2
@@ -62,7 +62,7 @@ class Waiting:
 
 
 def run(context: Context) -> None:
-    """Time paired epochs on the wall clock, which is what the claims are about; then the copies."""
+    """Time paired epochs on the wall clock, which the claims are about; then the copies."""
     if context.device == "cuda":
         _copies(context)
     else:
@@ -92,7 +92,7 @@ def _build(context: Context, options: dict[str, Any]) -> Build:
 
 
 def _first(context: Context) -> dict[str, float]:
-    """Seconds until the first batch of a second epoch, with workers started anew and kept."""
+    """Seconds until the first batch of a second epoch, with workers started again and kept."""
     found = {}
     for name in (_ANEW, _KEPT):
         if context.left < 1:

@@ -1,4 +1,4 @@
-"""TF32 and bfloat16: what the flags say, what the arithmetic does, and how much faster it is."""
+"""TF32 and bfloat16: the flags, the arithmetic, and the speedup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BFLOAT16 = "small gradients that vanish in float16 without a GradScaler survive
 
 
 def run(context: Context) -> None:
-    """Judge the three rules; flags are put back, though this process ends with the experiment."""
+    """Judge the three rules; flags are restored, although this process ends with the experiment."""
     flags = _flags(context.torch)
     context.observe("flags", flags)
     _mixed(context)
@@ -38,7 +38,7 @@ def error(context: Context) -> float:
 
 
 def _flags(torch: Any) -> dict[str, str]:
-    """The flags as they are, each by the interface that can be read: the older one raises once the newer was used."""
+    """The current flags, each through a readable interface: the older one raises once the newer was used."""
     found = {}
     for name, place in (("matmul", torch.backends.cuda.matmul), ("cudnn", torch.backends.cudnn)):
         for flag in ("fp32_precision", "allow_tf32"):
@@ -50,7 +50,7 @@ def _flags(torch: Any) -> dict[str, str]:
 
 
 def _mixed(context: Context) -> None:
-    """Structure alone, the same on each device: what happens when the older flag is read after the newer was set."""
+    """Structure alone, the same on each device: the effect of reading the older flag after setting the newer."""
     matmul = context.torch.backends.cuda.matmul
     before = getattr(matmul, "fp32_precision", None)
     if before is None:
@@ -97,9 +97,9 @@ def _gradients(context: Context) -> None:
 
 
 def _share_of_zeros(torch: Any, device: str, dtype: Any) -> float | None:
-    """Which share of a layer's gradients is zero under autocast where all are small (about 1e-9), none of them zero.
+    """The share of zeros among a layer's gradients under autocast if all are small (about 1e-9) and not zero.
 
-    None where this torch has no autocast of that type on the device (float16 on a CPU before torch 2.2).
+    None if this torch has no autocast of that type on the device (float16 on a CPU before torch 2.2).
     """
     draw = torch.Generator().manual_seed(0)
     layer = torch.nn.Linear(64, 64, bias=False).to(device)
@@ -113,7 +113,7 @@ def _share_of_zeros(torch: Any, device: str, dtype: Any) -> float | None:
 
 
 def _tf32(context: Context) -> None:
-    """On CUDA with and without TF32; a CPU has none, and what it does is only told."""
+    """On CUDA with and without TF32; a CPU has none, and its behaviour is only reported."""
     torch = context.torch
     if context.device != "cuda":
         found = error(context)

@@ -1,4 +1,4 @@
-"""What a torch profile of one call tells: names of operators and kernels, and the peak of its memory."""
+"""The contents of a torch profile of one call: names of operators and kernels, and the peak of its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 FUSED = re.compile(r"aten::_fused_(adamw?|sgd|adagrad)_?|Fused(Adam|Sgd|Adagrad)MathFunctor")
 FOREACH = re.compile(r"aten::_foreach_(?!add_$)\w+|multi_tensor_apply_kernel(?!.*Fused)")
 ALL_REDUCE = re.compile(r"c10d::allreduce_")
-# The functor of a fused optimizer stands some 170 characters into its kernel's name.
+# The functor of a fused optimizer is about 170 characters into its kernel's name.
 _LONGEST_NAME = 400
 COPIES = re.compile(r"Memcpy HtoD")
 
@@ -33,7 +33,8 @@ def profiled(torch: Any, call: Callable[[], Any], device: str, *, memory: bool =
 
 
 def counted(profile: Any, pattern: re.Pattern[str]) -> dict[str, int]:
-    """How often each operator or kernel ran whose name matches; names of templates are cut, what tells them apart is not."""
+    """The count of each operator or kernel with a matching name; template names are cut, but their distinguishing part
+    is kept."""
     found = Counter[str]()
     for row in profile.key_averages():
         if pattern.search(row.key):
@@ -42,10 +43,10 @@ def counted(profile: Any, pattern: re.Pattern[str]) -> dict[str, int]:
 
 
 def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
-    """The most bytes that one call held at a time beyond what was held before; None where this torch cannot tell.
+    """The most bytes that one call held at a time beyond what was held before; None if this torch does not provide it.
 
-    On a CPU it is the prefix sum of the profiler's allocations, which is exact where the process's size is not: the
-    allocator of the C library keeps what was freed. On CUDA the allocator counts by itself.
+    On a CPU it is the prefix sum of the profiler's allocations, which is exact, unlike the process's size: the C
+    allocator keeps freed memory. On CUDA the allocator counts itself.
     """
     if device == "cuda":
         gc.collect()
@@ -61,7 +62,7 @@ def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
 
 def _changes(torch: Any, call: Callable[[], Any], device: str) -> list[int]:
     """The bytes of each allocation (positive) and release (negative) of a call, in the order of time."""
-    # What earlier experiments left is collected now, and not inside the window, where it would be taken off.
+    # Garbage of earlier experiments is collected now, not inside the window, where it would be subtracted.
     gc.collect()
     with _uncollected():
         profile = profiled(torch, call, device, memory=True)

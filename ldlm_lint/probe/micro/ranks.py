@@ -1,4 +1,4 @@
-"""Two processes of one group, for experiments on DDP and collectives."""
+"""Two ranks of one group, for experiments on DDP and collectives."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ Work = Callable[..., dict[str, Any]]
 
 
 def on_two_ranks(context: Context, work: Work, name: str, *arguments: Any, timeout: float) -> list[dict[str, Any]]:
-    """Run ``work(torch, rank, device, *arguments)`` on two ranks and return what each gave; empty if one gave nothing.
+    """Run ``work(torch, rank, device, *arguments)`` on two ranks and return their results; empty if one returned
+    nothing.
 
     ``device`` is this rank's. With two GPUs the backend is NCCL (not yet run on CUDA), else gloo; ``timeout`` in
-    seconds is the group's. What a rank raised becomes a note.
+    seconds is the group's. An exception of a rank becomes a note.
     """
     devices = _devices(context)
     # A fork has torch already; CUDA, once used, does not survive one.
     way = "fork" if context.device == "cpu" and "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    # A context by a name that is only known when it runs has no class of processes in typeshed.
+    # typeshed has no process class for a context with a computed name.
     start: Any = multiprocessing.get_context(way)
     folder = Path(context.scratch, name)
     folder.mkdir()
@@ -45,7 +46,7 @@ def on_two_ranks(context: Context, work: Work, name: str, *arguments: Any, timeo
 def _devices(context: Context) -> list[str]:
     if context.device == "cuda" and context.torch.cuda.device_count() >= WORLD:
         return [f"cuda:{rank}" for rank in range(WORLD)]
-    # Two ranks of NCCL cannot share a GPU; gloo takes tensors of one.
+    # Two ranks of NCCL cannot share a GPU; gloo accepts tensors on one GPU.
     return ["cuda:0" if context.device == "cuda" else "cpu"] * WORLD
 
 

@@ -1,4 +1,5 @@
-"""Runs experiments, each in a process of its own, within a budget of seconds; the crash, hang or greed of one ends only that one."""
+"""Runs experiments, each in a separate process, within a budget of seconds; a crash, hang or memory exhaustion ends
+only that one."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _LONGEST_REASON = 300
 
 
 class ProbeError(Exception):
-    """Nothing can be measured here; the text says why. ``usage`` is True where another command line would do."""
+    """Nothing can be measured here; the text says why. ``usage`` is True if another command line would work."""
 
     def __init__(self, message: str, *, usage: bool) -> None:
         super().__init__(message)
@@ -37,9 +38,9 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked for: ``end`` is the moment of `time.monotonic` by which all must be over.
+    """The requested options: ``end`` is the moment of `time.monotonic` by which all must be over.
 
-    ``device`` empty is the best there is, ``target`` empty an accelerator; ``rules`` empty reports all.
+    ``device`` empty is the best available, ``target`` empty an accelerator; ``rules`` empty reports all.
     """
 
     end: float
@@ -52,13 +53,13 @@ class Options:
 
     @property
     def left(self) -> float:
-        """Seconds for experiments: the interpreter's start, ending processes and the report take some of the budget."""
+        """Seconds for experiments: the interpreter's start, ending processes and the report take part of the budget."""
         return self.end - min(self.budget / 4, 1.5 + self.budget / 30) - time.monotonic()
 
 
 @dataclass
 class Results:
-    """What came in so far."""
+    """The results so far."""
 
     judgements: list[Judgement] = field(default_factory=list)
     observations: dict[str, Any] = field(default_factory=dict)
@@ -74,14 +75,14 @@ Progress = Callable[[str, str], None]
 
 
 def has_torch() -> bool:
-    """Whether torch is installed; it is not imported here, so that a broken one is found where it does no harm."""
+    """Whether torch is installed; it is not imported here, so that a broken one fails in a child process."""
     return importlib.util.find_spec("torch") is not None
 
 
 def run(experiments: Sequence[Experiment], options: Options, progress: Progress) -> tuple[Evidence, Results]:
-    """Run the experiments and return the evidence; ``progress`` is told each name and what happens with it.
+    """Run the experiments and return the evidence; ``progress`` is called with each name and its status.
 
-    Raises ProbeError where torch or the device that was asked for is not there.
+    Raises ProbeError if torch or the requested device is not available.
     """
     began, started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     results = Results()
@@ -100,7 +101,7 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
             try:
                 why = _run_one(experiment, options, folder, results)
             except KeyboardInterrupt:
-                # What was measured is not thrown away.
+                # Measured results are kept.
                 results.interrupted, why = True, "interrupted"
             progress(experiment.name, why or f"done in {time.monotonic() - at:.0f} s")
             _explain(results, experiment, options, why)
@@ -108,7 +109,7 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
 
 
 def _run_one(experiment: Experiment, options: Options, folder: Path, results: Results) -> str:
-    """Run one experiment, take in what it says, and return why it did not come to its end (empty if it did)."""
+    """Run one experiment, collect its results, and return why it did not finish (empty if it did)."""
     request, lines, log = folder / "request.json", folder / "results.jsonl", folder / "log.txt"
     work = folder / "work"
     work.mkdir()
@@ -135,7 +136,7 @@ def _run_one(experiment: Experiment, options: Options, folder: Path, results: Re
 
 
 def _wait(request: Path, work: Path, log: Path, seconds: float) -> int | None:
-    """The exit code of an experiment's process, None where it had to be ended; its whole group ends with it."""
+    """The exit code of an experiment's process, None if it had to be killed; its whole group ends with it."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command(request),
@@ -151,7 +152,7 @@ def _wait(request: Path, work: Path, log: Path, seconds: float) -> int | None:
         except subprocess.TimeoutExpired:
             return None
         finally:
-            # Loader workers, ranks and compilers that are still there are of no use to anybody.
+            # Loader workers, ranks and compilers that still run are no longer needed.
             _end(process)
 
 
@@ -177,7 +178,7 @@ def _environ() -> dict[str, str]:
 
 
 def _judge_end(code: int | None, said: str, results: Results, options: Options) -> str:
-    """What an exit code means; empty for a good end. Raises ProbeError where no other experiment can do better."""
+    """The meaning of an exit code; empty for success. Raises ProbeError if no other experiment can do better."""
     last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")[:_LONGEST_REASON]
     if code == child.NO_TORCH:
         raise ProbeError(last, usage=False)

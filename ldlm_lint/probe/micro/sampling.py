@@ -25,7 +25,7 @@ Clock = Callable[[Call, int], dict[str, float]]
 
 @dataclass(frozen=True)
 class Timing:
-    """Samples in seconds per call, by clock and arm; ``clock`` is the one that decides.
+    """Samples in seconds per call, by clock and arm; ``clock`` is the deciding one.
 
     ``pressure`` is the percentage of the time in which some task waited for a CPU: the larger of PSI's some-avg10
     before the first round and of what passed during the rounds; ``switches`` how often this process lost its CPU.
@@ -102,8 +102,8 @@ def sample(
 ) -> Timing:
     """Run all arms for a number of rounds, or until ``end`` (`time.monotonic`) is near, and return the samples.
 
-    With ``rebuild`` each arm's state is made anew after so many rounds, so that where its memory happens to lie counts
-    as noise; it costs the warm-up each time. Without ``inner`` there are as many repetitions in a sample as make 10 ms.
+    With ``rebuild`` each arm's state is made again after so many rounds, so that its memory location counts as noise;
+    it costs the warm-up each time. Without ``inner`` there are as many repetitions in a sample as make 10 ms.
     """
     draw = random.Random(seed)
     calls = {name: _warm(build) for name, build in arms.items()}
@@ -116,7 +116,7 @@ def sample(
             if started + longest > end:
                 break
             if rebuild and number and number % rebuild == 0:
-                # The old state goes first: a GPU may not hold both.
+                # The old state is released first: a GPU may not hold both.
                 calls.clear()
                 calls = {name: _warm(build) for name, build in arms.items()}
             found.append(_round(calls, clock, times, draw))

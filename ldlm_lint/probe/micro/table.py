@@ -1,4 +1,4 @@
-"""The experiments, in the order they are run: what is quick and settles most comes first. Free of torch."""
+"""The experiments, in execution order: quick ones that decide most come first. Free of torch."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 
 
 def selected(only: Iterable[str]) -> tuple[list[Experiment], frozenset[str]]:
-    """The experiments named by name, rule or code (all for none), and the rules to report of them.
+    """The experiments named by name, rule or code (all if empty), and the rules to report of them.
 
-    Part of a name is enough where only one has it. Raises LookupError, whose text is what was not found.
+    A unique part of a name is enough. Raises LookupError with the name that was not found.
     """
     names = list(only)
     if not names:
@@ -111,7 +111,7 @@ def _named(name: str) -> list[Experiment]:
 
 
 def _symbol(name: str) -> str:
-    """The symbol of a rule's code; the name itself where it is none."""
+    """The symbol of a rule's code; the name itself if it is not a code."""
     from ldlm_lint.rules import ALL
 
     return next((rule.symbol for rule in ALL if rule.code == name.upper()), name)

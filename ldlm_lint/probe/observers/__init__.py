@@ -1,10 +1,11 @@
-"""What is watched, topic by topic: each room has `Observer` classes and hands its records to a room of `ldlm_lint.evidence.verdicts`."""
+"""The observed topics: each module has `Observer` classes and passes its records to a module of
+`ldlm_lint.evidence.verdicts`."""
 
 from __future__ import annotations
 
 from ldlm_lint.probe.session import Observer
 
-# The rooms, as (module of this folder, class). Imported only inside a watched process.
+# The observers, as (module of this folder, class). Imported only inside a watched process.
 ROOMS: tuple[tuple[str, str], ...] = (
     ("compilation", "CompilationObserver"),
     ("optimizers", "OptimizerObserver"),

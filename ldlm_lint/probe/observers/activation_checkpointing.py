@@ -1,4 +1,4 @@
-"""Activation checkpointing: which modules run their forward again inside a backward pass, and through which calls."""
+"""Activation checkpointing: which modules recompute their forward inside a backward pass, and through which calls."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class ActivationCheckpointing(Observer):
         return segment
 
     def _tracked(self, segment: Segment | None, function: Any) -> Any:
-        """The segment's function, which also notes what one run of it inside a backward pass covers."""
+        """The segment's function, which also records what one run of it inside a backward pass covers."""
         if segment is None:
             return function
 
@@ -126,7 +126,7 @@ class ActivationCheckpointing(Observer):
         if not self._observing:
             return
         self._steps += 1
-        # Behind the step: a closure computes the gradients inside of it.
+        # After the step: a closure computes the gradients inside of it.
         for segment in self._segments.values():
             modules = [one for one in (held() for held in segment.modules) if one is not None]
             trained = [one for module in modules for one in module.parameters() if one.requires_grad]

@@ -1,4 +1,4 @@
-"""Attention: where it is written by hand, as a softmax over a batched product, and where it is one fused call."""
+"""Attention: hand-written, as a softmax over a batched product, or one fused call."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ FARTHEST = 6
 
 
 class AttentionObserver(Observer):
-    """One record for each place, by ``kind``: ``fused`` (scaled_dot_product_attention), ``by_hand``, or ``other`` softmax.
+    """One record for each place, by ``kind``: ``fused`` (scaled_dot_product_attention), ``by_hand``, or ``other``
+    softmax.
 
-    Only the first iterations are looked at, and none of a program that compiles: its tracer would see the patches.
+    Only the first iterations are observed, and none of a program that compiles: its tracer would see the patches.
     """
 
     topic = "attention"
@@ -70,7 +71,7 @@ class AttentionObserver(Observer):
 
 
 def _after_product(node: Any) -> bool:
-    """Whether a batched product made the values, a few operations back; keeps nothing of the graph."""
+    """Whether a batched product created the values a few operations earlier; keeps no reference to the graph."""
     for _ in range(FARTHEST):
         if node is None:
             return False

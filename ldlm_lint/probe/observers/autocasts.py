@@ -28,7 +28,7 @@ class AutocastObserver(Observer):
         )
 
     def _given_up(self, session: Session) -> None:
-        """Say that nothing more is seen: a judge must not conclude that autocast was off."""
+        """Record that nothing more is observed: a judge must not conclude that autocast was off."""
         session.unavailable[self.topic] = UNSEEN
 
     def _entered(self, session: Session, one: Any) -> None:

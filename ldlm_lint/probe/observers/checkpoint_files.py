@@ -22,7 +22,7 @@ _MOST_CALLERS = 4
 _MANY = 20
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
-# What torch.distributed.checkpoint writes last; the shards beside it go through streams that have no name.
+# The last file of torch.distributed.checkpoint; its shards are written through unnamed streams.
 _SHARDED = f"{os.sep}.metadata"
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
 
@@ -40,7 +40,7 @@ class CheckpointFiles(Observer):
         self._saving = 0
         self._order = 0
         self._wrapped_safetensors = False
-        # Names of files that were seen saved, wherever they were moved to since.
+        # Names of files that were seen saved, including later names.
         self._known: set[str] = set()
         self._rotation = Rotation()
         self._tracking = Tracking()
@@ -81,7 +81,7 @@ class CheckpointFiles(Observer):
     def _saver(self, session: Session, split: Callable[..., Any]) -> Callable[[Any], Any]:
         def wrap(original: Any) -> Any:
             def save(*arguments: Any, **keywords: Any) -> Any:
-                # torch.save may be both the program's call and our own way to the original.
+                # torch.save may be called both by the program and by our wrapper.
                 if self._saving or not self._listening:
                     return original(*arguments, **keywords)
                 pending = session.guard(self.topic, self._begin, session, split, arguments, keywords)
@@ -103,7 +103,7 @@ class CheckpointFiles(Observer):
         self, session: Session, split: Callable[..., Any], arguments: Any, keywords: Any
     ) -> dict[str, Any] | None:
         values, target = split(*arguments, **keywords)
-        # An open file knows its name; one in memory has none.
+        # An open file has a name; one in memory does not.
         opened = not isinstance(target, (str, os.PathLike))
         target = getattr(target, "name", None) if opened else target
         session.disturb("checkpoint")
@@ -133,7 +133,7 @@ class CheckpointFiles(Observer):
         }
 
     def _saved_by(self, session: Session, site: dict[str, Any] | None) -> list[str]:
-        """The libraries that save for the project's line; they and the program may rotate checkpoints."""
+        """The libraries that save on behalf of the project's line; they and the program may rotate checkpoints."""
         libraries = libraries_between(session.root, 5)
         self._rotation.saving(session.root, site, libraries)
         if self._rotation.may_remove(session.root):
@@ -175,7 +175,7 @@ class CheckpointFiles(Observer):
         self._changes.append(change | {"site": site})
 
     def _arrives(self, paths: list[str]) -> bool:
-        """Whether a file becomes a checkpoint by its new name, that was not seen saved: through an open file, by fsspec."""
+        """Whether a file whose save was not seen (open file, fsspec) becomes a checkpoint by its new name."""
         if len(paths) != 2:
             return False
         known = paths[0] in self._known
@@ -227,7 +227,9 @@ def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
 
 
 def _is_data(torch: Any, values: Any) -> bool:
-    """Whether what is saved is features, predictions and the like: bare tensors, arrays and numbers, and no state."""
+    """Whether the saved object is data such as features or predictions: bare tensors, arrays and numbers, not a
+    state.
+    """
     if isinstance(values, torch.Tensor):
         return not values.requires_grad
     if isinstance(values, (list, tuple)):

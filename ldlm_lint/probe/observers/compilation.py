@@ -1,4 +1,4 @@
-"""torch.compile: where it is called, whether it raised there, and what dynamo made of the program."""
+"""torch.compile: where it is called, whether it raised there, and dynamo's counts for the program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CompilationObserver(Observer):
                 for one in session.fragile:
                     one.pause()
                 try:
-                    # Names are looked up in the frame that calls it, which is one farther away now.
+                    # Names are looked up in the frame that calls it, which is one level further away now.
                     return original(obj, optimize, _frames_up + 1, *arguments, **options)
                 finally:
                     depth[0] -= 1
@@ -66,7 +66,7 @@ class CompilationObserver(Observer):
 
 
 def _counts() -> dict[str, Any]:
-    """What dynamo counted; nothing where the program never made it start."""
+    """Dynamo's counts; empty if the program never started it."""
     utilities = sys.modules.get("torch._dynamo.utils")
     counters = getattr(utilities, "counters", None)
     if counters is None:

@@ -1,4 +1,4 @@
-"""Convolutions: whether the first one of an iteration always gets the same shape, so that an autotuner pays."""
+"""Convolutions: whether the first one of an iteration always gets the same shape, so that an autotuner is useful."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _PINNED = "Memcpy HtoD (Pinned -> Device)"
 
 
 class Copies(Observer):
-    """What the profile says of copies; on a CPU there are none."""
+    """The copies in the profile; on a CPU there are none."""
 
     topic = "copies"
 
@@ -35,6 +35,6 @@ class Copies(Observer):
 
 
 def _sum(seen: Sequence[traces.Event], name: str) -> dict[str, int]:
-    """How many copies there were and how long they took, in the trace's unit: only shares are made of it."""
+    """How many copies there were and how long they took, in the trace's unit: used only for shares."""
     found = [one for one in seen if one.name == name]
     return {"count": len(found), "time": sum(one.end - one.start for one in found)}

@@ -1,4 +1,6 @@
-"""DistributedDataParallel: how it is told to reduce gradients, how often it does, and which parameters take part."""
+"""DistributedDataParallel: how it is configured to reduce gradients, how often it does, and which parameters take
+part.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class _Wrapped:
         named = [
             (name, one) for name, one in ddp.module.named_parameters() if one.requires_grad and name not in ignored
         ]
-        # What DDP counts on: it never looks again at what requires a gradient.
+        # DDP's assumption: it never checks again which parameters require a gradient.
         self.parameters = {name: weakref.ref(one) for name, one in named}
         self.identities = {id(one) for _, one in named}
         self.gradient_bytes = sum(one.numel() * one.element_size() for _, one in named)
@@ -49,7 +51,7 @@ class _Wrapped:
         self.reducer: dict[str, Any] = {}
 
     def _hooks(self, session: Session, named: Sequence[tuple[str, Any]]) -> list[Any]:
-        """What tells which parameters this rank used: with the flag, their gradients also come from the other ranks."""
+        """Hooks that record the parameters this rank used: with the flag, gradients also come from the other ranks."""
         unserializable = session.torch.utils.hooks.unserializable_hook
         used = self.used
 
@@ -92,7 +94,7 @@ class _Wrapped:
             self.gradients = {"count": len(found), "stores": len(stores)}
 
     def look_at_reducer(self) -> None:
-        """DDP's own counts, while there is a DDP: a program's models are gone when it is at its end."""
+        """DDP's own counts, while there is a DDP: a program's models no longer exist at its end."""
         ddp = self.ddp()
         if ddp is not None:
             self.reducer = _reducer_facts(ddp)
@@ -203,7 +205,7 @@ def _buffer_flag(ddp: Any) -> Any:
 
 
 def _checksums(session: Session, ddp: Any) -> dict[str, str]:
-    """Two sums of each floating buffer behind construction, where DDP has waited for all ranks anyway."""
+    """Two sums of each floating buffer after construction, where DDP has waited for all ranks anyway."""
     # MPS has no float64.
     buffers = ((name, one) for name, one in ddp.module.named_buffers() if one.device.type in ("cpu", "cuda"))
     found = [(name, one) for name, one in buffers if one.is_floating_point()]
@@ -218,7 +220,7 @@ def _checksum(values: Any) -> str:
 
 
 def _reducer_facts(ddp: Any) -> dict[str, Any]:
-    """DDP's own counts; its time figures are of sampled iterations and are left out."""
+    """DDP's own counts; its timings come from sampled iterations and are left out."""
     data: dict[str, Any] = getattr(ddp, "_get_ddp_logging_data", dict)()
     kept = (
         "backend_name",

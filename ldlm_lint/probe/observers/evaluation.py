@@ -19,10 +19,10 @@ LONGEST_WAIT = 20_000
 class EvaluationObserver(Observer):
     """One record for each place that calls a model in evaluation mode.
 
-    A phase begins with the outermost ``eval()`` of a module that was training, and ends with the next ``train()`` of it;
-    its first forward passes are looked at. ``recording`` counts those with gradients on, ``learning`` the phases of such
-    calls in which a backward pass or `autograd.grad` followed: a model with frozen statistics is trained there, or its
-    gradients are wanted, and it is not evaluated.
+    A phase begins with the outermost ``eval()`` of a module that was training, and ends with the next ``train()`` of
+    it; its first forward passes are observed. ``recording`` counts those with gradients on, ``learning`` the phases of
+    such calls in which a backward pass or `autograd.grad` followed: then a model with frozen statistics is trained, or
+    its gradients are needed, and it is not an evaluation.
     """
 
     topic = "evaluation"
@@ -48,7 +48,7 @@ class EvaluationObserver(Observer):
                 self._begin_phase(session, module)
 
         watch_outermost(session, iter((session.torch.nn.Module,)), "train", self.topic, before=switched)
-        # Gradients of inputs and of networks in evaluation mode are computed by this call alone.
+        # Gradients of inputs and of networks in evaluation mode are computed by this call only.
         watch(session, session.torch.autograd, "grad", self.topic, before=lambda *_, **__: self.on_backward(session))
         session.on_take_back(self._disarm)
 

@@ -16,15 +16,15 @@ from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
 
 WALKED, LOSS = "ldlm-lint retained", "ldlm-lint loss"
-# How far from the root of a backward pass the loss may be that a program keeps: a division, a scale, a mean.
+# How far from the root of a backward pass a kept loss may be: a division, a scale, a mean.
 DEEPEST = 5
 MOST_NODES = 20_000
-# From so many live graphs of earlier iterations on it is asked once who keeps them.
+# With this many live graphs of earlier iterations, their owner is searched once.
 ASK_FROM = 3
 
 
 class Mark:
-    """Lies in the metadata of nodes, and is alive as long as one of them is."""
+    """Stored in the metadata of nodes, and alive as long as one of them is."""
 
     __slots__ = ("__weakref__", "iteration", "serial")
 
@@ -35,7 +35,7 @@ class Mark:
 
 class GraphObserver(Observer):
     """``backwards``: one record for each place of a backward pass; ``alive``: after each iteration, of how many earlier
-    iterations a loss is alive; ``kept_by``: the names and lines that keep them, where they were found."""
+    iterations a loss is alive; ``kept_by``: the names and lines that keep them, if they were found."""
 
     topic = "graphs"
 
@@ -113,7 +113,7 @@ class GraphObserver(Observer):
         self._marks.append(weakref.ref(mark))
 
     def _look_for_reuse(self, roots: list[Any]) -> int:
-        """Count the nodes that a pass is about to walk, and say which retained graphs they belong to."""
+        """Count the nodes of the next pass, and return the retained graphs they belong to."""
         again: set[int] = set()
         count = 0
         for node in _nodes(roots):
@@ -139,7 +139,7 @@ class GraphObserver(Observer):
             self._held = holders(session, self._marks_of)
 
     def _marks_of(self, tensor: Any) -> set[int]:
-        """The iterations whose losses a tensor's graph holds, as far as it is looked through."""
+        """The iterations of the losses in a tensor's graph, up to the search limit."""
         nodes = _nodes([tensor.grad_fn], 4000)
         return {mark.iteration for node in nodes if isinstance(mark := _metadata(node).get(LOSS), Mark)}
 

@@ -1,4 +1,4 @@
-"""Calls that hold the device up: ``synchronize`` and ``empty_cache``, by place and iteration."""
+"""Calls that stall the device: ``synchronize`` and ``empty_cache``, by place and iteration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SYNCHRONIZE, EMPTY = "synchronize", "empty_cache"
 
 
 class HostCallObserver(Observer):
-    """``places``: one record for each place, kind of call and caller (`Callers.of`), with the calls between the first and the last step of the
-    watched iterations; ``iterations``: how many of these there were.
+    """``places``: one record for each place, kind of call and caller (`Callers.of`), with the calls between the first
+    and the last step of the watched iterations; ``iterations``: how many of these there were.
 
-    The first iteration is not counted: whatever comes before it belongs to the start.
+    The first iteration is not counted: everything before it belongs to the start.
     """
 
     topic = "host_calls"
@@ -51,7 +51,7 @@ class HostCallObserver(Observer):
         self._iterations = session.step - 1
 
     def collect(self, session: Session) -> Any:
-        # The iteration that is running now is not a whole one.
+        # The current iteration is incomplete.
         places = [
             {**place, "iterations": place["iterations"] - int(bool(place["last"]) and place["last"] >= session.step)}
             for place in self._places.records

@@ -1,7 +1,7 @@
-"""Values read from tensors on the host: where, how often, and whether the device had to be waited for.
+"""Values read from tensors on the host: where, how often, and whether the host waited for the device.
 
-On CUDA torch's own synchronisation debug mode tells of waits. Elsewhere, and beside it, the methods
-that read a value are watched for some iterations: these are candidates, told apart by their callers.
+On CUDA torch's own synchronisation debug mode reports waits. Elsewhere, and in addition to it, the methods that read a
+value are watched for some iterations: these are candidates, distinguished by their callers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ALWAYS = ("always", re.compile(WARNING, re.IGNORECASE), Warning, None, 0)
 
 
 class HostSyncObserver(Observer):
-    """``places``: one record for each place that reads values, by ``caller`` (`Callers.of`);
-    ``iterations``: how many were looked at; ``warned``: whether torch itself told of synchronising operations."""
+    """``places``: one record for each place that reads values, by ``caller`` (`Callers.of`); ``iterations``: how many
+    were observed; ``warned``: whether torch itself reported synchronising operations."""
 
     topic = "host_syncs"
 
@@ -53,7 +53,7 @@ class HostSyncObserver(Observer):
         if session.phase is not Phase.OBSERVE:
             return
         if session.step == 1:
-            # Whatever is read before the first step may belong to the preparation of data.
+            # A value read before the first step may belong to the preparation of data.
             self._begin(session)
         else:
             self._iterations += 1
@@ -114,7 +114,7 @@ class HostSyncObserver(Observer):
         self._assert_mode(session)
 
     def _assert_mode(self, session: Session) -> None:
-        """Set the mode and the hook of warnings again: ``catch_warnings`` of the program takes the hook away."""
+        """Set the mode and the hook of warnings again: ``catch_warnings`` in the program removes the hook."""
         if self._mode is None:
             return
         session.torch.cuda.set_sync_debug_mode("warn")

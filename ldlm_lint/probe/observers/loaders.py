@@ -23,7 +23,7 @@ _MOST_LOADERS = 200
 
 @dataclass
 class _Pass:
-    """An iterator at work: whether its first batch is still to come, and when the last one was asked for."""
+    """An iterator at work: whether its first batch is still to come, and when the last one was requested."""
 
     loader: _Loader
     times: PassTimes
@@ -45,7 +45,7 @@ class _Loader:
     batches: int = 0
     first_waits: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    # By optimizer step, what was waited, the whole time, and what was waited while the device had nothing to do: some
+    # Per optimizer step: the waiting time, the whole time, and the waiting time while the device was idle: some
     # programs fetch all batches of a step in a row.
     steps: dict[int, list[float]] = field(default_factory=dict)
     evaluation_batches: int = 0
@@ -55,7 +55,7 @@ class _Loader:
 
 
 class Loaders(Observer):
-    """The loaders that this process made and iterated."""
+    """The loaders that this process created and iterated over."""
 
     topic = "loaders"
 
@@ -122,14 +122,14 @@ class Loaders(Observer):
 
     def _started(self, session: Session, loader: Any, iterator: Any, times: PassTimes) -> None:
         if loader not in self._loaders:
-            # Made before watching began (`ldlm_lint.probe.watch`): nobody knows where.
+            # Made before watching began (`ldlm_lint.probe.watch`): place unknown.
             self._made(session, loader, seen=False)
         found = self._loaders.get(loader)
         if found is None:
             return
         found.iterators += 1
         several: int = getattr(loader, "num_workers", 0)
-        # Persistent workers give the same iterator again.
+        # Persistent workers return the same iterator again.
         if several and iterator not in self._passes:
             found.worker_starts += 1
         self._passes[iterator] = _Pass(found, found.passes.begin(times))
@@ -168,7 +168,7 @@ class Loaders(Observer):
                 loader.first_waits.append(running.waited)
         if marker is not None:
             loader.device_asked += 1
-            # The device had done everything before the batch came: it waited for data.
+            # The device had finished before the batch arrived: it waited for data.
             running.starved = bool(marker.query())
             loader.starved += running.starved
 
@@ -186,9 +186,10 @@ def _plain(value: Any) -> Any:
 
 
 def _device_marker(session: Session) -> Any:
-    """An event on the stream of the work before this wait; a host that waits while it is pending starves no device.
+    """An event on the stream of the work before this wait; a host that waits while it is pending does not starve the
+    device.
 
-    Not yet run on CUDA. Recording an event waits for nothing, and so does asking for it.
+    Not yet run on CUDA. Neither recording nor querying an event waits.
     """
     cuda = session.torch.cuda
     if session.device != "cuda" or not cuda.is_initialized() or cuda.is_current_stream_capturing():

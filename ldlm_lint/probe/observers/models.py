@@ -1,4 +1,4 @@
-"""The models that a program trains: modules called with gradients, where they come from, the stacks of blocks in them."""
+"""The models that a program trains: modules called with gradients, their origin, and their stacks of blocks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MOST_MODULES = 200_000
 
 @dataclass
 class Root:
-    """A model that is trained, as the outermost module known."""
+    """A model that is trained, as the outermost known module."""
 
     module: weakref.ref[Any]
     stacks: list[Stack]
 
 
 class Models(Observer):
-    """Finds the trained models; others learn of each module's forward by `listeners`, during the first steps only."""
+    """Finds the trained models; `listeners` get each module's forward, during the first steps only."""
 
     topic = "models"
 
@@ -40,7 +40,7 @@ class Models(Observer):
         self._known: dict[int, tuple[weakref.ref[Any], tuple[Stack, int] | None]] = {}
         self._built: dict[int, tuple[weakref.ref[Any], tuple[Any, int, int]]] = {}
         self._take_away: list[Callable[[], None]] = []
-        # A program's models are gone when it is at its end.
+        # A program's models no longer exist at its end.
         self._records: dict[int, dict[str, Any]] = {}
 
     def install(self, session: Session) -> None:
@@ -67,7 +67,7 @@ class Models(Observer):
             self._add_roots_of(optimizer)
 
     def _add_roots_of(self, optimizer: Any) -> None:
-        """The models that an optimizer's parameters belong to, where no call of them was seen: compiled ones."""
+        """The models that an optimizer's parameters belong to, if no call of them was seen: compiled ones."""
         mine = {id(one) for group in optimizer.param_groups for one in group["params"]}
         built = [one for one in (entry[0]() for entry in list(self._built.values())) if one is not None]
         parents = self._parents()
@@ -110,10 +110,10 @@ class Models(Observer):
         return wrap
 
     def _note_construction(self, session: Session, module: Any) -> None:
-        """The frame that calls the outermost constructor of a module, in the project; resolved when it is asked for."""
+        """The frame that calls the outermost constructor of a module, in the project; resolved on demand."""
         if len(self._built) >= _MOST_MODULES:
             return
-        # Behind this function, the guard and the wrapper.
+        # After this function, the guard and the wrapper.
         frame: FrameType | None = sys._getframe(3)
         while frame is not None and _constructs(frame, module):
             frame = frame.f_back
@@ -165,7 +165,7 @@ class Models(Observer):
                 self._known.update({id(one): (weakref.ref(one), (stack, index)) for one in block.modules()})
 
     def _outermost(self, module: Any) -> Any:
-        """The module that holds this one, and is held by none: programs call parts of a model by themselves."""
+        """The outermost module that contains this one: programs may call parts of a model directly."""
         parents = self._parents()
         seen: set[int] = set()
         while id(module) in parents and id(module) not in seen:
@@ -212,7 +212,7 @@ class Models(Observer):
 
 
 def models_of(session: Session) -> Models:
-    """The session's observer of models; raises LookupError where there is none."""
+    """The session's observer of models; raises LookupError if there is none."""
     for one in session.observers:
         if isinstance(one, Models):
             return one
@@ -230,7 +230,7 @@ def unwrapped(module: Any) -> Any:
 
 
 def is_compiled(module: Any) -> bool:
-    """Whether torch.compile took the module or a part of it: hooks do not see what happens inside."""
+    """Whether torch.compile took the module or a part of it: hooks do not see its inside."""
     return any(
         hasattr(one, "_orig_mod") or vars(one).get("_compiled_call_impl") is not None for one in module.modules()
     )
@@ -245,7 +245,7 @@ def class_site(session: Session, kind: type) -> dict[str, Any] | None:
         lines, first = inspect.getsourcelines(kind)
     except (OSError, TypeError):
         return None
-    # Decorators come first, and findings stand at the statement itself.
+    # Decorators come first, and findings are at the statement itself.
     head = next((index for index, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
     return sites.source_site(path, first + head, first + head, session.root, kind.__qualname__)
 
@@ -261,10 +261,10 @@ def forward_site(session: Session, kind: type) -> dict[str, Any] | None:
 
 
 def _constructs(frame: Any, module: Any) -> bool:
-    """Whether a frame is a constructor of this very module, such as a subclass's that calls its base."""
+    """Whether a frame is a constructor of exactly this module, such as a subclass's that calls its base."""
     code = frame.f_code
     if code.co_name != "__init__" or not code.co_argcount:
         return False
     found = locals_of(frame)
-    # Of a constructor that hands out its locals only the name is known.
+    # For a constructor that exposes its locals only the name is known.
     return found is None or found.get(code.co_varnames[0]) is module

@@ -1,4 +1,4 @@
-"""Optimizers: where they are made, which implementation their groups ask for, and which kernels their steps ran."""
+"""Optimizers: where they are created, which implementation their groups request, and which kernels their steps ran."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _STEP = re.compile(r"^Optimizer\.step#(.+)\.step$")
 
 
 class OptimizerObserver(Observer):
-    """Records of optimizers in the order they were made; one that failed to be made has an ``error``."""
+    """Records of optimizers in the order they were made; a failed construction has an ``error``."""
 
     topic = "optimizers"
 
     def __init__(self) -> None:
         self._records: list[dict[str, Any]] = []
-        # Optimizers are kept by identity and not alive; one that is gone may leave its identity to another one.
+        # Optimizers are identified by id without keeping them alive; the id of a deleted one may be reused.
         self._by_identity: dict[int, dict[str, Any]] = {}
         self._profiled: list[tuple[str, dict[str, Any]]] = []
 
@@ -134,7 +134,7 @@ def _groups(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def _parameters(optimizer: Any) -> dict[str, Any]:
-    """What the parameters are, of all groups; reads no value."""
+    """The kinds of parameters in all groups; reads no value."""
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
     return {
         "tensors": len(parameters),
@@ -159,7 +159,9 @@ def _step_ranges(found: list[Event]) -> list[tuple[str, list[Event]]]:
 
 
 def _kernels(inside: list[Event], launched: dict[int, list[str]]) -> dict[str, int]:
-    """Names of operators, and of the device kernels they launched, with their counts; the telling ones come first."""
+    """Names of operators, and of the device kernels they launched, with their counts; the distinctive ones come
+    first.
+    """
     counts: Counter[str] = Counter()
     for event in inside:
         counts[event.name[:LONGEST_NAME]] += 1

@@ -1,5 +1,5 @@
-"""Parameters of the trained models: those without a gradient when an optimizer steps, those that no optimizer holds,
-and changes of what is trained."""
+"""Parameters of the trained models: those without a gradient when an optimizer steps, those in no optimizer, and
+changes of the trained set."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _MOST_NAMES = 50
 
 
 class _Watched:
-    """One model: what was trainable in the last step, and what lacked a gradient."""
+    """One model: the trainable parameters of the last step, and those without a gradient."""
 
     def __init__(self, module: Any) -> None:
         self.module = weakref.ref(module)
         # Walking a module's names in every step would take longer than looking at its parameters.
         self.named = [(name, weakref.ref(one)) for name, one in module.named_parameters()]
         self.identities = {id(one) for one in module.parameters()}
-        # By identity of the optimizer that steps: networks that take turns are frozen while another one learns. DDP
-        # wraps a model with all of its networks, and copes with no change of what it registered.
+        # By identity of the optimizer that steps: networks that are trained in turns are frozen meanwhile. DDP wraps a
+        # model with all of its networks, and does not support changes of the registered parameters.
         self.trainable: dict[int, frozenset[str]] = {}
         self.whole = unwrapped(module) is not module
         self.steps = 0
@@ -46,7 +46,7 @@ class _Watched:
                 self.without[name] = self.without.get(name, 0) + 1
 
     def counts(self) -> dict[str, Any]:
-        """What was counted over all steps."""
+        """The counts over all steps."""
         return {
             "steps": self.steps,
             "without_gradient": dict(sorted(self.without.items())[:_MOST_NAMES]),
@@ -57,7 +57,7 @@ class _Watched:
 
 
 class Parameters(Observer):
-    """Which parameters learn, step by step."""
+    """The trained parameters, step by step."""
 
     topic = "parameters"
 
@@ -84,7 +84,7 @@ class Parameters(Observer):
             watched = self._watched.get(id(module))
             if watched is None or watched.module() is not module:
                 watched = self._watched[id(module)] = _Watched(module)
-            # Of two networks that take turns only the one whose turn it is has gradients.
+            # Of two networks trained in turns only the active one has gradients.
             if not watched.identities.isdisjoint(mine):
                 self._step(session, watched, id(optimizer))
 
@@ -100,7 +100,7 @@ class Parameters(Observer):
             watched.step(optimizer)
         self._later.clear()
         self._backwards = session.backwards
-        # A program's models are gone when it is at its end.
+        # A program's models no longer exist at its end.
         if session.phase is Phase.OBSERVE:
             self._take_down(session)
 

@@ -1,4 +1,4 @@
-"""Single iterations over a DataLoader: how long its workers took to start, and when its batches came."""
+"""Single iterations over a DataLoader: how long its workers took to start, and when its batches arrived."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_PASSES = 100
 class PassTimes:
     """The times of one iteration over a loader in seconds, on the wall clock.
 
-    ``process_seconds`` is what the main process needed to start the workers, ``iter_seconds`` all of ``iter(loader)``.
-    ``batch_at_most`` bounds what a worker takes for one batch: batch ``num_workers + 1`` comes from the worker of the
-    first one, which made it after that. ``seconds`` last to the start of the loader's next iteration, or to the end
-    of this one where none follows.
+    ``process_seconds`` is the main process's time to start the workers, ``iter_seconds`` all of ``iter(loader)``.
+    ``batch_at_most`` bounds a worker's time for one batch: batch ``num_workers + 1`` comes from the worker of the first
+    one, which created it after that. ``seconds`` last to the start of the loader's next iteration, or to the end of
+    this one if it is the last.
     """
 
     began: float
@@ -35,7 +35,7 @@ class PassTimes:
     _batches: int = 0
 
     def came(self, waited: float) -> None:
-        """A batch came, ``waited`` seconds after it was asked for."""
+        """A batch arrived, ``waited`` seconds after its request."""
         now = time.perf_counter()
         self._batches += 1
         if self._batches == 1:
@@ -48,7 +48,7 @@ class PassTimes:
         self.seconds = now - self.began
 
     def plain(self) -> dict[str, Any]:
-        """The times as a record of evidence; an iteration beside another one of its loader has no length."""
+        """The times as a record of evidence; an iteration next to another one of its loader has no length."""
         return {
             "process_seconds": round(self.process_seconds, 6),
             "iter_seconds": round(self.iter_seconds, 6),
@@ -80,7 +80,7 @@ class LoaderPasses:
         return times
 
     def asked(self, times: PassTimes, *, profiled: bool) -> None:
-        """A batch of an iteration is asked for: one that another has followed runs beside that."""
+        """A batch of an iteration is requested: an older iteration may run concurrently with a newer one."""
         times.profiled |= profiled
         if times is not self.running:
             times.overlaps = True

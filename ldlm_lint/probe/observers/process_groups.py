@@ -1,4 +1,4 @@
-"""Process groups: the timeout that each one really has, and the environment in which it was made."""
+"""Process groups: the timeout that each one effectively has, and the environment at its creation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_GROUPS = 500
 
 
 class ProcessGroups(Observer):
-    """All groups, each with the place in the project that asked for it."""
+    """All groups, each with the place in the project that created it."""
 
     topic = "process_groups"
 
@@ -32,7 +32,7 @@ class ProcessGroups(Observer):
             def make(*arguments: Any, **keywords: Any) -> Any:
                 made = original(*arguments, **keywords)
                 ranks = keywords.get("global_ranks_in_group", arguments[2] if len(arguments) > 2 else None)
-                # The default group is asked for with no ranks at all.
+                # The default group is created without ranks.
                 session.guard(self.topic, self._made, session, made, ranks == [])
                 return made
 
@@ -45,7 +45,7 @@ class ProcessGroups(Observer):
 
             return destroy
 
-        # Each group comes into being here, whoever asks: init_process_group, new_group, a device mesh, an engine.
+        # Each group is created here, for any caller: init_process_group, new_group, a device mesh, an engine.
         session.patch(module, "_new_process_group_helper", helper, self.topic)
         for owner in (module, session.torch.distributed):
             session.patch(owner, "destroy_process_group", destroyer, self.topic)
@@ -112,7 +112,7 @@ def _name(session: Session, group: Any) -> str:
 
 
 def _default(session: Session, backend: str) -> float | None:
-    """The backend's default in seconds; unknown for NCCL on a build without it, which says what is not true."""
+    """The backend's default in seconds; unknown for NCCL on a build without it, which reports a wrong value."""
     module = session.torch.distributed.distributed_c10d
     available = getattr(session.torch.distributed, "is_nccl_available", lambda: False)
     ask = getattr(module, "_get_default_timeout", None)

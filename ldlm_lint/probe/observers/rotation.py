@@ -1,4 +1,4 @@
-"""What may still remove old checkpoints: limits that live objects hold, and code that deletes files."""
+"""Possible removers of old checkpoints: limits in live objects, and code that deletes files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ldlm_lint.python.skim import Skim
 if TYPE_CHECKING:
     from types import FrameType
 
-# What libraries and programs call the number of checkpoints they keep.
+# Names for the number of kept checkpoints in libraries and programs.
 LIMITS = frozenset(
     {
         *("save_total_limit", "total_limit", "checkpoints_total_limit", "checkpoint_limit", "checkpoint_total_limit"),
@@ -28,7 +28,7 @@ LIMITS = frozenset(
         *("keep_n_latest_checkpoints", "num_keep", "max_keep", "keep_top_k"),
     }
 )
-# A look at all objects takes some 50 ms; a program has its settings when it first saves at a place.
+# A scan of all objects takes about 50 ms; a program has its settings when it first saves at a place.
 MOST_LOOKS = 3
 MOST_LIMITS = 50
 _OPEN = (Namespace, SimpleNamespace)
@@ -37,7 +37,7 @@ _QUIET = ("torch", "safetensors", "ldlm_lint")
 
 class Rotation:
     """Gathers, for the process, ``limits`` by name, value, owner and library; ``may_remove``: files whose code deletes;
-    ``may_limit``: files of the program that only name such a limit, which a library may be told."""
+    ``may_limit``: files of the program that only name such a limit, which may be passed to a library."""
 
     def __init__(self) -> None:
         self._limits: dict[tuple[str, int | None, str], None] = {}
@@ -59,7 +59,7 @@ class Rotation:
         self._places.add(place)
 
     def may_remove(self, root: str) -> bool:
-        """Whether any file that was looked at has code that deletes."""
+        """Whether any file that was checked has code that deletes."""
         self._look_at_modules(root)
         return next(self._files("may_remove"), None) is not None
 
@@ -92,7 +92,7 @@ class Rotation:
         self._read[path] = ""
         with contextlib.suppress(OSError), open(path, "rb") as file:
             text = Skim(file.read())
-            # A library deletes for many reasons; in a program any deletion may be of its checkpoints.
+            # A library deletes for many reasons; in a program any deletion may remove its checkpoints.
             if text.removes_files if root else text.prunes:
                 self._read[path] = "may_remove"
             elif text.prunes:
@@ -123,7 +123,7 @@ def _shown(path: str, root: str) -> str:
 
 
 def _library_of(owner: str, root: str) -> str:
-    """The top-level package of a library's class; empty for what the program makes itself."""
+    """The top-level package of a library's class; empty for the program's own classes."""
     path = getattr(sys.modules.get(owner.rpartition(".")[0]), "__file__", None)
     package = owner.partition(".")[0]
     own = not isinstance(path, str) or is_project(path, root) or package in sys.stdlib_module_names
@@ -131,7 +131,7 @@ def _library_of(owner: str, root: str) -> str:
 
 
 def _limits() -> Iterator[tuple[str, int | None, str]]:
-    """The limits that objects hold now: of dictionaries only numbers, which are no descriptions of a setting."""
+    """The limits that objects hold now: of dictionaries only numbers, which are not descriptions of a setting."""
     interesting: dict[type, bool] = {}
     named: list[dict[Any, Any]] = []
     attributes: set[int] = set()
@@ -154,7 +154,7 @@ def _limits() -> Iterator[tuple[str, int | None, str]]:
 
 
 def _may_hold(kind: type) -> bool:
-    """Whether objects of a class are given a limit when they are made, or hold whatever they are given."""
+    """Whether objects of a class get a limit at construction, or store arbitrary arguments."""
     code = getattr(getattr(kind, "__init__", None), "__code__", None)
     return issubclass(kind, _OPEN) or (code is not None and not LIMITS.isdisjoint(code.co_varnames))
 

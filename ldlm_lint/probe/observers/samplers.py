@@ -1,4 +1,4 @@
-"""Distributed samplers: with which epoch each pass was shuffled."""
+"""Distributed samplers: the epoch of each shuffled pass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST = 200
 
 
 class Samplers(Observer):
-    """The `DistributedSampler`s of this process: ``epochs`` has for each pass its epoch, and whether a backward pass learnt
-    from it."""
+    """The `DistributedSampler`s of this process: ``epochs`` has the epoch of each pass, and whether a backward pass
+    used it."""
 
     topic = "samplers"
 
@@ -64,7 +64,7 @@ class Samplers(Observer):
             self._all.append(record)
 
     def _drawn(self, begun: list[Any], samples: Iterable[Any]) -> Iterator[Any]:
-        """The samples of a pass; who drew the last one is who a backward pass learns from."""
+        """The samples of a pass; the last drawn pass is the one used by a backward pass."""
         for one in samples:
             self._last = begun
             yield one
@@ -74,7 +74,7 @@ class Samplers(Observer):
             self._last[1] = True
 
     def _started(self, session: Session, sampler: Any) -> list[Any] | None:
-        """The pass that begins, as it is recorded."""
+        """The pass that begins, as recorded."""
         record = self._records.get(sampler)
         if record is None or len(record["epochs"]) >= _MOST:
             return None

@@ -1,4 +1,4 @@
-"""Gradient scalers and clipping: what is scaled when norms are taken, and how many steps were skipped."""
+"""Gradient scalers and clipping: the scaling state when norms are computed, and how many steps were skipped."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
 
 class ScalingObserver(Observer):
-    """``scalers``: one record for each that was made; ``clips``: one for each place that clips, with what state its
-    gradients were in; a scaler that is not enabled counts as ``disabled``."""
+    """``scalers``: one record for each created one; ``clips``: one for each place that clips, with the state of its
+    gradients; a scaler that is not enabled counts as ``disabled``."""
 
     topic = "gradient_scaling"
 
@@ -106,7 +106,7 @@ class ScalingObserver(Observer):
             self._norms.append((place, norm.detach()))
 
     def _state(self) -> str:
-        """What the gradients are that are being clipped, as far as calls of the scalers tell."""
+        """The state of the clipped gradients, from the calls of the scalers."""
         active = [identity for identity, count in self._scaled.items() if count]
         if not active:
             return "plain"
@@ -118,7 +118,7 @@ class ScalingObserver(Observer):
         return "unclear" if several else "unscaled"
 
     def conclude(self, session: Session) -> None:
-        # Here a value may be waited for: the device computes nothing more that is timed.
+        # Waiting for a value is allowed here: the timed work of the device has ended.
         self._read_norms(self._norms)
         self._norms = []
         for identity, reference in self._alive.items():

@@ -30,8 +30,8 @@ class ScheduleObserver(Observer):
     """One record for each place that calls a scheduler's ``step()``, and the rates that optimizers stepped with.
 
     ``before_first_step`` counts calls before the scheduler's optimizer ever stepped, ``after_step`` those with a step
-    since the scheduler's last call, ``after_backward_alone`` those with backward passes and no step since. A step that
-    a gradient scaler was asked for counts, taken or skipped.
+    since the scheduler's last call, ``after_backward_alone`` those with backward passes and no step since. A step
+    requested from a gradient scaler counts, taken or skipped.
     """
 
     topic = "schedules"
@@ -69,7 +69,7 @@ class ScheduleObserver(Observer):
     def _making_wrapper(self, session: Session) -> Any:
         def wrap(original: Any) -> Any:
             def make(scheduler: Any, *arguments: Any, **options: Any) -> None:
-                # A scheduler steps once, by itself, while it is made.
+                # A scheduler steps once at construction.
                 self._making += 1
                 try:
                     original(scheduler, *arguments, **options)
@@ -87,7 +87,7 @@ class ScheduleObserver(Observer):
         self._since += 1
 
     def _asked(self, optimizer: Any) -> None:
-        """A scaler was asked for a step; whether it takes it is its own decision."""
+        """A scaler's ``step`` was called; the scaler decides whether it steps."""
         self._stepped(optimizer)
         self._scaled = id(optimizer)
 
@@ -106,7 +106,7 @@ class ScheduleObserver(Observer):
         self._steps[identity] = self._steps.get(identity, 0) + 1
         self._all_steps += 1
         self._most[identity] = max(self._most.get(identity, 0), self._since)
-        # Passes before the step of another optimizer may have been for that one.
+        # Passes before the step of another optimizer may belong to that one.
         self._since = 0
 
     def _step(self, session: Session, scheduler: Any) -> None:

@@ -1,4 +1,4 @@
-"""Stacks of transformer-like blocks in a model, and the settings by which it would checkpoint them."""
+"""Stacks of transformer-like blocks in a model, and the settings that would checkpoint them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 _CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
 _ATTENTION = re.compile(r"attn|attention|multihead", re.I)
 _BLOCK = re.compile(r"block|layer", re.I)
-# What statistics are kept of cannot be run twice, and stages of a convolutional network are no blocks of a transformer.
+# Layers with running statistics cannot be run twice, and stages of a convolutional network are not blocks of a
+# transformer.
 _CONVOLUTIONAL = re.compile(r"Conv[123]d|BatchNorm|InstanceNorm")
 _SWITCH = re.compile(
     r"(grad|gradient|act|activation)\w*_?(checkpoint|ckpt)|(use|do|enable)_(checkpoint|ckpt|remat)|remat|recompute"
@@ -48,7 +49,7 @@ def stacks_of(root: Any) -> Iterator[tuple[Stack, list[Any]]]:
 
 
 def _owner(name: str, names: dict[str, Any]) -> Any:
-    """The module with a class of its own that holds a container, maybe inside of others (GPT's ``transformer.h``)."""
+    """The module with a class of its own that contains a container, possibly nested (GPT's ``transformer.h``)."""
     while name:
         name = name.rpartition(".")[0]
         if type(names[name]).__name__ not in _CONTAINERS:
@@ -76,7 +77,8 @@ def _calls_attention(kind: type[Any]) -> bool:
 
 
 def switches_of(root: Any, inner: Any, stacks: list[Stack]) -> Iterator[str]:
-    """Names of settings that would switch checkpointing on, in the model, in what owns its stacks and in its blocks."""
+    """Names of settings that would switch checkpointing on, in the model, in the owners of its stacks and in its
+    blocks."""
     owners = [one for one in (stack.owner() for stack in stacks) if one is not None]
     for module in {id(one): one for one in (root, inner, *owners)}.values():
         kind = type(module)

@@ -1,4 +1,5 @@
-"""Global switches: precision of float32 products, autotuner, determinism, anomaly detection, and who sets them."""
+"""Global switches: precision of float32 products, autotuner, determinism, anomaly detection, and the code that sets
+them."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ NEW, LEGACY = "fp32_precision", "legacy"
 
 
 class SwitchObserver(Observer):
-    """``settings``: each place that sets a switch, with the value; ``passes``: in how many backward passes each was on;
-    ``precision``: what the interfaces answer at the end of the observed steps; ``entry`` and ``step_site``: the
+    """``settings``: each place that sets a switch, with the value; ``passes``: the number of backward passes with each
+    on; ``precision``: the values of the interfaces at the end of the observed steps; ``entry`` and ``step_site``: the
     project's outermost function and the line that steps the optimizer."""
 
     topic = "switches"
@@ -83,7 +84,8 @@ class SwitchObserver(Observer):
         self._precision = _precision(session.torch, self._legacy_too())
 
     def _legacy_too(self) -> bool:
-        """Whether the program itself used both interfaces; reading the old one beside the new one may warn or raise."""
+        """Whether the program itself used both interfaces; reading the old one after using the new one may warn or
+        raise."""
         apis = {api_of(one["what"]) for one in self._settings.records}
         return {NEW, LEGACY} <= apis
 
@@ -106,7 +108,7 @@ def api_of(what: str) -> str:
 
 
 def _setters(torch: Any) -> Iterator[tuple[type, str]]:
-    """The classes behind ``torch.backends`` whose attributes are switches, with the name that settings are shown by."""
+    """The classes after ``torch.backends`` whose attributes are switches, with the name that settings are shown by."""
     backends = torch.backends
     yield type(backends.cuda.matmul), "cuda.matmul"
     yield type(backends.cudnn), "cudnn"
@@ -125,7 +127,7 @@ def _states(torch: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _precision(torch: Any, both: bool) -> dict[str, Any]:
-    """What the interfaces of precision answer, the new one first: an answer, or ``{"raises": text}``."""
+    """The values of the precision interfaces, the new one first: a value, or ``{"raises": text}``."""
     matmul = torch.backends.cuda.matmul
     found: dict[str, Any] = {}
     readers = {"matmul.fp32_precision": lambda: matmul.fp32_precision}

@@ -1,6 +1,6 @@
-"""Whether a program keeps track of its checkpoints: it goes through their folder again and again, or holds their names.
+"""Whether a program keeps track of its checkpoints: it lists their folder repeatedly, or stores their names.
 
-Such a program may remove the oldest once there are more than a number that nobody but it knows.
+Such a program may remove the oldest once there are more than a number known only to it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tracking:
         self._counts: dict[tuple[str, int] | None, int] = {}
 
     def listed(self, root: str, path: Any, step: int, saved: Iterator[str]) -> None:
-        """A folder is gone through; of the program's own code only."""
+        """A folder is listed; only by the program's own code."""
         if not isinstance(path, (str, bytes, os.PathLike)) or step in self._steps:
             return
         folder = os.path.abspath(os.fsdecode(path))
@@ -45,19 +45,19 @@ class Tracking:
             self._steps.add(step)
 
     def saving(self, place: tuple[str, int] | None, known: Collection[str]) -> None:
-        """Another checkpoint is saved at a place; ``known`` are the paths of those before."""
+        """Another checkpoint is saved at a place; ``known`` are the earlier paths."""
         count = self._counts[place] = self._counts.get(place, 0) + 1
         if not self._holds and count in _LOOKS:
             self._holds = _is_held(known)
 
     @property
     def words(self) -> list[str]:
-        """How the program keeps track, in words."""
+        """How the program keeps track, as text."""
         return [*([LISTS] if len(self._steps) >= FEWEST_STEPS else []), *([HOLDS] if self._holds else [])]
 
 
 def _is_own(root: str) -> bool:
-    """Whether the project's code, with nothing but the standard library in between, is running; imports do not count."""
+    """Whether the project's code, with only the standard library in between, is running; imports do not count."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -71,7 +71,7 @@ def _is_own(root: str) -> bool:
 
 
 def _is_held(known: Collection[str]) -> bool:
-    """Whether two of the paths are in one list, queue or dictionary, by themselves or with a score."""
+    """Whether two of the paths are in one list, queue or dictionary, alone or with a score."""
     names = {os.path.basename(one) for one in known} | {os.path.basename(os.path.dirname(one)) for one in known}
     for one in gc.get_objects():
         if type(one) in (list, deque, dict) and 2 <= len(one) <= _LONGEST:

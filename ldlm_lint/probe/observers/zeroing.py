@@ -1,4 +1,4 @@
-"""Gradients after ``zero_grad``: taken away, or kept as tensors of zeros."""
+"""Gradients after ``zero_grad``: set to None, or kept as zero tensors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ldlm_lint.probe.tallies import Tally
 
 
 class ZeroingObserver(Observer):
-    """One record for each place that calls ``zero_grad`` of an optimizer or a module, and how it was told to.
+    """One record for each place that calls ``zero_grad`` of an optimizer or a module, and its argument.
 
-    ``kept_bytes`` are the bytes of gradients that the first call which keeps them as zeros found.
+    ``kept_bytes`` are the bytes of gradients at the first call that keeps them as zeros.
     """
 
     topic = "zeroed_gradients"

@@ -1,7 +1,8 @@
-"""Found by Python through PYTHONPATH in the processes of ``ldlm-lint probe run``: waits for torch, then starts the watcher.
+"""Found by Python through PYTHONPATH in the processes of ``ldlm-lint probe run``: waits for torch, then starts the
+watcher.
 
-It runs in every Python process of the command, whatever its version and its packages: plain syntax, standard library
-only, and nothing is done but to note the process until torch is imported.
+It runs in every Python process of the command, with any version and packages: plain syntax, standard library only, and
+it only registers the process until torch is imported.
 """
 # ruff: noqa: UP032, UP036
 
@@ -17,7 +18,7 @@ class _AfterTorch:
     """A finder that lets the others find torch, and starts the watcher once its module has been executed."""
 
     def find_spec(self, name, path=None, target=None):
-        """The specification of torch with a loader that calls us back; None for everything else."""
+        """The specification of torch with a loader that calls our code; None for everything else."""
         if name != "torch":
             return None
         for finder in sys.meta_path:
@@ -30,7 +31,7 @@ class _AfterTorch:
 
 
 class _Loader:
-    """A loader that is the original one but for what follows the module's execution."""
+    """The original loader with an action after the module's execution."""
 
     def __init__(self, loader, finder):
         self._loader, self._finder = loader, finder
@@ -39,7 +40,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def create_module(self, spec):
-        """What the original loader makes."""
+        """The module from the original loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
@@ -58,12 +59,12 @@ def _start(torch):
 
         start(torch)
         _note("torch")
-    except Exception as error:  # the program goes on without the probe, whatever is wrong with it
+    except Exception as error:  # the program goes on without the probe, whatever fails
         _note("failed", "{}: {}".format(type(error).__name__, error))
 
 
 def _own_package():
-    """Load ldlm-lint from where it was started, and nothing else from there: its environment is not the program's."""
+    """Load only ldlm-lint from its own environment, which is not the program's."""
     import importlib.util
 
     if "ldlm_lint" in sys.modules:
@@ -71,7 +72,7 @@ def _own_package():
     folder = os.path.dirname(os.path.dirname(_FOLDER))
     place = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location("ldlm_lint", place, submodule_search_locations=[folder])
-    # The file's name says that it is Python: there is a specification, and it has a loader.
+    # The file's name says that it is Python: a specification with a loader exists.
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules["ldlm_lint"] = module
     spec.loader.exec_module(module)  # type: ignore[union-attr]
@@ -93,7 +94,7 @@ def _note(event, text=""):
 
 
 def _next_sitecustomize():
-    """Run the ``sitecustomize`` that ours hides, if there is one."""
+    """Run the ``sitecustomize`` hidden by ours, if there is one."""
     import importlib
 
     ours = sys.modules.pop("sitecustomize", None)

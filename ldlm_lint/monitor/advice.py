@@ -1,4 +1,4 @@
-"""What to do about an alarm, in one or two sentences; each kind of alarm has its own."""
+"""The advice for each kind of alarm, in one or two sentences."""
 
 from __future__ import annotations
 

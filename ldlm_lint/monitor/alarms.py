@@ -1,4 +1,4 @@
-"""What is wrong with a run, as values: alarms, how grave they are, and which lint rules look for their causes."""
+"""The problems of a run as values: alarms, their severity, and the lint rules that look for their causes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ MOST_PER_SERIES = 5
 
 
 class Level(enum.IntEnum):
-    """How grave an alarm is: INFO is worth knowing, WARNING costs time or quality, CRITICAL ends or ruins the run."""
+    """The severity of an alarm: INFO is useful to know, WARNING costs time or quality, CRITICAL ends or ruins the
+    run.
+    """
 
     INFO = 0
     WARNING = 1
@@ -20,12 +22,12 @@ class Level(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """The level as it is written in reports and arguments."""
+        """The level as written in reports and arguments."""
         return self.name.lower()
 
 
 class Kind(NamedTuple):
-    """One sort of trouble: its title, its level unless the case says otherwise, and the lint rules against its causes."""
+    """One kind of problem: its title, its default level, and the lint rules against its causes."""
 
     title: str
     level: Level
@@ -118,11 +120,11 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(slots=True)
 class Alarm:
-    """Trouble at a place of a log, with the numbers behind it. Repeats count here instead of making a new one.
+    """A problem at a place of a log, with its numbers. Repeats are counted here instead of creating a new alarm.
 
-    ``series`` names the quantity, empty for events; ``line`` and ``step`` are of the first time, ``last_line`` and
-    ``last_step`` of the last. ``ranks`` are the ranks it was seen on, empty where the log does not say. ``detected`` is
-    the line at which it was certain.
+    ``series`` names the quantity, empty for events; ``line`` and ``step`` are of the first occurrence, ``last_line``
+    and ``last_step`` of the last. ``ranks`` are the affected ranks, empty if unknown. ``detected`` is the line at which
+    it was certain.
     """
 
     kind: str
@@ -142,7 +144,7 @@ class Alarm:
 
     @property
     def title(self) -> str:
-        """What it is, in a few words."""
+        """A short title."""
         return KINDS[self.kind].title
 
     @property
@@ -152,7 +154,7 @@ class Alarm:
 
 
 class AlarmBook:
-    """The alarms of all sources, rate-limited: the same trouble in one series is one alarm for a while, then another.
+    """The alarms of all sources, rate-limited: the same problem in one series is one alarm for a while, then a new one.
 
     The last of `MOST_PER_SERIES` alarms takes all further repeats, so that memory stays bounded.
     """
@@ -162,7 +164,7 @@ class AlarmBook:
         self._open: dict[tuple[str, str, str], tuple[Alarm, int, int]] = {}
 
     def add(self, alarm: Alarm, position: int = 0) -> bool:
-        """Add it and say whether it is news; ``position`` counts the points (or lines) of its series."""
+        """Add an alarm and return whether it is new; ``position`` counts the points (or lines) of its series."""
         key = alarm.source, alarm.series, alarm.kind
         known = self._open.get(key)
         if known is not None:

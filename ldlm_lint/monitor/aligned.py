@@ -1,4 +1,4 @@
-"""One quantity of two runs, put beside each other: which records only one has, and both cut into the same stretches."""
+"""One quantity of two runs, side by side: records that only one has, and both cut into the same stretches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Stretch:
 
 
 class Points:
-    """A series by place. A step that comes again after a restart replaces what was printed for it before."""
+    """A series by place. A repeated step after a restart replaces the earlier value."""
 
     def __init__(self, curve: Curve) -> None:
         self.values = {(turn, step): value for turn, one in enumerate(_turns(curve)) for step, value in one.items()}
@@ -51,21 +51,23 @@ class Points:
 
     @property
     def regular(self) -> bool:
-        """Whether records come at the same interval, as those of a bar that is drawn by the clock do not."""
+        """Whether records come at the same interval, unlike those of a progress bar, which is drawn by the clock."""
         return self.longest <= 2 * self.interval
 
     def name(self, place: Place) -> str:
-        """A place in words: ``step 400``."""
+        """A place as text: ``step 400``."""
         turn = f"pass {place[0] + 1}, " if self.places[-1][0] else ""
         return f"{turn}{'step' if self.numbered else 'record'} {place[1]}"
 
     def span(self, first: Place, last: Place) -> str:
-        """Two places in words: ``step 400 to 599``."""
+        """Two places as text: ``step 400 to 599``."""
         return f"{self.name(first)} to {last[1] if first[0] == last[0] else self.name(last)}"
 
 
 def _turns(curve: Curve) -> list[dict[int, float]]:
-    """The values by step, each time that the steps began anew; an attempt that was soon started over does not count."""
+    """The values by step, each time that the steps began again; an attempt that was soon started over does not
+    count.
+    """
     turns: list[dict[int, float]] = [{}]
     low, last = curve.steps[0], -1
     for step, value in zip(curve.steps, curve.values, strict=True):
@@ -78,7 +80,7 @@ def _turns(curve: Curve) -> list[dict[int, float]]:
 
 
 class Aligned:
-    """Two series where both have records: at their common steps, or else by stretches of steps."""
+    """Two series restricted to common records: at their common steps, or else by stretches of steps."""
 
     def __init__(self, a: Curve, b: Curve) -> None:
         self.a, self.b = Points(a), Points(b)
@@ -99,13 +101,13 @@ class Aligned:
 
     @property
     def same(self) -> bool:
-        """Whether all common steps print the same, what is not a number included."""
+        """Whether all common steps have the same values, including non-finite ones."""
         pairs = ((self.a.values[one], self.b.values[one]) for one in self.common)
         return bool(self.common) and self.paired and all(x == y or (x != x and y != y) for x, y in pairs)
 
     @property
     def same_numbers(self) -> int:
-        """At how many common steps both print a number, if all of those are the same; else 0."""
+        """The number of common steps where both print a number, if all are equal; else 0."""
         pairs = [(self.a.values[one], self.b.values[one]) for one in self.common]
         numbers = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
         return len(numbers) if self.paired and all(x == y for x, y in numbers) else 0

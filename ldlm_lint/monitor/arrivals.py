@@ -1,4 +1,4 @@
-"""The logs that a user names, as they appear: a followed log or folder need not exist yet, and a folder may grow."""
+"""The logs named by the user, as they appear: a followed log or folder need not exist yet, and a folder may grow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHARE = 10.0
 
 
 class Arrivals:
-    """Finds the sources of paths, each once and with a name of its own.
+    """Finds the sources of paths, each once and with a unique name.
 
-    ``waiting`` has the paths at which there is no log yet, each with the reason.
+    ``waiting`` has the paths without a log so far, each with the reason.
     """
 
     def __init__(self, paths: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,11 +29,11 @@ class Arrivals:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing can appear any more: standard input is all there is, and was found."""
+        """Whether no further log can appear: standard input is the only source, and was found."""
         return bool(self._known) and all(path == "-" for path in self.paths)
 
     def look(self, *, follow: bool = False) -> list[Source]:
-        """The sources that were not there the last time. With ``follow`` a file whose kind is not clear yet waits."""
+        """The sources that are new since the last call. With ``follow`` a file of unknown kind waits."""
         start = self.clock()
         if start < self._due:
             return []

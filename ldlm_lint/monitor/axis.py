@@ -1,4 +1,4 @@
-"""One horizontal axis for all series of a source: steps where they go on through the run, else epochs, else records."""
+"""One horizontal axis for all series of a source: steps if they increase through the run, else epochs, else records."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MOST_EPOCHS = 60
 
 
 class Axis:
-    """Where the points and alarms of a source are; made from the points of its longest series of training.
+    """The positions of a source's points and alarms; built from its longest training series.
 
-    ``unit`` is ``step``, ``epoch``, ``step (summed over epochs)`` or ``record``: what one unit of the axis is.
+    ``unit`` is ``step``, ``epoch``, ``step (summed over epochs)`` or ``record``: one unit of the axis.
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
@@ -35,7 +35,7 @@ class Axis:
             self._offsets = _offsets(points, begun)
         else:
             self.unit = "record"
-        # A progress bar that is drawn again stays on its line.
+        # A progress bar that is drawn again keeps its line number.
         self._told_by_lines = len({one.line for one in points}) > len(points) / 2
         self._lines: list[int] = []
         self._places: list[float] = []
@@ -46,21 +46,21 @@ class Axis:
                 self._places.append(place)
 
     def _orders(self, steps: Sequence[int], epochs: Sequence[float]) -> bool:
-        """Whether epochs tell the points apart: by themselves, or with the step within the epoch."""
+        """Whether epochs distinguish the points: alone, or with the step within the epoch."""
         if any(one != int(one) for one in epochs) or len(set(epochs)) == len(epochs):
             return True
         self._per_epoch = max(steps, default=0) + 1.0
         return len(steps) == len(epochs)
 
     def at(self, point: Point) -> float | None:
-        """The place of a point; by its line where it does not say what the axis counts; None where nobody knows."""
+        """The position of a point; by its line if it has no value on the axis; None if unknown."""
         place = self._own(point)
         if place is None or (self.unit == "record" and self._told_by_lines):
             return self.at_line(point.line)
         return place
 
     def at_line(self, line: int) -> float | None:
-        """The place of a line of the log: that of the last record before it."""
+        """The position of a line of the log: that of the last record before it."""
         if not self._lines:
             return None
         return self._places[max(0, bisect_right(self._lines, line) - 1)]
@@ -85,13 +85,13 @@ class Axis:
 
 
 def _begun(steps: Sequence[int]) -> list[int]:
-    """Where an epoch begins: the places at which the step goes back to the first ones."""
+    """The beginnings of epochs: where the step returns to the first ones."""
     near = min(steps) + _NEAR * (max(steps) - min(steps)) if steps else 0
     return [place for place, (before, step) in enumerate(pairwise(steps), 1) if step < before and step <= near]
 
 
 def _offsets(points: Sequence[Point], begun: Sequence[int]) -> list[tuple[int, int]]:
-    """For each epoch its first line and what is added to its steps."""
+    """For each epoch its first line and the offset of its steps."""
     found, offset = [(points[0].line, 0)], 0
     start = 0
     for place in begun:

@@ -1,4 +1,4 @@
-"""Measurements that are spread over lines: tables of one quantity a row, and lists below a step (OLMo, Coqui TTS)."""
+"""Measurements over several lines: tables with one quantity per row, and lists below a step (OLMo, Coqui TTS)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAMES = {
     "time/total_timesteps": "step",
     "time/iterations": "",
 }
-# More rows than any logger writes: a table of something else, that must not be kept.
+# More rows than any logger writes: a different table, which must not be kept.
 _MOST = 512
 
 
@@ -53,14 +53,14 @@ class Row(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A line that says the step of the rows below it, by the indices of its numbers."""
+    """A line with the step of the rows below it, as indices of its numbers."""
 
     step: int
     epoch: int
 
 
 def row(text: str) -> Row | None:
-    """What kind of row a skeleton is; None where it is none."""
+    """The kind of row of a skeleton; None if it is not a row."""
     found = _ROW.match(text)
     if found:
         return Row(True, found["key"])
@@ -72,7 +72,7 @@ def row(text: str) -> Row | None:
 
 
 def head(text: str) -> Head | None:
-    """Where a skeleton says the step of rows that follow; None where it does not."""
+    """The index of the step for following rows in a skeleton; None if there is none."""
     found = _HEAD.search(text) or _TTS_HEAD.search(text)
     if not found:
         return None
@@ -80,7 +80,7 @@ def head(text: str) -> Head | None:
 
 
 class Blocks:
-    """The table or list that is being read, of one process."""
+    """The table or list currently read from one process."""
 
     def __init__(self, interned: Callable[[Template], Template], commas: Commas) -> None:
         self._interned = interned
@@ -97,7 +97,7 @@ class Blocks:
         return self._first is not None
 
     def takes(self, line: Line, kind: Row) -> bool:
-        """Whether a row belongs here: rows of a table stand alone, indented ones below their step."""
+        """Whether a row belongs here: rows of a table are alone, indented ones below their step."""
         if self._first and (line.actor != self._first.actor or line.rank != self._first.rank):
             return False
         return kind.table if self._headed is None else not kind.table
@@ -163,5 +163,5 @@ def _checks(rows: Sequence[tuple[str, float]]) -> bool:
 
 
 def whole(number: float | None) -> int | None:
-    """A counter as a whole number; None where it is none (`nan`, or a time that was taken for a count)."""
+    """A counter as an integer; None if it is not one (`nan`, or a time mistaken for a count)."""
     return int(number) if number is not None and number.is_integer() else None

@@ -1,7 +1,7 @@
-"""Two runs beside each other: what only one has, and each quantity of both, aligned by step.
+"""Compares two runs: quantities of only one, and common quantities aligned by step.
 
-Both runs are cut into the same stretches of steps; a stretch is a round, its medians the samples. How far a run is from
-itself, odd stretches against even ones, is the band below which nothing is called a difference.
+Both runs are cut into the same stretches of steps; a stretch is a round, its medians the samples. The difference of a
+run from itself, odd against even stretches, is the band below which nothing counts as a difference.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Comparison:
 
 @dataclass(slots=True)
 class Compared:
-    """Two runs: their common quantities, and what else is to be said of them."""
+    """Two runs: their common quantities, and remarks."""
 
     quantities: list[Comparison] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 
     @property
     def differ(self) -> bool:
-        """Whether anything says that the runs differ."""
+        """Whether any result shows a difference of the runs."""
         verdicts = (one.verdict is Verdict.VERIFIED for one in self.quantities)
         return any(one.differs for one in self.remarks) or any(verdicts)
 
@@ -81,7 +81,7 @@ def compare(first: Health, second: Health) -> Compared:
     """All quantities that both runs have, and what only one of them has."""
     found = Compared()
     pairs = _pairs(first.series, second.series)
-    # All quantities of a line end with it: where a run ends is said once.
+    # All quantities of a line end together: the end of a run is reported once.
     clock = max(pairs, key=lambda name: (name[1] == "train", min(map(_length, pairs[name]))), default=None)
     for name, (a, b) in pairs.items():
         aligned = Aligned(a.curve, b.curve)
@@ -261,7 +261,7 @@ class _Quantity:
         return f"B's {self.name} is {times(b / a)} A's"
 
     def _total(self) -> Iterator[Remark]:
-        """Whether the whole took longer."""
+        """Whether the total time is longer."""
         if not self.speed:
             return
         a, b, differ = total(self.stretches, self.rate)

@@ -1,4 +1,4 @@
-"""Two runs beside each other as an HTML page: whether they differ, where their curves part, and the figures."""
+"""Two runs side by side as an HTML page: whether they differ, where their curves diverge, and the figures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def page(a: str, b: str, compared: Compared) -> str:
 
 
 def _remarks(compared: Compared) -> Iterator[Remark]:
-    """What tells the runs apart, of each quantity first, and what else is to be said."""
+    """The differences of the runs, first per quantity, and further remarks."""
     for each in compared.quantities:
         said = [remark for remark in each.remarks if remark.differs]
         if said:
@@ -103,7 +103,7 @@ def _chart(compared: Comparison) -> charts.LineChart:
 
 
 class _Axis:
-    """One axis for two runs: their steps; where these begin anew, the turns one after another."""
+    """One axis for two runs: their steps; if these restart, the turns in sequence."""
 
     def __init__(self, aligned: Aligned) -> None:
         both = aligned.a, aligned.b

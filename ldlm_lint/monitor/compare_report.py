@@ -1,4 +1,4 @@
-"""What a comparison of two runs says, as text and as JSON (``ldlm-monitor-compare/1``)."""
+"""The report of a comparison of two runs, as text and as JSON (``ldlm-monitor-compare/1``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {Verdict.VERIFIED: "yes", Verdict.REFUTED: "no", Verdict.INCONCLUSIVE: 
 
 
 def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
-    """Write the comparison: what only one run has, a table, and a sentence for each quantity."""
+    """Write the comparison: quantities of only one run, a table, and a sentence for each quantity."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,7 +1,7 @@
-"""Which rank held the others up: what the watchdogs of all ranks say about one collective that timed out.
+"""Finds the rank that blocked the others, from the watchdog messages of all ranks about one collective that timed out.
 
-A rank that waits says so; the one that is waited for says nothing, or that its last enqueued work lies before the
-others'. What the lines do not tell is left open: a wrong rank costs more time than none.
+A waiting rank reports that; the blocking rank reports nothing, or that its last enqueued work is before the others'.
+Without enough information no rank is named: a wrong rank costs more time than none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHOWN = 8
 
 @dataclass(slots=True)
 class Work:
-    """What the watchdog of one rank says: the collective it waits in and the last ones enqueued and completed."""
+    """The watchdog message of one rank: the collective it waits in and the last ones enqueued and completed."""
 
     seq: int | None = None
     op: str = ""
@@ -27,7 +27,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The culprits, none where nothing points at one, and why, as the rest of a sentence."""
+    """The culprits (empty if unknown), and the reason, as the rest of a sentence."""
 
     culprits: tuple[int, ...]
     reason: str
@@ -35,7 +35,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Incident:
-    """All that was said about one time-out, by process group (empty where the lines do not name it) and rank."""
+    """All messages about one time-out, by process group (empty if the lines do not name it) and rank."""
 
     groups: dict[str, dict[int, Work]] = field(default_factory=dict)
     missing: set[int] = field(default_factory=set)
@@ -85,7 +85,8 @@ class Incident:
         )
 
     def verdict(self, seen: Iterable[int], failed: Mapping[int, str]) -> Verdict:
-        """Who held the others up. ``seen`` are all ranks of the log, ``failed`` what ended some of them before."""
+        """The ranks that blocked the others. ``seen`` are all ranks of the log, ``failed`` the earlier failures of
+        some."""
         if failed:
             ranks = tuple(sorted(failed))
             return Verdict(ranks, f"{_ranks(ranks)} had failed before: {failed[ranks[0]]}")
@@ -98,7 +99,7 @@ class Incident:
 
     @staticmethod
     def _by_counts(works: Mapping[int, Work], stuck: int | None) -> Verdict | None:
-        """Ranks that had not enqueued what the others waited in, or that were in another operation there."""
+        """Ranks that had not enqueued the collective the others waited in, or that were in another operation there."""
         if stuck is None:
             return None
         last = {rank: one.enqueued for rank, one in works.items() if one.enqueued is not None}
@@ -127,7 +128,7 @@ class Incident:
         return None
 
     def _by_absence(self, seen: Iterable[int]) -> Verdict | None:
-        """Ranks that the log knows and that reported no time-out, if they are the few."""
+        """Ranks that are in the log and reported no time-out, if they are the minority."""
         waiting = self.waiting
         silent = tuple(sorted(set(seen) - set(waiting)))
         if not silent or not waiting or len(silent) > len(waiting):

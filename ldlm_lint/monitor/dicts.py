@@ -1,4 +1,4 @@
-"""Lines that are a dictionary, or end in one: JSON of any logger, and the reprs that trainers print."""
+"""Lines that are or end with a dictionary: JSON of any logger, and the reprs that trainers print."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRAPPER = re.compile(rf"\b[A-Za-z_][\w.]*\(\s*[\[('\"]*({MARK})[\])'\"]*(?:,[^(
 _NUMBER = re.compile(r"(\d+)(?: ?(%|[a-zA-Z/]+))?$")
 _IN_BRACKETS = re.compile(r"([\w/]+) ?\(([\w/%]+)\)$")
 _OF = re.compile(r"(\d+)/\d+$")
-# What a line says in front of its dictionary, with a name that is certain.
+# Values before a line's dictionary with a certain name.
 _MEASURED = frozenset(
     (STEP, EPOCH, "loss", "grad_norm", "perplexity", "tokens_per_s", "samples_per_s", "iterations_per_s")
 )
@@ -69,7 +69,7 @@ def tree(text: str) -> tuple[Mapping[str, Any], str] | None:
 
 
 def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], Before]) -> list[Part] | None:
-    """The records of a line with a dictionary; None where it has none, or one that says nothing of a training.
+    """The records of a line with a dictionary; None if it has none, or one without training values.
 
     ``bar_of`` gives the step and the pace of a progress bar in a text, and where that begins.
     """
@@ -90,13 +90,13 @@ def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], Before]) ->
         items += [one for one in bar[:1] if not any(item.key == STEP for item in items)]
     where = "" if shape else before[:at].replace(MARK, "#").strip()
     made = assemble(shape.name if shape else "json", items, split, bool(shape), where)
-    # The pace of a bar is a record of its own: the series of the dictionary are those that it has without a bar.
+    # The pace of a bar is a record of its own: the dictionary's series are the same as without a bar.
     paced = assemble("tqdm", bar, split) if len(bar) > 1 and not _paced(items) else []
     return made + [part._replace(total=total, varies=varies) for part in paced]
 
 
 def _said(text: str, before: str, items: Sequence[Item]) -> list[Item]:
-    """What the words before a dictionary measure that it does not: ``Loss: 1.23 | {...}``, ``step 5: {...}``."""
+    """Measurements before a dictionary that it does not contain: ``Loss: 1.23 | {...}``, ``step 5: {...}``."""
     first = before.count(MARK)
     if not first:
         return []
@@ -149,7 +149,7 @@ def _item(key: str, index: int, unit: str, shape: Shape | None) -> Item | None:
 
 
 def says_something(items: Sequence[Item], split: str = "") -> bool:
-    """Whether these numbers are of a training: a loss, or something measured at a step or epoch, or in a ``split``."""
+    """Whether these numbers belong to a training: a loss, or a value measured at a step or epoch, or in a ``split``."""
     keys = {one.key for one in items}
     if keys & {"loss", "grad_norm", "perplexity"}:
         return True

@@ -1,8 +1,8 @@
-"""Whether and where two runs differ, from their stretches: all along, in a part of the run, or in total time.
+"""Whether and where two runs differ, from their stretches: throughout, in a part of the run, or in total time.
 
-``r`` is the logarithm of B over A by the medians of a stretch. What chance does is measured on the same values: how far
-``r`` moves from one stretch to the next and to those 2, 4 and 8 later, whichever is most, so that slow drifts of a machine
-or of a loss count as noise, while a change of level in a part of the run hardly does.
+``r`` is the logarithm of B over A by the medians of a stretch. Chance is estimated from the same values: the largest
+movement of ``r`` from one stretch to the next and to those 2, 4 and 8 later, so that slow drifts of a machine or of a
+loss count as noise, while a change of level in a part of the run hardly does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Part:
 
 
 def changes(stretches: Sequence[Stretch]) -> tuple[list[float], bool]:
-    """How far B is from A in each stretch, and whether as logarithms of ratios; else in spreads from value to value."""
+    """The difference of B from A in each stretch, and whether it is a logarithm of ratios; else it is in spreads
+    between values."""
     pairs = [one.medians for one in stretches]
     if all(a >= 0 and b >= 0 for a, b in pairs):
         # A loss that reached 0.000 has lost its last digit, not its logarithm.
@@ -67,9 +68,9 @@ def chance(moves: Sequence[float]) -> float:
 
 
 def _error(stretch: Stretch, positive: bool) -> float:
-    """The standard error of B over A in one stretch, from the ranks beside the middle.
+    """The standard error of B over A in one stretch, from the ranks around the middle.
 
-    Where short and long samples alternate, half of the values lie here and half there, and the median jumps between them.
+    Where short and long samples alternate, there are two groups of values, and the median jumps between them.
     """
     if not positive:
         return 0.0
@@ -96,7 +97,7 @@ def part(stretches: Sequence[Stretch], least: float) -> Part | None:
             if level >= max(_SIGMAS / width**0.5, 2.0) * max(noise, own):
                 best = level, start, start + width
     if not best[0]:
-        # What happened at the very end is not over yet: two stretches are enough, by all of the distance.
+        # A change at the very end is not complete: two stretches are enough, with the full distance.
         level = min(map(abs, moves[-2:]))
         if moves[-2] * moves[-1] > 0 and level >= max(least, _SIGMAS * max(noise, *errors[-2:])):
             best = level, len(moves) - 2, len(moves)

@@ -1,4 +1,4 @@
-"""A `Picture` drawn by matplotlib into a file. Colours are those of Okabe and Ito; each level has a line style too."""
+"""A `Picture` drawn by matplotlib into a file. Colours are those of Okabe and Ito; each level also has a line style."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _course(axes: Any, course: Course, number: int) -> None:
 def _lost(axes: Any, courses: Sequence[Course]) -> None:
     """Where values are not finite: at the top of the panel, as there is no height for them."""
     of = [course.label for course in courses if course.lost]
-    # The first one stands for all of them in the legend.
+    # The first one represents all of them in the legend.
     label = _label("NaN or infinite", of[0] if len(of) == 1 < len(courses) else "") if of else None
     for start, end in (span for course in courses for span in course.lost):
         axes.plot(
@@ -119,7 +119,7 @@ def _lost(axes: Any, courses: Sequence[Course]) -> None:
 
 
 def _numbers(axes: Any, marks: Sequence[Mark]) -> None:
-    """The numbers of the marks above the first panel; those of neighbours in one label."""
+    """The numbers of the marks above the first panel; neighbours share one label."""
     low, high = axes.get_xlim()
     groups: list[list[Mark]] = []
     for mark in marks:
@@ -161,7 +161,7 @@ def _listed(axes: Any, lines: Sequence[tuple[str, str]]) -> None:
 
 
 def _label(text: str, of: str = "") -> str:
-    """A name from a log as a legend takes it: ``$`` begins a formula there, and a leading ``_`` hides the entry."""
+    """A name from a log escaped for a legend: ``$`` begins a formula there, and a leading ``_`` hides the entry."""
     text = clean(f"{_short(of)}: {text}" if of else _short(text)).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 

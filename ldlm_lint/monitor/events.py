@@ -1,8 +1,8 @@
-"""What a program, its launcher or its machine says when something ends: events, one regular expression each.
+"""Messages of a program, its launcher or its machine about failures: events, with one regular expression each.
 
-A line is looked at only if it holds one of the short `triggers`, so that ordinary lines cost a few substring searches.
-The expressions ask for the wording of the library that writes the message, not for its keyword: "no NaN found",
-``nan_iterations: 0`` and ``timeout=600`` are nobody's error message.
+A line is checked only if it contains one of the short `triggers`, so that ordinary lines cost a few substring searches.
+The expressions match the wording of the library's message, not a keyword: "no NaN found", ``nan_iterations: 0`` and
+``timeout=600`` are not error messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ LONGEST = 240
 
 
 class Event(NamedTuple):
-    """A line with a meaning: its kind (a key of `alarms.KINDS`), the process, the line quoted, what was read from it."""
+    """A line with a meaning: its kind (a key of `alarms.KINDS`), the process, the line quoted, the values read from
+    it.
+    """
 
     kind: str
     line: int
@@ -34,7 +36,7 @@ class Event(NamedTuple):
 _RANK = r"\[(?:PG (?:ID )?(?P<pg>\d+)[^\]]*? )?Rank (?P<rank>\d+)\]"
 _NAMED = re.compile(r"\[(?:PG [^\]]*)?Rank (\d+)\]")
 _FIXED = (
-    # Collectives. `culprit.py` puts the lines of all ranks together.
+    # Collectives. `culprit.py` combines the lines of all ranks.
     pattern(
         "nccl-timeout",
         "Watchdog caught collective",
@@ -210,13 +212,13 @@ _FIXED = (
 )
 PATTERNS: tuple[Pattern, ...] = (*_FIXED, *wordings.LIBRARIES, *nonfinite.PATTERNS, *wordings.PROGRAMS)
 TRIGGERS = tuple(dict.fromkeys(one for known in PATTERNS for one in known.triggers))
-# What each metric line says too.
+# Also in ordinary metric lines.
 _ORDINARY = {"loss", "grad", "train", "norm", "value", "scale", "for", "in", "at", "is", "are", "when", "found", "step"}
 _words = re.compile("[A-Za-z]{3,}").findall
 
 
 def _stems() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The triggers by a word that each line with them holds: their longest run of letters that is not ordinary."""
+    """The triggers by a word that each matching line contains: their longest unusual run of letters."""
     found: dict[str, list[str]] = {}
     for one in (*TRIGGERS, "Traceback"):
         runs = re.findall("[A-Za-z]+", one)
@@ -228,13 +230,13 @@ _STEMS = _stems()
 
 
 def eventful(text: str) -> bool:
-    """Whether a block of lines may hold an event. Ordinary lines share their few words, which are looked at once."""
+    """Whether a block of lines may contain an event. Ordinary lines share a few words, which are checked once."""
     words = "\n".join(set(_words(text)))
     return any(stem in words and any(map(text.__contains__, triggers)) for stem, triggers in _STEMS)
 
 
 def match(line: Line) -> Event | None:
-    """The event that a line is, if it is one."""
+    """The event in a line, if there is one."""
     text = line.text
     if not any(map(text.__contains__, TRIGGERS)):
         return None
@@ -251,6 +253,6 @@ def match(line: Line) -> Event | None:
 
 
 def shortened(text: str) -> str:
-    """A line as a quotation: without what an earlier bar left before it, and not too long."""
+    """A line as a quotation: without the remains of an earlier bar, and not too long."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

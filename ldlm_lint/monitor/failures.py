@@ -40,8 +40,8 @@ class _Report:
 class Failures:
     """Follows the tracebacks of each process, and matches all other lines one by one.
 
-    Ranks write into each other, so a traceback is continued by lines of its own rank only; where the log gives no rank,
-    by indented lines. What a traceback quotes of the source is not an event.
+    Ranks write interleaved lines, so a traceback is continued by lines of its own rank only; if the log gives no rank,
+    by indented lines. Quoted source in a traceback is not an event.
     """
 
     MOST = 256
@@ -52,14 +52,14 @@ class Failures:
 
     @property
     def busy(self) -> bool:
-        """Whether something is open that the next lines continue, so that each of them has to be read."""
+        """Whether an open event continues in the next lines, so that each of them must be read."""
         return bool(self._open) or self._report is not None
 
     def read(self, line: Line) -> Event | None:
         """The event that a line completes, if it does."""
         if self._report is not None:
             done = self._reported(line)
-            # Its fields are told by the report as a whole.
+            # Its fields come from the report as a whole.
             if done is not None or _FIELD.match(line.text):
                 return done
         process = line.rank, line.actor
@@ -69,7 +69,7 @@ class Failures:
         if _START in line.text:
             if len(self._open) < self.MOST:
                 self._open[process] = _Open()
-            # A progress bar or a log prefix may stand before it; an event on the same line does not happen.
+            # A progress bar or a log prefix may be before it; an event on the same line does not happen.
             return None
         if "ChildFailedError" in line.text and line.text.lstrip().startswith("torch.distributed.elastic"):
             self._report = _Report(line.line, line.actor)
@@ -95,7 +95,7 @@ class Failures:
             self._report = _Report(line.line, line.actor)
             return None
         event = match(line)
-        # What ends a program is no warning, whatever it says.
+        # An exception that ends a program is not a warning, whatever its text.
         if event is not None and (KINDS[event.kind].level if event.level is None else event.level) is Level.CRITICAL:
             return event
         found = _EXCEPTION.match(text)
@@ -123,7 +123,7 @@ class Failures:
 
 
 def exception(line: Line, name: str, text: str) -> Event | None:
-    """The event of a traceback's last line; leaving on purpose is none."""
+    """The event of a traceback's last line; a deliberate exit is not one."""
     short = name.rsplit(".", 1)[-1]
     if short in ("SystemExit", "StopIteration") or short.endswith("Warning"):
         return None

@@ -1,4 +1,4 @@
-"""Lines of no known format: keys and values in any text, with care, as a wrong value is worse than none."""
+"""Lines of no known format: keys and values in any text, conservatively, since a wrong value is worse than none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.monitor.pairs import Pair, counter, item, pairs
 from ldlm_lint.monitor.plans import Item, Part, assemble
 from ldlm_lint.monitor.records import UNITS
 
-# A line with none of these says nothing that is read; looked for one by one, which is faster than a pattern.
+# A line with none of these has no values; looked for one by one, which is faster than a pattern.
 _WORTH = (
     *("loss", "step", "iter", "epoch", "grad", "norm", "acc", "ppl", "perplex", "time", "flops", "mfu", "tps", "损失"),
     *("/s", "ms/", "per sec", "per_sec", "per-sec"),
@@ -30,7 +30,7 @@ _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_itera
 # The meters of PyTorch's imagenet example, `Time 0.4 (0.5) Data 0.1 (0.2)`, are seconds of a step wherever they are.
 _METERS = {"time": "step_time_s", "batch": "step_time_s", "data": "data_time_s"}
 _SECONDS = {"step_time_s": Unit("s"), "data_time_s": Unit("s")}
-# What is measured at a step and has no canonical name: enough where a line says the step.
+# Quantities without a canonical name: sufficient if the line has a step.
 _SCORE = re.compile(
     r"(?:^|[_/ ])(?:fid|psnr|ssim|lpips|miou|iou|map|f1|auc|bleu|rouge|wer|cer|mae|mse|rmse|reward|rewards|return|kl|entropy"
     r"|precision|recall|dice|bpb|bpc)(?:$|[_/ ])"
@@ -48,7 +48,7 @@ _DATE = re.compile(rf"^[\[(\s]*{MARK}(?:[-/.]?{MARK})+[T ]?(?::?{MARK})*[\])\s,:
 
 
 def read(text: str, texts: Sequence[str]) -> list[Part] | None:
-    """The records of a line from its skeleton; None where it says nothing that is certain."""
+    """The records of a line from its skeleton; None if nothing in it is certain."""
     spoken = text.lower()
     if not any(word in spoken for word in _WORTH):
         return None
@@ -96,7 +96,7 @@ def _is_loss(one: Item) -> bool:
 
 
 def _in_splits(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
-    """Items in the split that the words right before them name; what comes twice is in the last one named."""
+    """Items in the split that the words right before them name; repeated keys belong to the last named one."""
     keys = [one.key for one in items]
     made, last = [], ""
     for one in sorted(items):
@@ -109,7 +109,7 @@ def _in_splits(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
 
 
 def _spoken(texts: Sequence[str], items: Sequence[Item]) -> str:
-    """The split that a line is in as a whole: what is said before its first measurement."""
+    """The split of a whole line: named before its first measurement."""
     first = min((one.index for one in items if one.key in _METRICS or _is_loss(one)), default=0)
     return _said(" ".join(texts[: first + 1]))
 

@@ -1,4 +1,4 @@
-"""What stands before the message of a log line: when it was written and by which rank."""
+"""The head of a log line: when it was written and by which rank."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _RANK = re.compile(rf"(?i)[\[(]rank[ :=]?(?P<rank>{_N})(?:/{_N})?[\])]|,\s*rank=
 _FIRST = re.compile(
     rf"[^A-SU-Ya-z_]{{0,60}}(?i:(?:local_|global_)?(?:rank|gpu|worker|process|proc))[ :=#]{{0,2}}(?P<rank>{_N})[\]\s:|,]"
 )
-# A time stands at the head, behind a name or two at most; further on it may be anything, such as an ETA.
+# A time is at the head, after a name or two at most; later in the line it may be something else, such as an ETA.
 _HEAD = 80
 
 
 def time(text: str) -> tuple[int, ...]:
-    """The indices of the numbers of a line's date and time; empty where it has none."""
+    """The indices of the numbers of a line's date and time; empty if it has none."""
     found = _TIME.search(text, 0, _HEAD)
     if not found:
         return ()
@@ -31,7 +31,7 @@ def time(text: str) -> tuple[int, ...]:
 
 
 def rank(text: str) -> int:
-    """The index of the number that says the rank; -1 where none does."""
+    """The index of the number of the rank; -1 if there is none."""
     found = _RANK.search(text)
     if found:
         return text.count(MARK, 0, found.start("rank") if found["rank"] else found.start("equals"))
@@ -45,7 +45,7 @@ _SECONDS = re.compile(r"[0-9]{1,2}(?:\.[0-9]+)?")
 
 
 class Clock:
-    """Seconds since 1970 from the numbers of a date; lines of one minute share the work."""
+    """Seconds since 1970 from the numbers of a date; lines of one minute share the computation."""
 
     def __init__(self) -> None:
         self._minute: Sequence[str] = ""
@@ -53,7 +53,7 @@ class Clock:
         self._passed: dict[str, float] = {}
 
     def read(self, numbers: Sequence[str]) -> float | None:
-        """The time that these numbers say; None where they are none."""
+        """The time in these numbers; None if they are not a time."""
         minute = numbers[:-1]
         if minute != self._minute:
             self._minute, self._start = minute, _minute(minute)
@@ -85,7 +85,7 @@ def _minute(numbers: Sequence[str]) -> float | None:
         if len(values) == 3:  # 20251202 06:56
             day, values = values[0], values[1:]
             values = [day // 10000, day // 100 % 100, day % 100, *values]
-        elif len(values) == 4:  # 12/13 08:03, the year is not said
+        elif len(values) == 4:  # 12/13 08:03, without a year
             values = [2000, *values]
         if values[0] < 1000:  # 30/11/2025
             values[:3] = [values[2], *(values[:2] if values[0] <= 12 else values[1::-1])]

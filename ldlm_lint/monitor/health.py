@@ -47,11 +47,11 @@ class _Source:
 
 
 class Health:
-    """Judges what is read, as it is read.
+    """Judges lines and records as they are read.
 
-    ``since`` is the first step that counts, ``rank`` the only rank that does (None for all); ``silence`` the least gap
-    in a log's own clock that is an alarm, in seconds; ``capacity`` how many points of a series are kept, with ``broken``
-    also those that are not finite.
+    ``since`` is the first step that counts, ``rank`` the only rank that counts (None: all); ``silence`` the least gap
+    in a log's own clock that is an alarm, in seconds; ``capacity`` how many points of a series are kept, with
+    ``broken`` including non-finite ones.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Health:
             self._read(place)
 
     def _read(self, place: _Source) -> None:
-        """Read the lines that wait; a batch without any word of an event has its records taken only."""
+        """Read the pending lines; in a batch without any trigger only the records are used."""
         waiting, place.waiting = place.waiting, []
         text = "\n".join([line.text for line, _ in waiting if line is not None])
         watched = place.failures.busy or eventful(text)
@@ -131,7 +131,7 @@ class Health:
             self.book.add(alarm, position)
 
     def poll(self) -> None:
-        """Judge what waits for its block: before a report, and whenever a followed log has nothing new."""
+        """Judge incomplete blocks: before a report, and whenever a followed log has nothing new."""
         for place in self.sources.values():
             self._read(place)
             for judge in place.processes.values():
@@ -141,7 +141,7 @@ class Health:
         self._judge_incident()
 
     def close(self) -> None:
-        """Judge what is left at the end of all sources."""
+        """Judge the rest at the end of all sources."""
         for place in self.sources.values():
             self._read(place)
             if (event := place.failures.close()) is not None:
@@ -232,7 +232,7 @@ class Health:
             alarm.numbers.update(seq=work.seq, op=work.op)
 
     def _handled(self, place: _Source) -> None:
-        """A traceback after which the training went on was handled: worth a note."""
+        """A traceback after which the training continued was handled: a note."""
         for alarm, records in place.handled:
             if place.records - records >= _HANDLED and alarm.level is Level.CRITICAL:
                 alarm.level = Level.WARNING

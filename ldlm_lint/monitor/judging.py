@@ -1,4 +1,4 @@
-"""From records to alarms: one judge for each process of a source, which holds its series and their detectors."""
+"""From records to alarms: one judge per process of a source, with its series and their detectors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Series:
         self.detectors = detectors(key.template, key.column, key.named.raw)
 
     def feed(self, records: Sequence[Record], context: Context) -> Iterator[tuple[Found, int]]:
-        """Take a block of its template in; what is wrong, with the number of the record in the series."""
+        """Process a block of its template; returns problems with the number of the record in the series."""
         before = self.curve.count + self.curve.nonfinite
         for found in self._feed(records, context):
             yield found, before + records.index(found.record)
@@ -58,11 +58,11 @@ class Series:
 
 
 class Shape:
-    """What belongs to one template of one process: its series, its order, its share of data time."""
+    """The state of one template of one process: its series, its order, its share of data time."""
 
     def __init__(self, template: Template, series: list[Series], context: Context, nameless: bool = False) -> None:
-        # A bar that says no epoch begins anew with each evaluation too: it marks epochs of its own series only, and what
-        # it goes back to is no earlier state of the run.
+        # A bar without an epoch also restarts with each evaluation: it marks epochs of its own series only, and its
+        # restart is not an earlier state of the run.
         self.nameless = nameless
         self.template, self.bar = template, template.name in BARS
         self.context = replace(context, marks=deque(maxlen=256)) if nameless else context
@@ -73,7 +73,7 @@ class Shape:
         self.last: Record | None = None
 
     def news(self, records: Sequence[Record]) -> list[Record]:
-        """The records without those that say the same as the one before: a progress bar that is drawn again."""
+        """The records without repetitions of the previous one: a redrawn progress bar."""
         kept = []
         shown = self.bar and self.template.split == "val"
         for index, record in enumerate(records):
@@ -98,12 +98,12 @@ class Shape:
 
 
 def _plain(record: Record) -> bool:
-    """Whether a bar that is drawn again in the same step may take a record's place: not where a value is not finite."""
+    """Whether a bar that is drawn again in the same step may replace a record: not if a value is non-finite."""
     return math.isfinite(sum(record.values))
 
 
 class ProcessJudge:
-    """Judges the records of one process of one source, in blocks; `flush` judges what waits for its block."""
+    """Judges the records of one process of one source, in blocks; `flush` judges incomplete blocks."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class ProcessJudge:
     def add(self, record: Record) -> bool:
         """Take a record in; True when a block is full and `flush` is due."""
         if record.line == self._line:
-            # The redraws of a bar share a line; which of them came first is told by a part of a line.
+            # The redraws of a bar share a line; their order is given by a part of a line.
             self._turn += 1
             record = record._replace(line=record.line + self._turn / _TURNS)  # type: ignore[arg-type]
         else:
@@ -139,9 +139,9 @@ class ProcessJudge:
         return len(self.pending) >= BLOCK
 
     def flush(self, final: bool = True) -> Iterator[tuple[Alarm, int]]:
-        """Judge what came since the last time; the alarms with the place of each in its series.
+        """Judge the new records; the alarms with the place of each in its series.
 
-        ``final`` False: more records follow at once, and the last of these waits for them.
+        ``final`` False: more records follow immediately, and the last of these waits for them.
         """
         records, self.pending = self.pending, []
         if not final and len(records) > 1:
@@ -182,7 +182,7 @@ class ProcessJudge:
     def _shape(self, template: Template, first: Record) -> Shape | None:
         shape = self.shapes.get(template) or self._same.get(template)
         if shape is None:
-            # A log that was rotated is read by another reader, with templates of its own.
+            # A log that was rotated is read by another reader, with its own templates.
             shape = next((one for known, one in self.shapes.items() if known.identity == template.identity), None)
             if shape is not None:
                 self._same = {**self._same, template: shape} if len(self._same) < MOST_TEMPLATES else {template: shape}
@@ -198,7 +198,7 @@ class ProcessJudge:
         start = found.since or found.record
         level = KINDS[found.kind].level if found.level is None else found.level
         if found.kind in _ORDERED and found.record.step is None and found.record.epoch is None:
-            # Loops inside of loops print the same line: what follows in the file need not follow in the run.
+            # Loops inside of loops print the same line: the order in the file may differ from that in the run.
             level = Level.INFO
         return Alarm(
             kind=found.kind,

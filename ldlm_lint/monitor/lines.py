@@ -1,4 +1,4 @@
-"""Framing: bytes of a log become the lines that its programs wrote, each with the process that wrote it."""
+"""Framing: turns bytes of a log into the lines of its programs, each with its process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 
 from ldlm_lint.monitor.records import Line
 
-# A line that goes on for longer holds no metrics; it is cut, so that a log without newlines needs no more memory.
+# A longer line contains no metrics; it is cut, so that a log without newlines needs no more memory.
 LONGEST = 65536
 
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-B]|[=>78cDEHMNOZ])")
 _ENDS = re.compile(r"([^\r\n]*)(\r\n|\r|\n)")
 
-# What launchers put before the lines of a process. torchrun --tee: [default0]:, Python 3 of torch: [rank0]:, MPI:
+# Prefixes of launchers before the lines of a process. torchrun --tee: [default0]:, Python 3 of torch: [rank0]:, MPI:
 # [1,0]<stdout>:, Ray: (TaskRunner pid=12, ip=1.2.3.4), pdsh and DeepSpeed: worker-0: , accelerate: [RANK 0].
 _PREFIX = re.compile(
     r"\s*(?:"
@@ -27,7 +27,7 @@ _LABEL = re.compile(r" *(\d{1,5}): ?")
 
 
 class Framer:
-    """Turns chunks of a log into lines, whatever the chunks' borders; constant memory.
+    """Turns chunks of a log into lines, independent of chunk borders; constant memory.
 
     ``labels`` says that each line begins with a task number, as ``srun --label`` writes it.
     """
@@ -62,7 +62,7 @@ class Framer:
         made = []
         number = self._line
         for one in whole:
-            # The usual line costs no more than it must: this is half of the time that reading takes.
+            # Fast path for usual lines: this is half of the time that reading takes.
             if clean and (one[:1] not in _STARTS or one[:3] in _DATED or _bare(one)) and len(one) < LONGEST:
                 made.append(_new(Line, (number, None, "", one.rstrip(), False)))
             else:
@@ -100,7 +100,7 @@ class Framer:
 
 
 _new = tuple.__new__
-# What lines begin with that may have a prefix, and the two characters of those that are worth a closer look.
+# First characters of lines that may have a prefix, and the first two characters of those to check further.
 _STARTS = frozenset("\t [(wngh0123456789")
 # How a date in brackets begins, the commonest of those. `[1` may be MPI's.
 _DATED = frozenset(
@@ -114,7 +114,7 @@ def _prefix(text: str) -> re.Match[str] | None:
 
 
 def _bare(text: str) -> bool:
-    """Whether it is certain at a glance that a line has no prefix."""
+    """Whether a cheap test shows that a line has no prefix."""
     head = text[:64].lstrip()
     if head[:1] == "[":
         return head[:2] not in _SECOND
@@ -124,7 +124,7 @@ def _bare(text: str) -> bool:
 def labelled(text: str) -> bool:
     """Whether the lines of this text (the head of a log) begin with task numbers, as ``srun --label`` writes them.
 
-    Task numbers come back: a list that counts ``1: loss 0.5``, ``2: loss 0.4`` has each number once.
+    Task numbers repeat: a list that counts ``1: loss 0.5``, ``2: loss 0.4`` has each number once.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     numbers = [found[1] for found in map(_LABEL.match, lines) if found]

@@ -1,4 +1,4 @@
-"""Following logs as they grow: the sources are read in turns, alarms are shown as they come, until the user stops."""
+"""Following logs as they grow: the sources are read in turn, alarms are shown immediately, until the user stops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Quiet:
         self.told = False
 
     def news(self) -> None:
-        """Something was read. How long the log took to begin says nothing of its gaps."""
+        """New lines were read. The time until the first line does not count as a gap."""
         now = self.clock()
         if self.begun:
             self.gaps = [*self.gaps[-99:], now - self.last]
@@ -82,8 +82,8 @@ def follow(
 ) -> dict[str, Progress]:
     """Follow the sources until ``stop()`` or Ctrl-C; a terminal gets a live view, anything else a line per alarm.
 
-    ``arrivals`` says which sources come later; ``gpus`` is for those who watch (None: those that NVML shows). ``board``
-    shows the run to browsers, also after the logs have ended, until Ctrl-C. Returns how far each source is.
+    ``arrivals`` says which sources come later; ``gpus`` is for viewers (None: those that NVML shows). ``board`` shows
+    the run to browsers, also after the logs have ended, until Ctrl-C. Returns how far each source is.
     """
     logs = _Logs(health, found, arrivals, Quiet(least_silence), stop)
     told: set[int] = set()
@@ -126,15 +126,15 @@ class _Logs:
 
     @property
     def waiting(self) -> list[str]:
-        """The paths at which there is no log yet."""
+        """The paths without a log so far."""
         return list(self.arrivals.waiting) if self.arrivals else []
 
     def going_on(self) -> bool:
-        """Whether a source is read or may still come."""
+        """Whether a source is being read or may still appear."""
         return bool(self.reading) or (self.arrivals is not None and not self.arrivals.finished and not self.stop())
 
     def turn(self) -> bool:
-        """Read what is new of each source; whether there was anything."""
+        """Read new lines of each source; returns whether there were any."""
         if self.arrivals is not None:
             self._add(self.arrivals.look(follow=True))
         news = [self._read(name, source) for name, source in list(self.reading.items())]
@@ -144,14 +144,15 @@ class _Logs:
         return any(news)
 
     def now(self, gpus: GpuWatch, ended: bool) -> Now:
-        """What those who watch are shown beside the run's health."""
+        """The state of the run for viewers, besides its health."""
         heard = [one.heard for one in self.progress.values() if one.heard is not None]
         return Now(
             dict(self.progress), tuple(self.waiting), gpus.now, max(heard, default=None), self.quiet.lasting, ended
         )
 
     def say_waiting(self) -> None:
-        """Say once of each path that it is waited for; not among the alarms, which a program may read."""
+        """Report once for each missing path that the monitor waits for it; not among the alarms, which a program may
+        parse."""
         for path in self.waiting:
             if path not in self._said:
                 self._said.add(path)
@@ -212,7 +213,7 @@ class _Screen:
         self._live, self._console, self._gpus = live, console, gpus
 
     def draw(self, health: Health, logs: _Logs, address: str) -> None:
-        """Draw it anew."""
+        """Draw it again."""
         width, height = self._console.size
         made = view(health, logs.progress, logs.waiting, self._gpus.now, width, height, address)
         self._live.update(made, refresh=True)
@@ -227,7 +228,7 @@ def _live(console: Any, gpus: GpuWatch) -> Iterator[_Screen]:
 
 
 def _screen(stream: TextIO, gpus: GpuWatch) -> AbstractContextManager[_Screen | None]:
-    """A live view where the stream is a terminal, else None."""
+    """A live view if the stream is a terminal, else None."""
     from rich.console import Console
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False)

@@ -1,7 +1,7 @@
-"""What the keys and units of logs mean: one table of names, one of units.
+"""The meaning of keys and units in logs: one table of names, one of units.
 
-A key means what its whole name says. One that says more (`critic/grad_norm`, `mtp_1 loss`, `base_lr`) is another
-quantity, so nothing here looks at parts of a key, but for the split that a run is in (`train/loss`, `val_loss`).
+The whole name of a key determines its meaning. A longer key (`critic/grad_norm`, `mtp_1 loss`, `base_lr`) is another
+quantity, so nothing here looks at parts of a key, except for the split (`train/loss`, `val_loss`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-# Names and texts whose meaning is remembered: unknown text uses the same words again and again.
+# Limits on cached names and texts: unknown text uses the same words repeatedly.
 REMEMBERED = 4096
 STEP = "step"
 EPOCH = "epoch"
 
 
 class Unit(NamedTuple):
-    """What a value is multiplied by to be in ``base``."""
+    """The factor from a unit to ``base``."""
 
     base: str
     scale: float = 1.0
@@ -34,7 +34,7 @@ UNITS: dict[str, Unit] = {
     "mib": Unit("B", 2.0**20),
     "gib": Unit("B", 2.0**30),
     "tib": Unit("B", 2.0**40),
-    # Programs divide by 1e9 and by 2**30 and write GB: such a figure stays what it is.
+    # Programs divide by 1e9 and by 2**30 and write GB: such a figure is not converted.
     **{name: Unit(name.upper()) for name in ("kb", "mb", "gb", "tb")},
     "%": Unit("%"),
     **dict.fromkeys(("tflop/s", "tflops", "tflop/s/gpu", "tflops/gpu", "tflop/s/device"), Unit("TFLOP/s")),
@@ -61,8 +61,8 @@ PACES: dict[str, float] = {
     for counted in _COUNTED["iterations_per_s"]
 }
 
-# The whole names of quantities, normalised by `plain`, and the unit of a value that says none (None: such a value
-# cannot be told and is kept under its own name only).
+# The whole names of quantities, normalised by `plain`, and the unit of a value without one (None: such a value is
+# ambiguous and is kept under its own name only).
 _NAMES: dict[str, str] = {
     "loss": "loss lm_loss total_loss loss_total train_loss training_loss running_loss batch_loss loss_step step_loss "
     "reduced_train_loss minibatch_loss loss/train/total cross_entropy_loss crossentropyloss ce_loss lossval loss_value",
@@ -108,7 +108,7 @@ NAMES = {name: key for key, names in _NAMES.items() for name in names.split()}
 # Which of several counters of a line is its step, the best first.
 STEPS = ("global_step", "trainer/global_step", "train/global_step", "training/global_step", "num_updates", "step")
 
-# Seconds where a time of one step says no unit: that of PyTorch's own clocks. A bare `dt` or `time` could be anything.
+# Seconds for a step time without a unit: that of PyTorch's own clocks. A bare `dt` or `time` could be anything.
 UNSAID = {"step_time_s": "s", "data_time_s": "s"}
 
 _VALUE_UNIT = {
@@ -121,7 +121,7 @@ _VALUE_UNIT = {
 SPLIT = re.compile(
     r"^(?:(?P<train>train(?:ing)?)|(?P<val>val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev))(?:[_/.:]|$)"
 )
-# Aside from names of its own, a split before them: `val_loss`, `train/grad_norm`, `eval loss`.
+# Besides names of their own, a split before them: `val_loss`, `train/grad_norm`, `eval loss`.
 _SPLITTABLE = {"loss", "perplexity", "accuracy"}
 
 
@@ -143,7 +143,7 @@ class Meaning(NamedTuple):
 
 @lru_cache(REMEMBERED)
 def meaning(key: str) -> Meaning:
-    """What a whole key means; `Meaning("")` for one that no table holds."""
+    """What a whole key means; `Meaning("")` for an unknown one."""
     name = plain(key)
     found = SPLIT.match(name)
     if not found:
@@ -162,7 +162,9 @@ def in_table(unit: str) -> bool:
 
 
 def in_unit(key: str, unit: str) -> Unit | None:
-    """How a value of a canonical key in a printed unit (lower case, may be empty) is converted; None: it cannot be."""
+    """The conversion of a value of a canonical key from a printed unit (lower case, may be empty); None if
+    impossible.
+    """
     wanted = _VALUE_UNIT.get(key)
     if not unit:
         if wanted and key in UNSAID:

@@ -1,4 +1,4 @@
-"""What programs say of values that are not finite: what is wrong (NaN, inf, invalid), of which quantity, and that it happened."""
+"""Messages of programs about non-finite values: the problem (NaN, inf, invalid), the quantity, and that it happened."""
 
 from __future__ import annotations
 

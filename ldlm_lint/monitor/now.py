@@ -1,4 +1,4 @@
-"""The moment of a followed run, for those who watch it."""
+"""The current state of a followed run, for viewers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What a followed run adds to its logs: how far they are, what is waited for, and this machine's GPUs.
+    """The state of a followed run besides its logs: progress, what it waits for, and this machine's GPUs.
 
     ``heard`` is when the newest line came, in seconds since 1970; ``silent`` the seconds without a line, once that is
     unusual for this run; ``ended`` that nothing more can come. A run that is not ``live`` is read from finished logs.

@@ -1,7 +1,7 @@
-"""Numbers in text, and what is left of a line without them: its skeleton.
+"""Numbers in text, and the skeleton: a line without its numbers.
 
-All lines that one print statement wrote have the same skeleton, so what a line means is worked out once per skeleton.
-Nothing may look at a number's value to decide what it means, or a cached meaning could differ from a fresh one.
+All lines that one print statement wrote have the same skeleton, so the meaning of a line is determined once per
+skeleton. Meaning must never depend on a number's value, or a cached meaning could differ from a fresh one.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ MARK = "\x00"
 _PLAIN = r"[0-9]+(?:\.[0-9]*)?"
 # Commas group digits only outside of lists: `[100,200]`.
 _GROUPED = r"(?<![\[(,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9]|,[0-9])(?:\.[0-9]+)?"
-# A comma that groups nothing is a decimal one, `2,5` and `1.234,5`: `values.py` tells which.
+# A comma that groups nothing is a decimal one, `2,5` and `1.234,5`: `values.py` decides.
 _COMMA = r"(?<![\[(,])(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+),[0-9]+(?![0-9.]|,[0-9])"
 _EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
 # "number of nan iterations: 0" holds one number.
 _WORDS = r"(?<! of )(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![\w/])"
-# A sign and a digit count only at the start of a word: `layer_3`, `H100` and `2025-05-27` hold no negative numbers, and
-# `Acc@1`, `top-5` and `mAP50-95` are names. Blanks before a number are padding and belong to it.
+# A sign and a digit count only at the start of a word: `layer_3`, `H100` and `2025-05-27` contain no negative numbers,
+# and `Acc@1`, `top-5` and `mAP50-95` are names. Blanks before a number are padding and belong to it.
 _START = r"(?:(?<! ) +|(?<![\w.@])(?<![tT]op-)(?<!50-)|(?<=[0-9]T))"
 _NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_COMMA}|{_PLAIN}|\.[0-9]+){_EXPONENT}|{_WORDS}))")
-# The same number where what stands before it is known; the plain one first, as it is the usual one.
+# The same number after a known text; the plain one first, as it is the usual one.
 _LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
-# A number whose value is wanted is a word of its characters: three times as fast, and `float` tells if it is none.
+# A needed number is a word of its characters: three times as fast, and `float` rejects others.
 _LOOSE = rf"(?:[-+0-9.eEnNaAiIfF]+|[-+]?{_GROUPED}{_EXPONENT})"
 _DIGITS = rf"(?:[-+0-9.eE]+|[-+]?{_GROUPED}{_EXPONENT})"
 _SECONDS = r"[0-9]+(?:\.[0-9]+|,[0-9]{3}(?![0-9,.]))?"
-# The bar of a progress bar is drawn anew each time.
+# The bar of a progress bar is drawn again each time.
 _BAR = r"%\|[^|\[]*\|"
 _BARS = re.compile(rf"{_BAR}|[━╸╺╌─][━╸╺╌─ ]*|\[[=>.]{{8,}}\]")
 
@@ -51,7 +51,7 @@ def without_bars(text: str) -> str:
 def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = ()) -> re.Pattern[str]:
     """A pattern that matches lines of one skeleton, with the numbers at ``wanted`` as its groups.
 
-    A line is of this skeleton if it matches and `values.py` takes each group, and of another one if not. ``texts`` are the
+    A line is of this skeleton if it matches and `values.py` accepts each group, else of another one. ``texts`` are the
     pieces between the numbers, as `split` gives them for a line without bars; ``clock`` are the numbers of a date and
     time, which are not read as values: all but the last are one group, the last is one.
     """
@@ -67,7 +67,7 @@ def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = 
             pattern = _SECONDS if index == clock[-1] else "[0-9]+"
         elif index not in wanted or before.endswith(" of"):
             pattern = _LOCKED
-        elif text[:1] == "/" or text[:1].isalnum() or text[:1] == "_":  # `nanms` is no number
+        elif text[:1] == "/" or text[:1].isalnum() or text[:1] == "_":  # `nanms` is not a number
             pattern = _DIGITS
         grouped = index in wanted and (index not in clock or index == clock[-1])
         made.append(f"{'(' if clock and index == clock[0] else ''}{blanks}{f'({pattern})' if grouped else pattern}")
@@ -77,7 +77,7 @@ def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = 
 
 def _literal(text: str) -> str:
     if text == ",":
-        # Without a blank behind it, it may be a decimal comma.
+        # Without a blank after it, it may be a decimal comma.
         return ",(?= )"
     made = re.escape(text).replace(re.escape("%||"), _BAR).replace("━", "[━╸╺╌─][━╸╺╌─ ]*")
     return made.replace(re.escape("[=]"), r"\[[=>.]{8,}\]")

@@ -1,4 +1,4 @@
-"""Keys and values in any text: which words name which number, and in what unit it stands."""
+"""Keys and values in any text: which words name which number, and its unit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ldlm_lint.monitor.plans import Item
 
 
 class Pair(NamedTuple):
-    """A number with the words that name it.
+    """A number with its name.
 
-    ``unit`` is as printed, lower case; `UNKNOWN` where something is glued to the number that is no known unit.
-    ``strong``: the key is joined to it by a sign, not only by a blank. ``of``: the number is the part of a total.
-    ``mean``: it stands in brackets behind the value that it is the mean of.
+    ``unit`` is as printed, lower case; `UNKNOWN` if an unknown unit is attached to the number. ``strong``: the key is
+    connected to it by a sign, not only by a blank. ``of``: the number is the part of a total. ``mean``: it is in
+    brackets after the value that it is the mean of.
     """
 
     index: int  # type: ignore[assignment]  # nobody asks a pair for the index of a value
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 
 UNKNOWN = "?"
-# `22.8K`: as nanotron prints numbers. Of bytes it could also be powers of 1024, and of a step it is not exact.
+# `22.8K`: as nanotron prints numbers. For bytes it could also mean powers of 1024, and for a step it is not exact.
 _COUNTS = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
 _COUNTED = frozenset(("", "tokens", "samples", "tokens_per_s", "samples_per_s", "step_time_s"))
 _BYTES = re.compile(r"mem|byte|_gb|_mb|_tb|disk|cache|size")
@@ -99,7 +99,7 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
         return None
     followed = index + 2 < len(texts) and not texts[index + 1]
     if followed and not strong and not unit and meaning(key).key not in (STEP, EPOCH):
-        return None  # `Train loss 64998 0.3027`: which one it is, is not said
+        return None  # `Train loss 64998 0.3027`: ambiguous
     return Pair(index, key, unit or hint, strong, _is_part(index, texts))
 
 
@@ -130,7 +130,7 @@ def _clocks(texts: Sequence[str]) -> frozenset[int]:
 
 
 def _unit(after: str, known: Mapping[str, Unit], last: bool) -> tuple[str, int]:
-    """The unit at the head of what follows a number, and how long it is; ``last``: no number follows."""
+    """The unit at the beginning of the text after a number, and how long it is; ``last``: no number follows."""
     found = _UNIT.match(after)
     if found:
         text = found[1].lower().replace(" /", "/").replace("/ ", "/")
@@ -149,7 +149,7 @@ def _unit(after: str, known: Mapping[str, Unit], last: bool) -> tuple[str, int]:
 
 
 def _stands_behind(after: str, end: int, last: bool) -> bool:
-    """Whether a unit behind a blank is that of the number before it: `13 tok/s |`, and not `gnorm 13 tok/s=4`."""
+    """Whether a unit after a blank is that of the number before it: `13 tok/s |`, and not `gnorm 13 tok/s=4`."""
     rest = after[end:].lstrip()
     return rest[:1] not in ("=", ":") if rest else last
 
@@ -185,11 +185,11 @@ def _key(before: str) -> tuple[str, bool, str]:
 
 
 def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str, Unit] | None = None) -> Item | None:
-    """What a pair means; None for a value whose unit cannot be told.
+    """The meaning of a pair; None for a value with an ambiguous unit.
 
     ``names`` are a format's own: the canonical key of a normalised name, empty for one that has none here although the
-    common table knows it. ``units`` are the format's own units: by unit as printed, or by canonical key for values
-    that are printed without.
+    common table has it. ``units`` are the format's own units: by unit as printed, or by canonical key for values that
+    are printed without.
     """
     names, units = names or {}, units or {}
     name = plain(pair.key)
@@ -205,7 +205,7 @@ def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str,
     means = Meaning(names[name], meaning(pair.key).split) if name in names else meaning(pair.key)
     unit = pair.unit
     if means.key == "step_time_s" and not unit and name.endswith("time/batch"):
-        return None  # Composer counts batches under this name
+        return None  # Composer counts batches with this name
     if not means.key and (suffixed := _SUFFIX.match(name)) and meaning(suffixed[1]).key and not unit:
         means, unit = meaning(suffixed[1]), suffixed[2]
     if unit == UNKNOWN and unit not in units:
@@ -240,7 +240,7 @@ def _kept(unit: str, units: Mapping[str, Unit]) -> tuple[str, float]:
     return (known.base, known.scale) if known else (unit, 1.0)
 
 
-# What is reached, and not the peak that the device promises or the work of a step.
+# The achieved figure, not the device's peak or the work of a step.
 _FLOPS = re.compile(
     r"^(?:approx_|achieved_|model_)?(?:flops(?:_per_gpu)?|(?:gpu_)?utilization|throughput(?:_per_gpu)?)$"
 )
@@ -265,7 +265,7 @@ def _rate(pair: Pair, means: Meaning, unit: str, name: str) -> Item | None:
 
 
 def counter(pair: Pair) -> str:
-    """`STEP` or `EPOCH` for a key whose last word says so, `Saving at step 100`; empty otherwise."""
+    """`STEP` or `EPOCH` for a key by its last word, `Saving at step 100`; empty otherwise."""
     last = _LAST.match(pair.key)
     known = meaning(last[1]).key if last and last[1].lower() in _COUNTERS else ""
     return known if known in (STEP, EPOCH) else ""

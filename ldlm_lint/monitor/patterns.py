@@ -1,4 +1,4 @@
-"""How an event is recognised: an expression, the short texts that a line of it holds, and what is only spoken of."""
+"""The recognition of events: an expression, the short texts in its lines, and events that are only mentioned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldlm_lint.monitor.alarms import Level
 class Pattern(NamedTuple):
     """How an event is recognised. Of several patterns that match a line the first one counts.
 
-    ``spoken``: the words are those of prose, so that a line that denies it, plans for it or sets it is no event.
+    ``spoken``: the words also occur in prose, so a line that denies, plans or configures the event does not count.
     """
 
     kind: str
@@ -47,7 +47,7 @@ _CODE = re.compile(
 
 
 def asserted(text: str, start: int, end: int) -> bool:
-    """Whether a line says that it happened: it neither denies it, nor speaks of a case, nor is a setting or code."""
+    """Whether a line states that the event happened: not a denial, a hypothetical case, a setting or code."""
     if _CODE.search(text, 0, max(start, 1)) or _SETTING.match(text, end):
         return False
     cut = 0

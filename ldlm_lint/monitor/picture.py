@@ -1,4 +1,5 @@
-"""What a picture of a run shows, as plain data: panels, courses, alarms. Whoever draws it decides only how it looks."""
+"""The contents of a picture of a run as plain data: panels, curves, alarms. The renderer only decides about the
+appearance."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ _SPEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A series as it is drawn: ``points`` are x and y (NaN breaks the line); ``lost`` is where values are not finite."""
+    """A series as drawn: ``points`` are x and y (NaN breaks the line); ``lost`` marks non-finite values."""
 
     label: str
     split: str
@@ -44,7 +45,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One quantity over the run. ``left`` counts the courses that there was no room for."""
+    """One quantity over the run. ``left`` counts the curves that did not fit."""
 
     title: str
     courses: tuple[Course, ...]
@@ -55,7 +56,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An alarm at its place, or at None where its source is not drawn. ``number`` counts from 1 along the run."""
+    """An alarm at its place, or None if its source is not drawn. ``number`` counts from 1 along the run."""
 
     number: int
     x: float | None
@@ -123,7 +124,7 @@ def _memory(training: Sequence[Series]) -> dict[str, list[Series]]:
 def _axes(health: Health) -> dict[str, Axis]:
     """The axis of each source, from its longest series of training.
 
-    A loss that says where it is comes before others: the steps of a bar may be those of an evaluation.
+    A loss with a position is preferred: the steps of a bar may belong to an evaluation.
     """
 
     def worth(one: Series) -> tuple[bool, bool, bool, int]:
@@ -152,7 +153,7 @@ def _panel(title: str, series: list[Series], axes: dict[str, Axis], troubled: se
     most = max((one.trace.count for one in series), default=0)
     # Training first, and the series that has every step before one that has a few.
     series.sort(key=lambda one: (one.key.template.split == "val", one.trace.count < most / 4))
-    # What is wrong is never what there is no room for.
+    # A series with a problem is never left out.
     chosen = sorted(series, key=lambda one: not (one.curve.nonfinite or (one.key.source, one.key.label) in troubled))[
         :COURSES
     ]
@@ -188,7 +189,8 @@ def _folder(files: Iterable[str]) -> str:
 
 
 def _words(one: Series) -> str:
-    """What tells a series from the others of its file in one panel: ``val``, ``rank 3``; empty where nothing does."""
+    """The text that distinguishes a series from the others of its file in one panel: ``val``, ``rank 3``; empty if
+    nothing does."""
     key = one.key
     words = [key.template.split, f"rank {key.rank}" if key.rank is not None else "", key.actor]
     name = "" if key.named.key else key.named.raw

@@ -1,4 +1,4 @@
-"""What the lines of one skeleton mean: which number is which quantity. Worked out once, applied to each line."""
+"""The meaning of the lines of one skeleton: which number is which quantity. Computed once, applied to each line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOWHERE = -1
 
 
 class Item(NamedTuple):
-    """One number of a line that means something: a canonical key (also `STEP`, `EPOCH`) or only a name of its own."""
+    """One number of a line with a meaning: a canonical key (also `STEP`, `EPOCH`) or only its own name."""
 
     index: int  # type: ignore[assignment]  # nobody asks an item for the index of a value
     key: str
@@ -24,10 +24,10 @@ class Item(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One record of a line: the indices of its numbers. ``scales`` is None where no value is converted.
+    """One record of a line: the indices of its numbers. ``scales`` is None if no value is converted.
 
-    ``total`` is the index of a progress bar's total, which tells its series from another bar's; ``varies``: a total that
-    is nearly the same is of the same bar.
+    ``total`` is the index of a progress bar's total, which distinguishes its series from another bar's; ``varies``:
+    nearly equal totals belong to the same bar.
     """
 
     template: Template
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that the lines of a skeleton say. ``rank`` and ``time`` are indices too (year, month, day, hour ...)."""
+    """All values in the lines of a skeleton. ``rank`` and ``time`` are indices too (year, month, day, hour ...)."""
 
     parts: tuple[Part, ...] = ()
     rank: int = NOWHERE
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
 
 NOTHING = Plan()
 
-# What stands for the loss where a line has no loss but its mean.
+# Used as the loss if a line only has its mean.
 _MEANS = {"loss_avg", "avgloss", "epoch_loss", "loss_epoch"}
 # Of one of several devices; where a line has the figure of all of them too, that one has the name.
 _OF_ONE = re.compile(r"per_gpu|/gpu|/device|per_device|tgs")
@@ -62,14 +62,14 @@ def assemble(name: str, items: Iterable[Item], split: str = "", exact: bool = Tr
     steps = [item for item in items if item.key == STEP]
     steps.sort(key=lambda item: STEPS.index(plain(item.raw)) if plain(item.raw) in STEPS else len(STEPS))
     epochs = [item for item in items if item.key == EPOCH]
-    epochs.sort(key=lambda item: plain(item.raw) == "ep")  # beside another counter it counts episodes
+    epochs.sort(key=lambda item: plain(item.raw) == "ep")  # next to another counter it counts episodes
     step, epoch = (found[0].index if found else NOWHERE for found in (steps, epochs))
     rest = [item for item in items if item.index not in (step, epoch)]
     rest = [item._replace(key="") if item.key in (STEP, EPOCH) else item for item in rest]
     groups: dict[str, list[Item]] = {}
     for item in rest:
         groups.setdefault(item.split or split, []).append(item)
-    # What names no split belongs to the training that the line is of: its learning rate, its speed.
+    # A value without a split belongs to the line's training: its learning rate, its speed.
     if "" in groups and "train" in groups:
         groups["train"] = sorted(groups.pop("") + groups["train"])
     return [_part(name, key, group, step, epoch, exact, shape) for key, group in groups.items()]
@@ -89,7 +89,7 @@ def _part(name: str, split: str, items: list[Item], step: int, epoch: int, exact
 
 
 def _unique(items: Sequence[Item]) -> list[Item]:
-    """The items with names of their own; two of one canonical key are neither, as none says which is meant."""
+    """The items with unique names; two with one canonical key both lose it, since they are ambiguous."""
     keys = [item.key for item in items]
     if "loss" not in keys:
         items = [item._replace(key="loss") if _is_mean_loss(item) else item for item in items]

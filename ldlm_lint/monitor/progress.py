@@ -1,4 +1,4 @@
-"""How far a followed log is: its newest step, of how many, and how long ago its last line came."""
+"""The progress of a followed log: its newest step, the total, and the age of its last line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PACE_EVERY, PACES, PACE_OVER = 5.0, 121, 20.0
 
 
 class Progress:
-    """Of one source: ``step``, ``epoch`` and ``total`` (all None where the log does not say), and the age of the last line.
+    """The progress of one source: ``step``, ``epoch`` and ``total`` (None if unknown), and the age of the last line.
 
-    The age of what was there before it was followed is that of the file. ``heard`` is when the last line came, in seconds
-    since 1970; None before the first.
+    The age of earlier content is that of the file. ``heard`` is when the last line came, in seconds since 1970; None
+    before the first.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Progress:
         self._paces: deque[tuple[float, int]] = deque(maxlen=PACES)
 
     def take(self, reads: Iterable[Read], caught_up: bool = True) -> None:
-        """Lines that came together, the newest last. Not ``caught_up``: more of them were already there."""
+        """A batch of lines, the newest last. Not ``caught_up``: more of them were already there."""
         now = self.clock()
         before = self._written_before() if self._heard is None else 0.0
         self._heard, self.heard = now - before, self.wall() - before
@@ -57,7 +57,7 @@ class Progress:
 
     @property
     def left(self) -> float | None:
-        """Seconds until the last step, at the pace of the last ten minutes; None where that is not known yet."""
+        """Seconds until the last step, at the pace of the last ten minutes; None if unknown so far."""
         if self.step is None or self.total is None or len(self._paces) < 2:
             return None
         (start, first), (end, last) = self._paces[0], self._paces[-1]
@@ -73,7 +73,7 @@ class Progress:
 
     @property
     def age(self) -> float | None:
-        """Seconds since the last line came; None before the first."""
+        """Seconds since the last line; None before the first."""
         return None if self._heard is None else max(0.0, self.clock() - self._heard)
 
     def _written_before(self) -> float:
@@ -83,7 +83,7 @@ class Progress:
             return 0.0
 
     def _counts(self, record: Record) -> bool:
-        """Whether the step of a record is that of the training: where lines with a loss have steps, only theirs are."""
+        """Whether the step of a record is that of the training: if lines with a loss have steps, only those count."""
         if record.split == "val" or record.step is None:
             return False
         trains = record.get("loss") is not None
@@ -102,13 +102,13 @@ class Progress:
             self.total = None
         if said is None:
             return
-        # A date (`11/26`) or an epoch (`3/10`) says it of one number alone; the total is the same beside the next step.
+        # A date (`11/26`) or an epoch (`3/10`) matches once only; a total is the same at the next step.
         if self._guess is not None and self._guess[0] != step and self._guess[1] == said:
             self.total = said
         self._guess = (step, said)
 
     def _of_another_bar(self, said: int | None) -> bool:
-        """Whether the total is that of a bar which an evaluation draws in between; it began after the training's."""
+        """Whether the total belongs to an evaluation's bar, which began after the training's."""
         if self.total is None or said is None or said == self.total:
             self._others = 0
             return False
@@ -123,6 +123,8 @@ _OF = re.compile(r"(?<![\d./-])(\d+) ?/ *(\d+)(?![\d./])")
 
 
 def of_how_many(text: str, step: int) -> int | None:
-    """The total that a line prints behind its step (``120/5000``, ``[ 120 / 5000]``); None where none or two are printed."""
+    """The total that a line prints after its step (``120/5000``, ``[ 120 / 5000]``); None if none or two are
+    printed.
+    """
     found = {int(total) for number, total in _OF.findall(text) if int(number) == step}
     return found.pop() if len(found) == 1 and min(found) >= step else None

@@ -1,4 +1,4 @@
-"""The processes of a run beside each other: how far each is, how fast, and which of them are behind."""
+"""The processes of a run side by side: their progress, their speed, and which of them are behind."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _TIMES, _RATES = ("step_time_s",), ("tokens_per_s", "samples_per_s", "iterations
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One rank, or one file of a run of several: what its newest lines say. None where they do not say it.
+    """One rank, or one file of a run of several: the values of its newest lines. None if unknown.
 
-    ``behind`` counts the steps to the farthest process; ``slower`` is its time for a step over that of the middle process
-    (of two, the faster one).
+    ``behind`` counts the steps to the farthest process; ``slower`` is its time for a step over that of the middle
+    process (of two, the faster one).
     """
 
     name: str
@@ -37,7 +37,7 @@ class Process:
 
 
 def processes(health: Health) -> list[Process]:
-    """The processes of the run with a training series, if there are two or more; else none."""
+    """The processes of the run with a training series, if there are two or more; else empty."""
     found: dict[tuple[str, int | None, str], list[Series]] = {}
     for each in health.series:
         if each.key.template.split != "val" and each.trace.last is not None:
@@ -75,7 +75,7 @@ def processes(health: Health) -> list[Process]:
 
 
 def remarks(rows: Sequence[Process]) -> list[str]:
-    """Which processes differ from the others, as sentences."""
+    """Sentences about processes that differ from the others."""
     said = [f"{row.name} held the others up." for row in rows if row.culprit]
     behind = [row for row in rows if row.behind > 1]
     if behind and len(behind) < len(rows):

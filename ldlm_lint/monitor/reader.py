@@ -1,4 +1,4 @@
-"""From text to records: each skeleton is understood once, and lines of a known one only have their numbers taken."""
+"""From text to records: each skeleton is analysed once, and from lines of a known one only the numbers are taken."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ldlm_lint.monitor.values import Values
 
 # No print statement of a trainer writes more than this without its numbers; verl's, the longest, stays below 6,000.
 LONGEST_PRINT = 10_000
-# Skeletons that are remembered; lines of one skeleton after which a pattern of its own is worth making; patterns kept.
+# Cached skeletons; lines of one skeleton after which it gets its own pattern; cached patterns.
 REMEMBERED = 2048
 _LOCK_AFTER = 3
 _LOCKS = 12
 
 
 def plan(text: str, texts: Sequence[str]) -> Plan:
-    """What the lines of a skeleton mean; ``text`` is whole, ``texts`` are its pieces between the numbers."""
+    """The plan for the lines of a skeleton; ``text`` is whole, ``texts`` are its pieces between the numbers."""
     parts = dicts.read(text, SHAPES, bars.before)
     if not parts and len(text) <= LONGEST_PRINT:
         parts = _exact(text, texts) or bars.read(text, texts) or generic.read(text, texts)
@@ -34,7 +34,7 @@ def plan(text: str, texts: Sequence[str]) -> Plan:
 
 
 def _time(text: str, parts: Sequence[Part]) -> tuple[int, ...]:
-    """The numbers of a line's date; none where it is a position and the clock of a bar, ``12/60 0:00:03``."""
+    """The numbers of a line's date; none if it is a position and the clock of a bar, ``12/60 0:00:03``."""
     made = headers.time(text)
     return made if not any({part.step, part.total} & {*made} for part in parts) else ()
 
@@ -52,7 +52,7 @@ _WORDED = [(one.word.rstrip(), one) for one in FORMATS]
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a skeleton, and how many lines of it were read."""
+    """A known skeleton, and the number of its lines so far."""
 
     plan: Plan
     row: blocks.Row | None
@@ -63,7 +63,7 @@ class _Known:
 class LogReader:
     """Reads one log (one file, one stream) in chunks of any size. Never two logs: lines share their state.
 
-    ``labels`` as of `Framer`. ``fast`` False reads each line afresh, which gives the same and takes longer.
+    ``labels`` as for `Framer`. ``fast`` False analyses each line again, with the same result in more time.
     """
 
     def __init__(self, labels: bool = False, fast: bool = True) -> None:
@@ -88,7 +88,7 @@ class LogReader:
             yield from self.records(line)
 
     def close(self) -> Iterator[Read]:
-        """What is left at the end of the log: a line without newline, a table without its last rule."""
+        """The rest at the end of the log: a line without newline, a table without its last rule."""
         for line in self._framer.close():
             yield line, self.records(line)
         for record in self._blocks.close():
@@ -180,7 +180,7 @@ def _rank(index: int, numbers: Sequence[str], line: Line, read: Values) -> int |
 
 
 class _Lock:
-    """The pattern of one skeleton with its plan: what `_records` does, for lines that match."""
+    """The pattern of one skeleton with its plan: does the work of `_records` for matching lines."""
 
     def __init__(self, made: Plan, texts: Sequence[str], values: Values) -> None:
         self._values = values
@@ -204,12 +204,12 @@ class _Lock:
         ]
         self._time = (places[made.time[0]], places[made.time[-1]]) if made.time else (NOWHERE, NOWHERE)
         self._plan = Plan(tuple(parts), places[made.rank])
-        # A line of one record is the usual one, and its numbers are plain ones.
+        # A line of one record is usual, with plain numbers.
         plain = len(parts) == 1 and made.rank == parts[0].total == NOWHERE
         self.quick: _Maker = _quickly(parts[0], *self._time) if plain else self._all
 
     def records(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...] | None:
-        """The records of a line from the numbers that its pattern took; None where one of them is no number."""
+        """The records of a line from the numbers captured by its pattern; None if one of them is not a number."""
         try:
             return self._all(line, numbers, clock)
         except ValueError:  # `1.2.3`
@@ -226,7 +226,8 @@ _new = tuple.__new__
 
 
 def _quickly(part: Part, minute: int, seconds: int) -> _Maker:
-    """What makes the one record of a line. Where a number is not plain (`1,024`, a step of `2e+3`) it raises ValueError."""
+    """The function that builds the only record of a line. It raises ValueError for a number that is not plain (`1,024`,
+    a step of `2e+3`)."""
     template, step, epoch, places, scales, *_ = part
     first, last = places[0], places[-1]
     neighbours = list(places) == list(range(first, last + 1))

@@ -1,6 +1,6 @@
-"""What a line of a training log says, as values. The one contract between reading logs and judging them.
+"""The values of a training log's line: the contract between reading logs and judging them.
 
-A `Template` is what all lines of one shape have in common; a `Record` is one line of it, so that a record is small and a
+A `Template` is the common part of all lines of one shape; a `Record` is one line of it, so that a record is small and a
 series is found by the identity of its template and the index of its column.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The quantities that have one name in all formats, and the unit that their values are given in.
+# The quantities with one name in all formats, and the unit of their values.
 UNITS = {
     "loss": "",
     "grad_norm": "",
@@ -36,8 +36,8 @@ UNITS = {
 class Column(NamedTuple):
     """One quantity of a template.
 
-    ``key`` is its canonical name (a key of `UNITS`), empty where it has none; ``raw`` the name as the log writes it,
-    unique in its template; ``unit`` that of the values, after conversion (`UNITS` where ``key`` is set).
+    ``key`` is its canonical name (a key of `UNITS`), empty if it has none; ``raw`` the name in the log, unique in its
+    template; ``unit`` that of the values, after conversion (`UNITS` where ``key`` is set).
     """
 
     key: str
@@ -46,7 +46,7 @@ class Column(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A column of a template with the value that one line gives it."""
+    """A column of a template with the value from one line."""
 
     key: str
     raw: str
@@ -56,12 +56,12 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Template:
-    """What lines of one shape say. ``name`` is the format with its variant (``nanogpt/iter``, ``generic``).
+    """The columns of lines of one shape. ``name`` is the format with its variant (``nanogpt/iter``, ``generic``).
 
-    ``split`` is ``train``, ``val`` or empty where the line does not say. Two templates may look the same and are still
-    two: lines of another shape are another series. ``exact`` is False where no format of that name is known and the
-    line was read by the rules for any text; ``shape`` then is the line without its numbers, as what tells two prints
-    apart (a progress bar's is its description).
+    ``split`` is ``train``, ``val`` or empty if unknown. Two templates may look the same and are still two: lines of
+    another shape are another series. ``exact`` is False if no format of that name is known and the line was read by the
+    generic rules; ``shape`` then is the line without its numbers, which distinguishes two prints (for a progress bar
+    its description).
     """
 
     name: str
@@ -72,16 +72,16 @@ class Template:
 
     @property
     def identity(self) -> tuple[str, str, tuple[Column, ...], str]:
-        """What stays the same over processes and files; a reader makes one template of each."""
+        """The identity across processes and files; a reader creates one template for each."""
         return self.name, self.split, self.columns, self.shape
 
 
 class Record(NamedTuple):
     """One line's values, in the order of ``template.columns``.
 
-    ``line`` is 1-based (redraws of a progress bar share it). ``rank`` is None where the log does not say; ``actor``
-    tells processes apart that say who they are but not their rank (``TaskRunner pid=12``). ``step`` and ``epoch`` are as
-    printed; ``time`` is in seconds since 1970 (a log's own clock: its time zone is unknown, only differences count).
+    ``line`` is 1-based (redraws of a progress bar share it). ``rank`` is None if unknown; ``actor`` distinguishes
+    processes with a name but without a rank (``TaskRunner pid=12``). ``step`` and ``epoch`` are as printed; ``time`` is
+    in seconds since 1970 (a log's own clock: its time zone is unknown, only differences count).
     """
 
     line: int
@@ -104,7 +104,7 @@ class Record(NamedTuple):
         return tuple(Field(c.key, c.raw, v, c.unit) for c, v in zip(self.template.columns, self.values, strict=True))
 
     def get(self, key: str) -> float | None:
-        """The value of a canonical key; None where the line does not give it."""
+        """The value of a canonical key; None if the line does not have it."""
         for column, value in zip(self.template.columns, self.values, strict=True):
             if column.key == key:
                 return value

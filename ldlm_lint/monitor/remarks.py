@@ -1,4 +1,4 @@
-"""What is said of two runs besides the ratios of their quantities: records that only one has, NaN, columns, alarms."""
+"""Remarks on two runs besides the ratios of their quantities: records that only one has, NaN, columns, alarms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence about two runs; ``differs`` says that they differ by it. ``kind`` names it for programs."""
+    """A sentence about two runs; ``differs`` says that it counts as a difference. ``kind`` names it for programs."""
 
     kind: str
     text: str
@@ -35,22 +35,22 @@ class Remark:
 
 
 def quantity(key: str, split: str) -> str:
-    """A quantity in words: ``validation loss``."""
+    """A quantity as text: ``validation loss``."""
     return ("validation " if split == "val" else "") + _WORDS.get(key, key)
 
 
 def times(ratio: float) -> str:
-    """A ratio in words: ``2.0 times``."""
+    """A ratio as text: ``2.0 times``."""
     return f"{ratio:.1f} times" if ratio >= 1.95 else f"{ratio:.2f} times"
 
 
 def measure(value: float, key: str) -> str:
-    """A value in words, with its unit."""
+    """A value as text, with its unit."""
     return f"{value:.3g} s" if key == "step_time_s" else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def broken(aligned: Aligned) -> Iterator[Remark]:
-    """How many values of each run are not finite, and whether that tells the runs apart."""
+    """The number of non-finite values of each run, and whether the runs differ in it."""
     a, b = aligned.a, aligned.b
     if not a.lost and not b.lost:
         return
@@ -66,7 +66,7 @@ def broken(aligned: Aligned) -> Iterator[Remark]:
 
 
 def _broken(points: Points) -> str:
-    """What is not finite in a run: ``NaN from step 400 (200 of 600 records)``."""
+    """The non-finite values in a run: ``NaN from step 400 (200 of 600 records)``."""
     share = f"({points.lost:,} of {points.count:,} records)"
     if not points.broken:
         return f"NaN or infinity {share}"
@@ -90,7 +90,7 @@ def ends(aligned: Aligned) -> Iterator[Remark]:
         x, y = a.places[index], b.places[index]
         if x[0] == y[0] and abs(x[1] - y[1]) <= slack:
             continue
-        # What is odd comes first: who ends early, who begins late.
+        # Unusual ends come first: an early end, a late start.
         (odd, at, points), (other, there, rest) = sorted(
             (("A", x, a), ("B", y, b)), key=lambda one: one[1], reverse=kind == "begins"
         )
@@ -148,7 +148,8 @@ def _columns(health: Health) -> set[str]:
 
 
 def alarms(first: Health, second: Health) -> Iterator[Remark]:
-    """The kinds of alarms that only one of the runs has; what ended or ruined only one of them is a difference."""
+    """The kinds of alarms that only one of the runs has; an alarm that ended or ruined only one of them is a
+    difference."""
     ours, others = _kinds(first), _kinds(second)
     for who, other, mine, theirs in (("A", "B", ours, others), ("B", "A", others, ours)):
         for kind, alarm in mine.items():

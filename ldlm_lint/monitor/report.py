@@ -1,4 +1,4 @@
-"""What a monitor says at the end: series, alarms, and what was read, as text and as JSON (``ldlm-monitor/1``)."""
+"""The final report of a monitor: series, alarms, and the sources, as text and as JSON (``ldlm-monitor/1``)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _STYLES = {Level.CRITICAL: "bold red", Level.WARNING: "yellow", Level.INFO: "cya
 
 
 def distinct(alarms: Iterable[Alarm]) -> list[Alarm]:
-    """The alarms, the gravest and earliest first, without those that a second source of the same run repeats.
+    """The alarms, the most severe and earliest first, without repetitions from a second source of the same run.
 
-    A trainer writes its numbers to a file and prints them: the same trouble at the same step is one alarm.
+    A trainer writes its numbers to a file and prints them: the same problem at the same step is one alarm.
     """
     seen: dict[tuple[str, int, tuple[int, ...]], str] = {}
     kept = []
@@ -65,7 +65,7 @@ def write(health: Health, stream: TextIO, *, quiet: bool = False) -> None:
 
 
 def told(alarm: Alarm) -> Iterator[str]:
-    """The sentences of an alarm: what was seen, how often, what prevents it."""
+    """The sentences of an alarm: the observation, its frequency, its prevention."""
     yield clean(alarm.message)
     if alarm.count > 1:
         last = f"step {alarm.last_step}" if alarm.last_step is not None else f"line {alarm.last_line}"
@@ -101,7 +101,7 @@ def table(health: Health, console: Any) -> None:
 
 
 def labels(chosen: Sequence[Series]) -> list[str]:
-    """The series in as few words as tell them apart: with their source, the log's own name, the bar that they are from."""
+    """Short distinct names of the series: with their source, the log's own name, the bar that they are from."""
     many = len({one.key.source for one in chosen}) > 1
     shorts = Counter((one.key.source, one.key.short) for one in chosen)
     found = [one.key.short if shorts[one.key.source, one.key.short] == 1 else one.key.label for one in chosen]
@@ -111,7 +111,7 @@ def labels(chosen: Sequence[Series]) -> list[str]:
 
 
 def bar(one: Series) -> str:
-    """Which progress bar a series is from, as the rest of a label; empty where it is from none that says so."""
+    """The progress bar of a series, as the rest of a label; empty if there is none with a name."""
     shape = one.key.template.shape
     return f", bar {shape}" if shape and one.key.template.name in BARS else ""
 
@@ -136,7 +136,7 @@ def shown(health: Health) -> tuple[list[Series], int]:
 
 
 def figure(value: float, unit: str = "") -> str:
-    """A value for a table: five significant digits; a dash for none."""
+    """A value for a table: five significant digits; a dash if there is none."""
     if not math.isfinite(value):
         return "-"
     return f"{value / 2**30:.4g} GiB" if unit == "B" else f"{value:.5g}"
@@ -154,7 +154,7 @@ def counts(alarms: Sequence[Alarm]) -> dict[str, int]:
 
 
 def summary_line(health: Health) -> str:
-    """One line: alarms, notes, and what was read."""
+    """One line: alarms, notes, and the sources."""
     alarms = distinct(health.book.alarms)
     number = counts(alarms)
     grave = number["critical"] + number["warning"]
@@ -170,7 +170,7 @@ def _count(number: int, what: str) -> str:
 
 
 def document(health: Health) -> dict[str, Any]:
-    """The report as plain JSON values, after docs/monitor.schema.json. What is not finite is null."""
+    """The report as plain JSON values, as in docs/monitor.schema.json. Non-finite values are null."""
     alarms = distinct(health.book.alarms)
     return {
         "schema": SCHEMA,
@@ -227,5 +227,5 @@ def _alarm(one: Alarm) -> dict[str, Any]:
 
 
 def plain(value: float) -> float | None:
-    """The value, or None where JSON has no word for it."""
+    """The value, or None if JSON cannot represent it."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""A run as an HTML page: its state in words, its curves with the alarms on them, what to do next, ranks and series.
+"""A run as an HTML page: its state as text, its curves with marked alarms, what to do next, ranks and series.
 
 The same page shows a finished run from disk and a growing one from `serving.Server`, which sends the part ``run`` of it
 again when something is new.
@@ -37,7 +37,7 @@ FINISHED = Now(live=False)
 class Card:
     """An alarm in the list, with ``others`` of its kind at the same step: places and messages, of other ranks usually.
 
-    ``command`` checks the project for possible causes; empty where no rule looks for one.
+    ``command`` checks the project for possible causes; empty if no rule looks for one.
     """
 
     number: int
@@ -54,7 +54,7 @@ class Card:
 
 
 def page(health: Health, name: str, now: Now = FINISHED) -> str:
-    """The whole page. ``name`` says which run it is."""
+    """The whole page. ``name`` identifies the run."""
     return page_of(name, values(health, now))
 
 
@@ -66,12 +66,12 @@ def page_of(name: str, filled: Mapping[str, Any]) -> str:
 
 
 def part(filled: Mapping[str, Any]) -> str:
-    """The part of the page that changes while a run goes on."""
+    """The part of the page that changes during a run."""
     return environment().get_template("monitor_run.html").render(filled)
 
 
 def values(health: Health, now: Now) -> dict[str, Any]:
-    """What the template ``monitor_run.html`` is filled with."""
+    """The values for the template ``monitor_run.html``."""
     alarms = distinct(health.book.alarms)
     grave = [alarm for alarm in alarms if alarm.level > Level.INFO]
     groups = _groups(grave)
@@ -111,7 +111,7 @@ def values(health: Health, now: Now) -> dict[str, Any]:
 
 
 def _groups(alarms: Sequence[Alarm]) -> list[list[Alarm]]:
-    """The alarms, those of one kind at one step together: what happens to a run is seen on each of its ranks."""
+    """The alarms, those of one kind at one step together: an event of a run is seen on each of its ranks."""
     found: dict[object, list[Alarm]] = {}
     for alarm in alarms:
         found.setdefault((alarm.kind, alarm.step) if alarm.step is not None and alarm.series else id(alarm), []).append(alarm)
@@ -176,7 +176,7 @@ def _verdict(health: Health, alarms: Sequence[Alarm], now: Now) -> tuple[str, st
 
 
 def _tiles(health: Health, now: Now) -> Iterator[tuple[str, str, str]]:
-    """The figures of a run: what, value, and a remark on it."""
+    """The figures of a run: name, value, and a remark."""
     ahead = max(now.progress.values(), key=lambda each: each.step or 0, default=None)
     loss = _main(health, "loss")
     step = ahead.step if ahead is not None and ahead.step is not None else _last_step(loss)
@@ -235,7 +235,7 @@ def _last_step(series: Series | None) -> int | None:
 
 
 def _sentences(health: Health, made: Picture | None) -> Iterator[str]:
-    """What the run did, in words."""
+    """The course of the run, as text."""
     loss = _main(health, "loss")
     if loss is not None and math.isfinite(loss.curve.first):
         first, last = loss.curve.first, loss.trace.latest

@@ -1,4 +1,4 @@
-"""Series in constant memory: what a quantity did over a whole run, kept as counts, extremes and evenly spaced points."""
+"""Series in constant memory: a quantity over a whole run as counts, extremes and evenly spaced points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TICKS = "▁▂▃▄▅▆▇█"
 class Curve:
     """A series of any length as at most `capacity` of its points, each `stride`-th one, and exact counts and extremes.
 
-    Values that are not finite are counted, and kept only with ``broken``, in their places. ``steps`` and ``values``
-    belong together; ``numbered`` says that the records have steps of their own and not only a place in the series.
+    Non-finite values are counted, and kept only with ``broken``, at their positions. ``steps`` and ``values`` belong
+    together; ``numbered`` says that the records have their own steps and not only an index in the series.
     """
 
     capacity: int = CAPACITY
@@ -36,7 +36,7 @@ class Curve:
     values: list[float] = field(default_factory=list)
 
     def extend(self, values: Sequence[float], records: Sequence[Record]) -> None:
-        """Take finite values in, with the records that they are from; a record without a step counts as its index."""
+        """Add finite values with their records; a record without a step counts as its index."""
         if not values:
             return
         if not self.count:
@@ -98,7 +98,7 @@ def _parts(values: Sequence[float], most: int) -> list[Sequence[float]]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesKey:
-    """What makes values one series: never another file, rank, process, line template or column."""
+    """The key of a series: one file, rank, process, line template and column."""
 
     source: str
     rank: int | None
@@ -113,13 +113,13 @@ class SeriesKey:
 
     @property
     def label(self) -> str:
-        """The series in words, with the key as the log writes it: ``loss (lm loss) [train] rank 0``."""
+        """The series as text, with the key as in the log: ``loss (lm loss) [train] rank 0``."""
         column = self.named
         return self._words(column.raw if column.key in ("", column.raw) else f"{column.key} ({column.raw})")
 
     @property
     def short(self) -> str:
-        """The series in words, without the key as the log writes it where it has a canonical one."""
+        """The series as text, without the log's key if it has a canonical one."""
         return self._words(self.named.key or self.named.raw)
 
     def _words(self, name: str) -> str:

@@ -62,7 +62,7 @@ class Board:
         self._part: tuple[int, bytes, str] | None = None
 
     def offer(self, health: Health, now: Now) -> None:
-        """Take the state in, if somebody reads, it differs, and the last drawing is long enough ago."""
+        """Store the state if there are readers, it has changed, and the last drawing is old enough."""
         start = self.clock()
         seen = _what(health, now)
         if not self._watched(start) or start < self._due:
@@ -78,7 +78,7 @@ class Board:
         self._due = end + _SHARE * (end - start)
 
     def rest(self, seconds: float) -> None:
-        """Wait until the logs are looked at again; a reader who comes after a pause ends it."""
+        """Wait until the next read of the logs; a new reader after a pause ends the wait."""
         if self._called.wait(seconds):
             self._called.clear()
 
@@ -90,7 +90,7 @@ class Board:
     def part(self) -> tuple[bytes, str]:
         """The part that changes, and its tag."""
         version, values = self._newest()
-        # One thread draws a version; the others take what it has drawn.
+        # One thread draws a version; the others use its result.
         with self._drawing:
             if self._part is None or self._part[0] != version:
                 html = run_page.part(values).encode("utf-8", "backslashreplace")
@@ -116,7 +116,7 @@ class Board:
 
 
 def _what(health: Health, now: Now) -> object:
-    """What a page is made of: as long as it is equal, nothing is new."""
+    """The contents of a page: while they are equal, nothing is new."""
     return (
         sum(source.lines for source in health.sources.values()),
         health.records,
@@ -157,7 +157,7 @@ class _Http(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the request a thread, or refuse it at once where all are taken."""
+        """Give the request a thread, or reject it immediately if all are busy."""
         if not self._room.acquire(blocking=False):
             request.settimeout(0.1)
             try:
@@ -169,7 +169,7 @@ class _Http(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own."""
+        """Answer in a separate thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -191,7 +191,7 @@ class _Http(ThreadingHTTPServer):
                     continue  # its thread has closed it meanwhile
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A reader who went away is no error of the monitor; anything else is shown."""
+        """A reader that disconnected is not an error of the monitor; other errors are shown."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -205,7 +205,7 @@ def _handler(board: Board, root: str) -> type[BaseHTTPRequestHandler]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Two answers: the page at the root, the part of it that changes at ``run``; nothing for anybody else."""
+    """Two answers: the page at the root, the part of it that changes at ``run``; no other address is served."""
 
     board: Board
     root: str
@@ -236,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
 
     def _host(self) -> str:
-        """The name that the reader calls this machine by, without a port; empty for a header that is none."""
+        """The name by which the reader addresses this machine, without a port; empty for an invalid header."""
         said = self.headers.get_all("Host", [])
         host = said[0].strip().lower() if len(said) == 1 else ""
         if host.startswith("["):

@@ -1,4 +1,4 @@
-"""Where the records of a run are: files with structure first, console logs last, each a series of its own."""
+"""The sources of a run's records: structured files first, console logs last, each with its own series."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEAD = 1 << 16
 _SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", "site-packages", ".cache", "artifacts"))
 _DEPTH = 4
 
-# How much a kind is preferred: what a trainer writes for machines over what it prints for people.
+# The preference of a kind: machine-readable files over printed output.
 KINDS = ("trainer_state", "csv", "jsonl", "tfevents", "text")
 _TEXTS = (".log", ".out", ".err", ".txt")
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -32,7 +32,7 @@ _OTHERS = ("config", "params", "hparams", "tokenizer", "vocab", "requirements", 
 
 
 class SourceError(Exception):
-    """A source that cannot be read; the text names it and says why, and what to install where that helps."""
+    """An unreadable source; the text names it and the reason, and what to install if that helps."""
 
 
 class NoLog(SourceError):
@@ -40,12 +40,12 @@ class NoLog(SourceError):
 
 
 class MissingExtra(SourceError):
-    """A source that needs a package which is not installed; the text says how to install it."""
+    """A source that requires a package that is not installed; the text says how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file with records. ``kind`` is one of `KINDS`; ``name`` is how it is shown, relative to what was asked for."""
+    """One file with records. ``kind`` is one of `KINDS`; ``name`` is the shown name, relative to the user's path."""
 
     path: str
     kind: str
@@ -53,10 +53,10 @@ class Source:
 
 
 def find(path: str) -> list[Source]:
-    """The sources that a path names: the file itself, or those in a folder, structured ones first.
+    """The sources at a path: the file itself, or those in a folder, structured ones first.
 
-    Of a folder, JSON that holds the same log as another kind is left in: series never mix sources. Raises NoLog where
-    there is nothing at the path.
+    In a folder, JSON with the same log as another kind is included: series never mix sources. Raises NoLog if there is
+    nothing at the path.
     """
     if path == "-":
         return [Source("-", "text", "stdin")]
@@ -81,7 +81,7 @@ def _files(root: str) -> Iterator[str]:
 
 
 def _newest_states(found: list[Source]) -> list[Source]:
-    """Each checkpoint holds the history up to it: of the checkpoints in one folder the longest one is enough."""
+    """Each checkpoint contains the history up to it, so the longest one in a folder is enough."""
     states: dict[str, Source] = {}
     for one in found:
         if one.kind == "trainer_state":
@@ -117,19 +117,19 @@ def _size(path: str) -> int:
 
 
 def identity(source: Source) -> str:
-    """What stays the same while a source grows: the file, or the run whose checkpoints hold the history so far."""
+    """The identity of a growing source: the file, or the run whose checkpoints contain the history so far."""
     if source.kind == "trainer_state":
         return f"{os.path.realpath(_run_of(source.path))}:{source.kind}"
     return os.path.realpath(source.path) if source.path != "-" else "-"
 
 
 def unclear(path: str) -> bool:
-    """Whether an empty file's kind will be known once something is in it."""
+    """Whether an empty file's kind will be known once it has content."""
     return os.path.isfile(path) and not _size(path) and not kind_of(path)
 
 
 def kind_of(path: str) -> str:
-    """The kind of a file, by its name and where that is not enough its first bytes; empty where it is no log."""
+    """The kind of a file, by its name and if necessary its first bytes; empty if it is not a log."""
     name = os.path.basename(path).lower()
     if "tfevents" in name:
         return "tfevents"
@@ -174,10 +174,10 @@ def _is_json_lines(head: str) -> bool:
 def read(
     source: Source, follow: bool = False, stop: Callable[[], bool] | None = None, poll: float = 0.5
 ) -> Iterator[Read | None]:
-    """The lines of a source with their records, in order. Raises SourceError where it cannot be read.
+    """The lines of a source with their records, in order. Raises SourceError if it cannot be read.
 
-    ``follow`` goes on when the end is reached, until ``stop()``; it yields None whenever there was nothing new, which
-    it looks for every ``poll`` seconds. A file that is rotated or cut is read on from its new beginning.
+    ``follow`` continues at the end until ``stop()``; it yields None if there is nothing new, checking every ``poll``
+    seconds. A rotated or truncated file is read from its new beginning.
     """
     try:
         if source.kind in ("text", "jsonl"):
@@ -191,7 +191,7 @@ def read(
 
 
 def _again(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:
-    """A structured source; what was read before is passed over, as its writer appends."""
+    """A structured source; entries read before are skipped, since its writer appends."""
     reader = structured.READERS[source.kind](source.path)
     while follow and not stop():
         if isinstance(reader, structured.TrainerState):
@@ -235,7 +235,7 @@ def _stream(file: object) -> Iterator[Read]:
 
 
 def _piped(descriptor: int, poll: float) -> Iterator[Read | None]:
-    """Standard input as it comes: a thread waits for it, so that what was read is judged and shown meanwhile."""
+    """Standard input as it comes: a thread waits for it, so that earlier lines are judged and shown meanwhile."""
     chunks: queue.Queue[bytes] = queue.Queue(_AHEAD)
 
     def pump() -> None:
@@ -270,7 +270,7 @@ class _Tail:
         self._utf16 = ""
 
     def new(self) -> Iterator[bytes]:
-        """What was not read yet; ``fresh`` is set where it is the beginning of another log."""
+        """The unread bytes; ``fresh`` is set at the beginning of another log."""
         while True:
             while data := self._file.read(CHUNK):
                 yield data
@@ -278,7 +278,7 @@ class _Tail:
                 return
 
     def decode(self, data: bytes) -> bytes | str:
-        """UTF-8 is left to the reader, which knows of characters that two chunks share; UTF-16 is decoded."""
+        """UTF-8 is left to the reader, which handles characters split between chunks; UTF-16 is decoded."""
         if self._file.tell() == len(data):
             self._utf16 = "utf-16-be" if data[:2] == b"\xfe\xff" else "utf-16-le" if data[:2] == b"\xff\xfe" else ""
         return data.decode(self._utf16, "replace").lstrip("\ufeff") if self._utf16 else data

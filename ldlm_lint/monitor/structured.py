@@ -1,4 +1,4 @@
-"""Files that trainers write for machines: trainer_state.json, metrics.csv, event files of TensorBoard."""
+"""Files written by trainers for programs: trainer_state.json, metrics.csv, event files of TensorBoard."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class MissingPackage(Exception):
 
 
 class Structured(Protocol):
-    """A file that grows; raises `OSError` where it cannot be read."""
+    """A file that grows; raises `OSError` if it cannot be read."""
 
     def new(self, final: bool) -> Iterator[Read]:
         """The entries that were not read yet, each as a line with its records.
 
-        ``final`` says that nothing will be asked for again: what is half written counts as whole then.
+        ``final`` says that this is the last call: a partial entry then counts as complete.
         """
 
 
 def is_metrics(head: str) -> bool:
-    """Whether the head of a CSV file is that of metrics: a step or epoch, and something that was measured."""
+    """Whether the head of a CSV file is that of metrics: a step or epoch, and a measured value."""
     names = [name.strip() for name in head.split("\n", 1)[0].split(",")]
     keys = [meaning(name).key for name in names]
     measured = [
@@ -51,7 +51,7 @@ class _Rows:
         self._templates: dict[Any, Template] = {}
 
     def records(self, line: int, row: Mapping[str, float], kind: str, time: float | None = None) -> tuple[Record, ...]:
-        """The records of a row: one for each split that its names say."""
+        """The records of a row: one for each split in its names."""
         names = tuple(row)
         values = list(row.values())
         parts = self._parts.get(names)
@@ -122,7 +122,7 @@ class Csv:
         self._given = 0
 
     def new(self, final: bool) -> Iterator[Read]:
-        """The rows that were added. Lightning writes the whole file again where a column is added: those rows are known."""
+        """The rows that were added. Lightning rewrites the whole file when a column is added: those rows are known."""
         with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
             header = file.readline()
             if not header.endswith("\n") and not final:
@@ -185,7 +185,7 @@ def _scalar(value: Any) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    """A value as a number, also one that is written as text; None where it is none."""
+    """A value as a number, also if it is written as text; None if it is not a number."""
     if isinstance(value, bool) or value is None:
         return None
     try:

@@ -25,7 +25,7 @@ class Point(NamedTuple):
 
 @dataclass(slots=True)
 class Stretch:
-    """Neighbouring records: the lowest and the highest finite value, and the first and last one that is not finite."""
+    """Neighbouring records: the lowest and the highest finite value, and the first and last non-finite one."""
 
     low: Point | None = None
     high: Point | None = None
@@ -62,7 +62,7 @@ class Stretch:
 
     @property
     def finite(self) -> list[Point]:
-        """One or two points, in the order of the log; none where no value is finite."""
+        """One or two points, in the order of the log; empty if no value is finite."""
         return sorted({one for one in (self.low, self.high) if one is not None})
 
 
@@ -75,7 +75,7 @@ def _point(place: int, values: Sequence[float], records: Sequence[Record], index
 class Trace:
     """At most ``capacity`` stretches of equally many records (`width`); the last one may be shorter.
 
-    ``latest`` is the last value as the log has it, also NaN, and ``last`` its record.
+    ``latest`` is the last value in the log, also NaN, and ``last`` its record.
     """
 
     capacity: int = STRETCHES
@@ -103,7 +103,7 @@ class Trace:
         self.latest, self.last = values[-1], records[-1]
 
     def _halve(self) -> None:
-        """Make room for another stretch: pairs become one. The capacity is even, so that none is left over."""
+        """Free space for another stretch: pairs become one. The capacity is even, so that none remains."""
         if len(self.stretches) < self.capacity:
             return
         pairs = zip(self.stretches[::2], self.stretches[1::2], strict=True)
@@ -116,7 +116,7 @@ class Trace:
             yield from stretch.finite
 
     def lost(self) -> list[tuple[Point, Point]]:
-        """Where values are not finite: first and last point of each such place; neighbouring stretches are one place."""
+        """Ranges of non-finite values: first and last point; neighbouring stretches are merged."""
         found = [(number, one) for number, one in enumerate(self.stretches) if one.lost is not None]
         groups: list[list[Stretch]] = []
         for (before, _), (number, one) in pairwise([(-2, Stretch()), *found]):

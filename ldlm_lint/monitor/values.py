@@ -1,4 +1,4 @@
-"""From the numbers of a line to its values: decimal commas, and progress bars that their total tells apart."""
+"""From the numbers of a line to its values: decimal commas, and progress bars distinguished by their total."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ldlm_lint.monitor.records import Column, Template
 _GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _DOTTED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+")
 _DECIMAL = re.compile(r"[-+]?[0-9]+,[0-9]+(?:[eE][-+]?[0-9]+)?")
-# What is counted, and so is printed with its thousands apart. Nothing else is: `loss 1,234` may be 1.234.
+# Counts, which may be printed with thousands separators. Other values are not: `loss 1,234` may be 1.234.
 _COUNTED = {"step", "samples", "tokens", "tokens_per_s", "samples_per_s", "iterations_per_s"}
 _COUNTED |= {"memory_bytes", "loss_scale", "skipped_steps", "nan_iterations"}
 _FRACTION = re.compile(
     r"(?i)loss|norm|(?:^|[^a-z])(?:lr|acc|ppl|ce|kl|nll|mfu|rate|entropy|reward|score|time)(?:$|[^a-z])"
 )
-# Totals of one bar that are told apart; a log with more of them has other numbers there.
+# The limit on distinct totals of one bar; with more of them the number is not a total.
 _MOST = 64
 _ALIKE = 1.5
 
@@ -29,7 +29,7 @@ class Commas:
         self.decimal = False
 
     def number(self, text: str, counted: bool) -> float | None:
-        """The value; None where the comma may be either."""
+        """The value; None if the comma is ambiguous."""
         text = text.strip()
         if "," not in text:
             return float(text)
@@ -53,7 +53,7 @@ class Commas:
 
 
 class Values:
-    """What one log's numbers mean beside their plan: its commas, and the totals of its bars."""
+    """Per-log facts about numbers besides their plan: its commas, and the totals of its bars."""
 
     def __init__(self, interned: Callable[[Template], Template]) -> None:
         self.commas = Commas()
@@ -61,11 +61,11 @@ class Values:
         self._totals: dict[Template, dict[float, Template]] = {}
 
     def clear(self) -> None:
-        """Forget the templates of totals, as their reader forgets all."""
+        """Forget the templates of totals, when the reader resets."""
         self._totals.clear()
 
     def read(self, part: Part, numbers: Sequence[str]) -> tuple[Template, list[float]]:
-        """The template and the values of one record; a value that cannot be told is left out."""
+        """The template and the values of one record; an ambiguous value is left out."""
         template = part.template if part.total < 0 else self._of_total(part, numbers[part.total])
         try:
             values = [float(numbers[at]) for at in part.values]
@@ -93,7 +93,7 @@ class Values:
         total = self.commas.number(text, True) or 0.0
         found = known.get(total)
         if found is None and part.varies:
-            # An epoch of batches of many sizes is not always as long as the one before.
+            # With batches of varying sizes, epochs can differ in length.
             found = next(
                 (one for other, one in known.items() if total < _ALIKE * other and other < _ALIKE * total), None
             )

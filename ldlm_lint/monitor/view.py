@@ -1,4 +1,4 @@
-"""What a terminal shows while logs are followed: how far each is, the machine's GPUs, the newest values, the alarms."""
+"""The terminal view while logs are followed: progress, the machine's GPUs, the newest values, the alarms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GIB = 2**30
 
 
 class GpuWatch:
-    """The GPUs of this machine, asked for now and then; never again where there is no NVML."""
+    """The GPUs of this machine, queried at intervals; never again without NVML."""
 
     def __init__(self, ask: Callable[[], Gpus], clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._clock = ask, clock
@@ -32,7 +32,7 @@ class GpuWatch:
 
     @property
     def now(self) -> tuple[Gpu, ...]:
-        """What NVML said at most `GPU_EVERY` seconds ago; empty without NVML."""
+        """The GPU state at most `GPU_EVERY` seconds old; empty without NVML."""
         if self._due is not None and self._clock() >= self._due:
             self._seen = self._ask().found
             self._due = self._clock() + GPU_EVERY if self._seen else None
@@ -55,7 +55,7 @@ def view(
     height: int,
     address: str = "",
 ) -> Any:
-    """The whole view, for a terminal of ``width`` columns and ``height`` rows: series give way to alarms.
+    """The whole view, for a terminal of ``width`` columns and ``height`` rows: alarms have priority over series.
 
     ``address`` is where a browser shows the run too.
     """
@@ -79,7 +79,7 @@ def view(
 
 
 def _row(*parts: str | tuple[str, str]) -> Any:
-    """One row of the terminal: what is too long ends with an ellipsis."""
+    """One row of the terminal: long text ends with an ellipsis."""
     from rich.text import Text
 
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
@@ -106,7 +106,7 @@ def _words(one: Progress) -> Iterator[str]:
 
 
 def duration(value: float) -> str:
-    """Seconds as a person says them: ``8 s``, ``2 min 5 s``, ``3 h 20 min``."""
+    """Seconds as readable text: ``8 s``, ``2 min 5 s``, ``3 h 20 min``."""
     whole = int(value)
     if whole < 60:
         return f"{whole} s"
@@ -118,7 +118,7 @@ def duration(value: float) -> str:
 
 
 def gpu_lines(gpus: Sequence[Gpu]) -> Iterator[str]:
-    """The log may be of another machine, so it is said whose GPUs these are."""
+    """The log may come from another machine, so the text says whose GPUs these are."""
     for one in gpus[:GPUS]:
         words = []
         if one.memory_used is not None:

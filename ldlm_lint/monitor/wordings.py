@@ -1,4 +1,4 @@
-"""What programs and newer libraries say of trouble in their own words, beside the fixed messages in `events.py`."""
+"""Wordings of problems in programs and newer libraries, in addition to the fixed messages in `events.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Detectors: which of them judge a series, by the canonical name of its column.
+"""Detectors: the ones for a series, by the canonical name of its column.
 
-Each is pure, incremental and of constant memory. Validation series are judged for values that are not numbers and for
-freezing only: they have few points, and rise when a model learns its data by heart.
+Each is pure, incremental and of constant memory. Validation series are only checked for non-finite and frozen values:
+they have few points, and rise when a model overfits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RATES = ("tokens_per_s", "samples_per_s", "iterations_per_s", "step_time_s")
 BARS = ("tqdm", "rich", "yolo")
 """Templates whose lines are drawn again and again."""
 _LOSS = re.compile(r"(?:^|[^a-z])(?:loss|nll)(?:$|[^a-z])", re.IGNORECASE)
-# The best so far of another series begins at infinity; that series is judged itself.
+# A best-so-far value begins at infinity; the underlying series is judged itself.
 _RECORD = re.compile(r"(?:^|[^a-z])(?:best|lowest|min|minimum)(?:$|[^a-z])", re.IGNORECASE)
 VALIDATION_RUN = 20
 
@@ -33,7 +33,7 @@ __all__ = ["LoaderStall", "detectors", "finite_judge", "speed_column", "stall_co
 
 
 def finite_judge(column: Column, name: str) -> NotANumberLoss | None:
-    """What says whether values that are not finite are trouble in this column; None where they are not."""
+    """The judge of non-finite values in this column; None if they are no problem."""
     if column.key == "loss":
         return NotANumberLoss(name)
     if column.key == "grad_norm":

@@ -1,4 +1,4 @@
-"""What all detectors share: what they are told about a run besides their own series, and what they say."""
+"""Shared types of detectors: their context besides their own series, and their results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ WARM_UP = 20
 
 
 class Found(NamedTuple):
-    """Trouble at a record: its kind, the sentence with the numbers, and the numbers; ``level`` None is the kind's own.
+    """A problem at a record: its kind, the sentence with the numbers, and the numbers; ``level`` None means the kind's
+    own.
 
-    ``since`` is the record where it began, if that is not the one at which it was certain.
+    ``since`` is the record where it began, if that differs from the record where it became certain.
     """
 
     kind: str
@@ -30,12 +31,12 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Context:
-    """What detectors of one process know of each other's series.
+    """The shared context of the detectors of one process.
 
     ``marks`` are the lines of epoch boundaries and restarts, ``raised`` those where the learning rate rose to at least
-    twice its value, ``lowered`` those where it fell to half; ``warming`` is the last one of the warm-up that a run begins
-    with. ``overflows`` says that the run scales its loss, so that a
-    gradient norm that is not finite now and then is how it works.
+    twice its value, ``lowered`` those where it fell to half; ``warming`` is the last one of the warm-up that a run
+    begins with. ``overflows`` says that the run scales its loss, so that an occasional non-finite gradient norm is
+    normal.
     """
 
     marks: deque[float] = field(default_factory=lambda: deque(maxlen=256))
@@ -46,18 +47,18 @@ class Context:
 
     @staticmethod
     def within(lines: Iterable[float], first: float, last: float) -> bool:
-        """Whether one of the lines lies between two lines, both included."""
+        """Whether one of the lines is between two lines, both included."""
         return any(first <= one <= last for one in lines)
 
 
 class Detector(Protocol):
-    """Judges one series, block by block; what it says does not depend on where the blocks are cut.
+    """Judges one series, block by block; its results do not depend on the block borders.
 
-    It is fed finite values only, with the records they are from, and keeps a bounded window of them.
+    It receives only finite values, with their records, and keeps a bounded window of them.
     """
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Take the next values in and yield what is wrong with them."""
+        """Process the next values and yield the problems."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Values that are not numbers. In a loss they are the end of a run; in a gradient norm they may be a skipped step."""
+"""Non-finite values. In a loss they end a run; in a gradient norm they may be a skipped step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEAR, STREAK = 20, 3
 
 
 class NotANumberLoss:
-    """A loss of NaN or infinity: an alarm at once, whatever came before."""
+    """A loss of NaN or infinity: an immediate alarm."""
 
     kind = "nan-loss"
 
@@ -24,7 +24,7 @@ class NotANumberLoss:
         self.last_finite: Record | None = None
 
     def judge(self, value: float, record: Record, context: Context) -> Iterator[Found]:
-        """Say what a value that is not finite means."""
+        """Judge a non-finite value."""
         before = f"; finite until {at(self.last_finite)}" if self.last_finite else ""
         yield Found(
             self.kind, record, f"{self.name} is {value} at {at(record)}{before}", {"value": str(value)}, self.level
@@ -34,8 +34,8 @@ class NotANumberLoss:
 class NotANumberGradient(NotANumberLoss):
     """A gradient norm of NaN or infinity.
 
-    Without loss scaling no step is skipped for it: the weights are gone, and one value is enough. With it, one now and
-    then is normal (the scale grows until it overflows), and so is any number of them in the first points.
+    Without loss scaling no step is skipped because of it: the weights are ruined, and one value is enough. With it, an
+    occasional one is normal (the scale grows until it overflows), and so are any number in the first points.
     """
 
     kind = "nan-gradient"
@@ -63,7 +63,7 @@ class NotANumberGradient(NotANumberLoss):
 def split_finite(
     values: Sequence[float], records: Sequence[Record], judge: NotANumberLoss | None, context: Context
 ) -> tuple[Sequence[float], Sequence[Record], list[Found]]:
-    """The finite values with their records, and what ``judge`` says of the others."""
+    """The finite values with their records, and the results of ``judge`` for the others."""
     if math.isfinite(sum(values)):
         if judge is not None:
             judge.seen += len(values)

@@ -19,7 +19,7 @@ BEYOND = 2.5
 
 
 class GradientExplosion:
-    """A norm above 10 times the rolling median of the last 100, and above what the series itself calls ordinary."""
+    """A norm above 10 times the rolling median of the last 100, and above the ordinary range of the series."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class GradientExplosion:
         self.center, self.limit = 0.0, math.inf
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge a block in stretches that end where the limit is set anew."""
+        """Judge a block in stretches that end where the limit is set again."""
         start = 0
         while start < len(values):
             end = min(start + EVERY - self.seen % EVERY, len(values))
@@ -71,7 +71,7 @@ class GradientExplosion:
 
 
 class GradientVanished:
-    """A norm of zero, or a thousandth of the rolling median, again and again, where the series had other values before.
+    """A norm of zero, or a thousandth of the rolling median, repeatedly, where the series had other values before.
 
     A streak counts if it is too long for the share of such values so far: policy gradients are zero now and then.
     """
@@ -89,7 +89,7 @@ class GradientVanished:
         self.told = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge a block in stretches that end where the median is taken anew."""
+        """Judge a block in stretches that end where the median is taken again."""
         start = 0
         while start < len(values):
             end = min(start + EVERY - self.seen % EVERY, len(values))

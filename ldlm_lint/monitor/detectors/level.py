@@ -17,8 +17,8 @@ from ldlm_lint.monitor.records import Record
 class FrozenLoss:
     """The same printed value 50 times in a row, after a stretch in which most values differed from the one before.
 
-    A loss that converges on a coarse scale repeats itself more and more often first, and a bar that shows an old value
-    repeats every value: in both, most neighbours were equal before the run, and the detector says nothing.
+    A loss that converges on a coarse scale repeats itself more and more often first, and a progress bar with an old
+    value repeats every value: in both cases most neighbours were equal before, and the detector reports nothing.
     """
 
     RUN, BEFORE, FROM_START = 50, 40, 100
@@ -33,7 +33,7 @@ class FrozenLoss:
         self.told = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Follow runs of equal values; a block without any two equal neighbours is taken in at once."""
+        """Follow runs of equal values; a block without any two equal neighbours is added as a whole."""
         if values[0] != self.value and not any(map(float.__eq__, values, values[1:])):
             self.changes.extend([True] * min(len(values), self.BEFORE))
             self.value, self.since, self.length, self.told = values[-1], records[-1], 1, False
@@ -66,14 +66,14 @@ class FrozenLoss:
 
 
 class Divergence:
-    """A loss that goes back to where it came from, or leaves its first level upwards, and stays there.
+    """A loss that returns to its starting level, or rises above its first level, and stays there.
 
-    Compared are medians of 25 points: half of what was gained is lost and the level is 1.3 times the best one; or,
-    without any gain, 1.5 times the first one and rising over 8 stretches. What was gained counts as lost if the last 100
-    points rose by 8 times what these medians usually move by, or 16 stretches rose one after the other, and to 1.1 times
-    of all in the last 500 points: waves do neither. What grows as an exponential does is seen earlier: three rises in a
-    row, by 6 spreads and to 1.8 times the level before them and 1.4 times of all in the 100 points before. Only for losses
-    that are positive throughout, whose first stretch has a level (a penalty that grows from zero has none).
+    Medians of 25 points are compared: half of the gain is lost and the level is 1.3 times the best one; or, without any
+    gain, 1.5 times the first one and rising over 8 stretches. The gain counts as lost if the last 100 points rose by 8
+    times the usual movement of these medians, or 16 consecutive stretches rose, and to 1.1 times of all in the last 500
+    points: waves do neither. Exponential growth is detected earlier: three rises in a row, by 6 spreads and to 1.8
+    times the level before them and 1.4 times of all in the 100 points before. Only for losses that are positive
+    throughout, whose first stretch has a level (a penalty that grows from zero has none).
     """
 
     LENGTH, LATELY, RISES, KEEP = 25, 5, 16, 21
@@ -132,7 +132,7 @@ class Divergence:
         if usual and last[-1] < self.ABOVE_USUAL * max(usual):
             return False
         errors = [error / level for error, level in zip(self.stretches.errors, middles, strict=True)][-2 * self.GROWS :]
-        # Where there is nothing to compare with, each rise has to be one.
+        # Without a reference, each change must be a rise.
         each = 1.0 if usual else self.EACH
         grows = math.log(last[-1] / last[0]) > self.GROWN * max(errors)
         return grows and min(b / a for a, b in pairwise(last)) >= each and not self._raised(self.GROWS, context)
@@ -148,7 +148,7 @@ def _rising(values: list[float]) -> bool:
 
 
 class Course:
-    """The course of a loss by the medians of 25 records, which tell whether it diverges and whether it stopped falling."""
+    """The course of a loss by the medians of 25 records, for divergence and plateaus."""
 
     def __init__(self, name: str) -> None:
         self.stretches = Stretches(Divergence.LENGTH, Divergence.KEEP)

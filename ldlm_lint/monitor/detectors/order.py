@@ -13,11 +13,11 @@ from ldlm_lint.monitor.records import Record
 
 
 class Order:
-    """Steps of one line template that go back: an epoch that begins, a restart from a checkpoint, or several writers.
+    """Steps of one line template that decrease: a new epoch, a restart from a checkpoint, or several writers.
 
-    Back to the first steps is an epoch unless the epoch is printed and did not rise. Back to somewhere in between is a
-    restart: worth a note, and an alarm from the third on. If one step in ten goes back, several processes write into
-    one log, and nothing is said about its order.
+    A return to the first steps is a new epoch unless the epoch is printed and did not increase. A return to the middle
+    is a restart: a note, and an alarm from the third on. If one step in ten decreases, several processes write into one
+    log, and its order is not judged.
     """
 
     ALARM, MIXED = 3, 0.1
@@ -28,7 +28,7 @@ class Order:
         self.seen = self.back = self.restarts = 0
 
     def feed(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Take the next records of the template in; a block whose steps rise within an epoch is passed over."""
+        """Process the next records of the template; a block whose steps rise within an epoch is skipped."""
         last, final = self.last, records[-1]
         if last is not None and last.step is not None and final.step is not None:
             steps = [-1 if one.step is None else one.step for one in records]
@@ -67,7 +67,7 @@ class Order:
 
 
 def begins_anew(step: int, before: int, low: int) -> bool:
-    """Whether a step that goes back is among the first ones (an epoch begins) and not somewhere in between."""
+    """Whether a decreasing step is among the first ones (a new epoch) and not in the middle."""
     return step <= 2 * max(low, 1) or step <= 0.02 * before
 
 
@@ -76,10 +76,10 @@ def _epoch(record: Record) -> int:
 
 
 class Silence:
-    """A gap in the clock of a log: 10 times the usual one, 3 times any before, and at least two minutes.
+    """A gap in the clock of a log: 10 times the usual one, 3 times the largest before, and at least two minutes.
 
-    A gap that ends with an evaluation is one, and so is one at an epoch boundary: validation and checkpoints often say
-    nothing. A gap in which the program began anew (it wrote many other lines) is a note. ``pauses`` are the lines of the log that speak of either.
+    Gaps that end with an evaluation or at an epoch boundary are expected: validation and checkpoints often log nothing.
+    A gap with a program restart (many other lines) is a note. ``pauses`` are the log lines about either.
     """
 
     FACTOR, OVER, LEAST, FEWEST, TALK = 10.0, 3.0, 120.0, 10, 5
@@ -122,7 +122,7 @@ class Silence:
 
     @property
     def limit(self) -> float:
-        """The seconds from which a gap is unusual; infinite as long as too few are known."""
+        """The seconds from which a gap is unusual; infinite while too few are known."""
         if len(self.gaps) < self.FEWEST:
             return float("inf")
         return max(self.FACTOR * self.usual, self.OVER * self.longest, self.least)

@@ -31,7 +31,7 @@ class _Stretch(NamedTuple):
 
 
 class _Scale:
-    """Stretches of one length, each put together of two of half the length."""
+    """Stretches of one length, each combined from two of half the length."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -44,7 +44,7 @@ class _Scale:
         return one
 
     def pair(self, part: _Stretch) -> _Stretch | None:
-        """Take a half in; the stretch if it is complete."""
+        """Add a half; returns the stretch if it is complete."""
         half, self.half = self.half, part
         if half is None:
             return None
@@ -53,14 +53,15 @@ class _Scale:
 
 
 class Plateau:
-    """A loss that fell steadily over four stretches and then not at all over two: a kink, as no convergence has one.
+    """A loss that fell steadily over four stretches and then not at all over two: a kink, which convergence never
+    shows.
 
     Steadily: three falls of 8 standard errors or more, each 0.4 to 1.33 times the one before, by ratios that are alike.
-    They say how far it was to fall next if it went on slowing down as it did; a quarter of that or less is not at all.
-    Exponential and power-law curves fall at least as far, also where they bend more and more as an S does. A learning rate
-    that was lowered by half explains a kink, and so does an epoch boundary (bars show the mean of an epoch so far).
+    They predict the next fall if the slowdown continues; a quarter of that or less counts as no fall. Exponential and
+    power-law curves fall at least as far, also if they bend increasingly like an S. A learning rate that was lowered by
+    half explains a kink, and so does an epoch boundary (bars show the mean of an epoch so far).
 
-    A loss that has settled without a kink, over 40 % of the run so far, is a note: it converged, or it is stuck.
+    A loss that has settled without a kink, over 40 % of the run so far, is a note: it has converged, or it is stuck.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,7 +89,7 @@ class Plateau:
         return None
 
     def _bend(self, level: float) -> None:
-        """Follow the third differences of the medians: what they move by apart from a trend that bends."""
+        """Follow the third differences of the medians: their movement apart from a curved trend."""
         if self.first is None:
             self.first = level
         self.last.append(level)
@@ -110,7 +111,7 @@ class Plateau:
         return None
 
     def _error(self, scale: _Scale) -> float:
-        """The standard error of a fall: by the noise from value to value, and by what the medians wander."""
+        """The standard error of a fall: by the noise from value to value, and by the drift of the medians."""
         bends = list(self.bends)[-max(2 * KEEP, KEEP * scale.length // BASE) :]
         wander = GAUSSIAN * median(bends) / 20**0.5 / (scale.length / BASE) ** 0.5 if bends else 0.0
         noise = max(one.error for one in scale.kept)
@@ -147,7 +148,7 @@ class Plateau:
         return Found("plateau", end, text, numbers, since=since)
 
     def _settled(self, scale: _Scale) -> bool:
-        """Whether nothing was gained any more in a good part of the run, after much was."""
+        """Whether a large part of the run brought no gain, after a large gain."""
         if self.seen < EARLIEST or KEEP * scale.length < LONG * self.seen or self.first is None:
             return False
         levels = [one.level for one in scale.kept]

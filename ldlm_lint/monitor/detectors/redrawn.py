@@ -1,4 +1,4 @@
-"""Readings of a progress bar: it is drawn ten times a second, and what it shows is an average of the last moments."""
+"""Readings of a progress bar: it is drawn ten times a second, and shows an average of the last moments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from ldlm_lint.monitor.records import Record
 
 
 class Redrawn:
-    """Hands on one reading of a bar's pace for each second of its own time.
+    """Passes on one reading of a bar's pace per second of its own time.
 
-    Ten readings of one second are one measurement ten times: a machine that is busy for two seconds is no slower run.
+    Ten readings of one second are one measurement ten times: a machine that is busy for two seconds is not a slower
+    run.
     """
 
     APART = 1.0

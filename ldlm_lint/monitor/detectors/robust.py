@@ -1,4 +1,4 @@
-"""Order statistics of short windows: they do not care about the one value that is being judged."""
+"""Order statistics of short windows: they are insensitive to the single value being judged."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ STREAK, SHARE, WINDOW = 5, 0.10, 200
 class SkippedSteps:
     """Counts of skipped steps: of the whole run so far (they never fall) or since the last line (they do).
 
-    What a count means shows only when it falls for the first time, so a series that has not fallen is taken as running
-    totals, of which only increases count: the smaller of the two readings. The first 20 steps do not count.
+    The meaning of a count shows only when it falls for the first time, so a series that has not fallen is read as
+    running totals, where only increases count: the smaller interpretation. The first 20 steps do not count.
     """
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class SkippedSteps:
         self.told = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge each line; a block in which nothing was skipped is passed over."""
+        """Judge each line; a block in which nothing was skipped is skipped."""
         if self.before is not None and min(values) == max(values) == self.before and (self.total or not self.before):
             self.step, self.streak = records[-1].step, 0
             return
@@ -70,10 +70,10 @@ class SkippedSteps:
 class OverflowStreak:
     """Messages of skipped steps ("OVERFLOW! Skipping step"), counted between the records of their process.
 
-    An alarm are 5 of them within 50 steps, or, where the log gives no steps, within 5 records; the first 20 do not
-    count, since the scale is still searched for. All ranks say the same, and some libraries say it twice: one wording
-    counts, the first of the log, of the rank that used it first, and a message that says the same as the one before
-    (the same iteration, or the same scale without a rank) is no other overflow.
+    5 of them within 50 steps, or within 5 records if the log has no steps, are an alarm; the first 20 do not count,
+    since the scale is still being searched. All ranks print the same message, and some libraries print it twice: only
+    the first wording of the log counts, from the first rank that used it, and a message equal to the previous one (the
+    same iteration, or the same scale without a rank) is not another overflow.
     """
 
     NEAR_STEPS, NEAR_RECORDS = 50, 5
@@ -97,7 +97,7 @@ class OverflowStreak:
             self.step = records[-1].step
 
     def overflow(self, rank: int | None, details: Mapping[str, str]) -> dict[str, float] | None:
-        """Take one message in; the numbers of the alarm if it makes a streak."""
+        """Process one message; returns the numbers of the alarm if there is a streak."""
         wording = next((name for name in self.SAYS if name in details), "")
         said = details.get(wording, "")
         self.speaker = self.speaker or (wording, rank)
@@ -129,7 +129,7 @@ class OverflowStreak:
 class LossScale:
     """A loss scale below 2 that once was 1024 or more, or that fell by 256 within 50 records after the first 20.
 
-    A constant scale of 1 (bfloat16) is no trouble, and neither is the search in the first records.
+    A constant scale of 1 (bfloat16) is not a problem, nor is the search in the first records.
     """
 
     COLLAPSED, ONCE, FALL, WINDOW = 2.0, 1024.0, 256.0, 50
@@ -142,7 +142,7 @@ class LossScale:
         self.told = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge changes of the scale; a block with the scale as it was is passed over."""
+        """Judge changes of the scale; a block with an unchanged scale is skipped."""
         if self.recent and min(values) == max(values) == self.recent[-1]:
             self.seen += len(values)
             self.recent.extend(values)

@@ -1,4 +1,4 @@
-"""The learning rate: when it is zero while it should not be, and where it was raised or lowered."""
+"""The learning rate: unexpected zeros, and where it was raised or lowered."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ldlm_lint.monitor.records import Record
 
 
 class LearningRate:
-    """A learning rate of zero 10 times in a row that did not glide there, or 200 times from the start.
+    """A learning rate of zero 10 times in a row that did not decay to it, or 200 times from the start.
 
-    Schedules end at zero, and a rate printed with six decimals is zero in the first and the last steps of a schedule:
-    what counts is a fall from a tenth of the highest rate or more. Also notes where the rate was raised to twice or
-    lowered to half, since losses move there.
+    Schedules end at zero, and a rate printed with six decimals is zero in the first and the last steps of a schedule: a
+    fall from at least a tenth of the highest rate counts. Also notes where the rate was raised to twice or lowered to
+    half, since losses move there.
     """
 
     RUN, FROM_START, ABRUPT = 10, 200, 0.1
@@ -26,7 +26,7 @@ class LearningRate:
         self.told = self.fell = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge changes of the rate; a block in which it moves by less than half is passed over."""
+        """Judge changes of the rate; a block in which it changes by less than half is skipped."""
         low, high = min(values), max(values)
         self.fell = self.fell or low < 0.9 * self.highest
         if 0 < high < 2 * min(low, self.last) and self.last < 2 * low:

@@ -1,4 +1,5 @@
-"""Speed that drops by a sixth or more at once and stays there, which no window of ten rates can tell from chance."""
+"""Speed that drops by a sixth or more at once and stays there, which a window of ten rates cannot distinguish from
+chance."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ class _Level(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """A lasting drop of speed: rates now and before, where it began, where it is certain, and by how many rates."""
+    """A lasting drop of speed: rates now and before, where it began, where it became certain, and the number of
+    rates.
+    """
 
     now: float
     before: float
@@ -43,11 +46,12 @@ class Drop(NamedTuple):
 
 
 class Slowdown:
-    """A lasting drop: the median of the last 6 blocks against up to 12 blocks before them, in blocks of 10, 20 and 40 rates.
+    """A lasting drop: the median of the last 6 blocks against up to 12 blocks before them, in blocks of 10, 20 and 40
+    rates.
 
-    Both sides have to be level and apart from each other, and the drop between them: speed that drifts with the day, that
-    becomes slower until memory is collected, that is slow for short (an evaluation, other jobs) or that alternates between
-    short and long samples does not look like that. The block in between, in which it happens, is left out.
+    Both sides must be level and separate, with the drop between them: speed that drifts during the day, slows down
+    until garbage collection, is slow briefly (an evaluation, other jobs) or alternates between short and long samples
+    does not match. The block in between, in which it happens, is left out.
     """
 
     def __init__(self) -> None:
@@ -55,7 +59,7 @@ class Slowdown:
         self.scales = [_Blocks(factor) for factor in FACTORS]
 
     def clear(self) -> None:
-        """Forget what was before: the lower rate is the new baseline."""
+        """Reset: the lower rate is the new baseline."""
         self.rates = []
         for one in self.scales:
             one.clear()
@@ -111,7 +115,7 @@ class _Blocks:
         return True
 
     def dropped(self, context: Context) -> Drop | None:
-        """What dropped for good; None where nothing did."""
+        """The lasting drop; None if there is none."""
         kept = self.kept
         if len(kept) < FEWEST + 1 + AFTER or kept[-1].rate > DROP * kept[0].rate:
             return None
@@ -127,7 +131,8 @@ class _Blocks:
         return Drop(low, high, kept[-AFTER - 1].end, kept[-1].end, BLOCK * self.factor * AFTER)
 
     def _inside(self) -> float:
-        """The standard error of a block by the rates in it: the third lowest of ten lies 0.656 deviations below their middle."""
+        """The standard error of a block from its rates: the third lowest of ten lies 0.656 deviations below their
+        middle."""
         spread = sum(one.rate - one.slow for one in self.kept) / len(self.kept) / 0.656
         return 1.2533 * spread / (BLOCK * self.factor) ** 0.5
 
@@ -142,7 +147,8 @@ class _Blocks:
 
 
 def _sudden(before: list[float], after: list[float], drop: float, noise: float) -> bool:
-    """Whether both sides lie apart but for one block each, and neither chance nor a trend explains what is between them."""
+    """Whether both sides are separate except for one block each, and neither chance nor a trend explains the
+    difference."""
     high, low = median(before), median(after)
     middle = high - APART * drop
     if sorted(before)[1] < middle or sorted(after)[-2] > middle:

@@ -16,11 +16,11 @@ from ldlm_lint.monitor.records import Record
 class ThroughputDrop:
     """The median of the last 10 rates below 0.7 of the median of the 200 before them, and 9 of the 10 below 0.85.
 
-    A series that scatters needs more: the median of 10 has to lie 6 of its own standard errors lower, and where one rate
-    in 20 is as low as that anyway, or three in a row were (short and long samples, an evaluation), it takes 40 rates. Single
-    slow steps (a checkpoint, the first batch of an epoch, a compilation) never move a median of 10. An epoch that begins as
-    slowly as an earlier stretch was says nothing: its samples may be sorted. After an alarm the lower rate is the new
-    baseline. What drops by less and stays there takes longer (see `Slowdown`).
+    A scattered series needs more: the median of 10 must be 6 of its own standard errors lower, and if one rate in 20 is
+    as low as that anyway, or three in a row were (short and long samples, an evaluation), it takes 40 rates. Single
+    slow steps (a checkpoint, the first batch of an epoch, a compilation) never move a median of 10. An epoch that
+    begins as slowly as an earlier stretch was is not reported: its samples may be sorted. After an alarm the lower rate
+    is the new baseline. Smaller lasting drops take longer to detect (see `Slowdown`).
 
     ``inverse`` says that the series are seconds per step.
     """
@@ -58,7 +58,7 @@ class ThroughputDrop:
     def _sudden(
         self, values: Sequence[float], records: Sequence[Record], start: int, context: Context
     ) -> Iterator[tuple[int, Found]]:
-        """Judge in stretches that end where the baseline is taken anew; each drop with how many values it took."""
+        """Judge in stretches that end where the baseline is reset; each drop with the number of values."""
         while start < len(values):
             end = min(start + self.EVERY - self.count % self.EVERY, len(values))
             if min(values[start:end]) >= self.limit:
@@ -101,7 +101,7 @@ class ThroughputDrop:
         if low < self.AGREE * self.block or median(last) >= self.limit:
             return False
         began, now = self.records[0].line, self.records[-1].line
-        # Where samples are sorted, each epoch begins as slowly as the one before it.
+        # If samples are sorted, each epoch begins as slowly as the one before it.
         return median(last) < self.BEFORE * self.slowest or not Context.within(context.marks, began, now)
 
     def _found(self, record: Record) -> Found:

@@ -1,4 +1,4 @@
-"""Loss spikes: values far above where the trend of the last ones ends."""
+"""Loss spikes: values far above the trend of the recent ones."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ GRACE, RAISED = 25, 100
 class LossSpike:
     """A value above the trend of the last 48 by 8 spreads and by 10 % of the level; two of three where tails are heavy.
 
-    One value alone, or a loss that is not positive throughout (policy gradients), is a note and no alarm.
-    The limit is set anew every 16 points and holds for the next 16, so that most blocks are judged by their maximum.
+    A single value, or a loss that is not always positive (policy gradients), is a note, not an alarm. The limit is set
+    again every 16 points and holds for the next 16, so that most blocks are judged by their maximum.
     """
 
     def __init__(self, name: str) -> None:
@@ -48,12 +48,12 @@ class LossSpike:
         self.seen = self.row = 0
         self.extreme = self.farthest = 0.0
         self.center, self.spread = 0.0, 0.0
-        # The least difference of two values so far: what a log prints has a last digit.
+        # The least difference of two values so far: printed values have limited digits.
         self.digit = float("inf")
         self.limit = self.row_limit = float("inf")
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge a block in stretches that end where the limit is set anew."""
+        """Judge a block in stretches that end where the limit is set again."""
         start = 0
         while start < len(values):
             end = min(start + EVERY - self.seen % EVERY, len(values))
@@ -106,7 +106,7 @@ class LossSpike:
 
     def _judge(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
         lines = [*self.lines, record.line]
-        # After the warm-up that a run begins with, a higher loss is expected no longer than after an epoch boundary.
+        # After the initial warm-up, a higher loss is expected only as long as after an epoch boundary.
         recent = [*context.marks, context.warming]
         raised = [one for one in context.raised if one > context.warming]
         if Context.within(recent, lines[-GRACE:][0], record.line) or Context.within(raised, lines[0], record.line):
@@ -124,7 +124,7 @@ class LossSpike:
         yield Found("loss-spike", record, text, numbers, Level.INFO if alone or min(self.window) <= 0 else None)
 
     def _heavy(self) -> bool:
-        """Whether the tail of the series is heavy, or not known yet."""
+        """Whether the tail of the series is heavy, or unknown so far."""
         if self.farthest > HEAVY or len(self.scores) < MANY:
             return True
         ordered = sorted(map(abs, self.scores))

@@ -1,4 +1,4 @@
-"""A series as the medians of equal stretches, which neither single values nor their noise move much."""
+"""A series as the medians of equal stretches, which single values and noise hardly change."""
 
 from __future__ import annotations
 

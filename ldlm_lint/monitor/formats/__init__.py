@@ -1,6 +1,6 @@
-"""The log formats that are known exactly, one room a family.
+"""The log formats that are known exactly, one module per family.
 
-A line is compared with them in order, so a format that another one contains stands before it.
+A line is compared with them in order, so a more specific format comes first.
 """
 
 from __future__ import annotations

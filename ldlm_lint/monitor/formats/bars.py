@@ -1,4 +1,4 @@
-"""Progress bars: tqdm's, rich's as Lightning draws it, Keras'. What they are about stands before them."""
+"""Progress bars: tqdm's, rich's as Lightning draws it, Keras'. Their subject precedes them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES = {
 
 
 def read(text: str, texts: Sequence[str]) -> list[Part] | None:
-    """The records of a progress bar of a training or a validation; None where the line is no bar of such."""
+    """The records of a progress bar of a training or a validation; None if the line is not one."""
     if not any(sign in text for sign in _SIGNS):
         return None
     found, name = (_RICH.match(text), "rich") if "━" in text else (_TQDM.search(text), "tqdm")
@@ -59,7 +59,7 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     checks = bool(_CHECKS.search(what))
     if not useful and (checks or not (_TRAINS.search(what) or not what) or not found["rate"]):
         return None
-    # A line's own counters are better than the bar's, that begins anew each epoch.
+    # A line's own counters are better than the bar's, which restarts each epoch.
     if any(one.key == STEP for one in named):
         items = [one for one in items if one.key != STEP]
     if any(one.key == EPOCH for one in named):
@@ -69,7 +69,7 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
 
 
 class Before(NamedTuple):
-    """A bar that stands before something else: its step and its pace, its total, and where it begins."""
+    """A bar before other text: its step and its pace, its total, and where it begins."""
 
     items: list[Item]
     at: int
@@ -78,7 +78,7 @@ class Before(NamedTuple):
 
 
 def before(text: str) -> Before:
-    """The bar in a text; one without items, behind all of it, for none."""
+    """The bar in a text; one without items at the end of the text if there is none."""
     found = _TQDM.search(text) if "%||" in text or "/?" in text else None
     if not found:
         return Before([], len(text))
@@ -86,7 +86,7 @@ def before(text: str) -> Before:
 
 
 def of_total(parts: list[Part], total: int, varies: bool) -> list[Part]:
-    """The records of a bar, which its total tells from another bar of the same look."""
+    """The records of a bar, distinguished by its total from a bar of the same form."""
     return [part._replace(total=total, varies=varies) for part in parts]
 
 

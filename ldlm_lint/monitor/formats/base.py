@@ -1,9 +1,10 @@
-"""How a log format is written down: as data, close to the print statement of the program that logs.
+"""The declaration of log formats: as data, close to the print statement of the logging program.
 
-A pattern is a regular expression over the line, in which `<name>` stands for a number and its name says what it is:
+A pattern is a regular expression over the line, in which `<name>` stands for a number and its name gives its meaning:
 `<step>`, `<epoch>`, `<>` (nothing of interest), or ``[split.]key[:unit][=name in the log]`` with a canonical key, as in
-`<val.loss>` or `<step_time_s:ms=time>`; `<=name>` has no canonical key. A literal `<` is written `\\<`; `^` is also behind the head of a log line. Numbers that the
-pattern does not name are read as keys and values, with the format's own ``names`` and ``units``.
+`<val.loss>` or `<step_time_s:ms=time>`; `<=name>` has no canonical key. A literal `<` is written `\\<`; `^` is also
+after the head of a log line. Numbers that the pattern does not name are read as keys and values, with the format's own
+``names`` and ``units``.
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ from ldlm_lint.monitor.plans import Item, Part, assemble
 
 _NUMBERS = re.compile(r"(?<!\\) ?(?<!\\)<([^<>]*)>")
 _NAME = re.compile(r"^(?:(train|val)\.)?(\w*)(?::([^=]*))?(?:=(.*))?$")
-# A line may begin behind a time, a level and a name of its logger.
+# A line may begin after a time, a level and a name of its logger.
 _BEGINNING = r"(?:^\s*|(?<=[\s\]>:|\x00]))"
 MIB, GIB = Unit("B", 2.0**20), Unit("B", 2.0**30)
 SECONDS = Unit("s")
-# What these programs call MB and GB, they have divided by powers of 1024.
+# These programs compute MB and GB with powers of 1024.
 _OWN = {"MB": MIB, "GB": GIB, "1/s": Unit("1/s"), "": Unit("")}
 
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of line. ``word`` is a text that every such line holds, and others rarely (lower or mixed case as is).
+    """One kind of line. ``word`` is a text that every such line contains, and others rarely (lower or mixed case as
+    is).
 
-    ``names`` maps normalised keys to canonical ones, or to nothing where they have none here although the common table
-    knows them; ``units`` gives units by how they are printed, or by canonical key for values printed without.
-    ``rest`` False: numbers that the pattern does not name say nothing. ``only``: other keys than ``names`` are left out.
+    ``names`` maps normalised keys to canonical ones, or to nothing if they have none here although the common table has
+    them; ``units`` gives units by how they are printed, or by canonical key for values printed without. ``rest`` False:
+    unnamed numbers are ignored. ``only``: other keys than ``names`` are left out.
     """
 
     name: str
@@ -54,13 +56,13 @@ class Format:
             return f"(?P<n{len(labels) - 1}>{MARK})"
 
         made = _NUMBERS.sub(number, self.pattern).replace(r"\<", "<")
-        # A blank before a number is the number's, so any blank of a pattern may be missing.
+        # A blank before a number belongs to the number, so any blank of a pattern may be missing.
         made = re.sub(r" (?![?+*])", " ?", made)
         made = _BEGINNING + made[1:] if made.startswith("^") else made
         return re.compile(made), tuple(labels)
 
     def read(self, text: str, texts: Sequence[str]) -> list[Part] | None:
-        """The records of a line from its skeleton, whole and in pieces; None where it is not of this format."""
+        """The records of a line from its skeleton, whole and in pieces; None for another format."""
         if self.word.rstrip() not in text:
             return None
         pattern, labels = self._compiled

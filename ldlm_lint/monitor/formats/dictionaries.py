@@ -14,7 +14,7 @@ _FAIRSEQ = {
     "valid_num_updates": "step",
     "update": "",
 }  # fmt: skip
-# The Trainer's summary of a whole run is no point of its curves.
+# The Trainer's summary of a whole run is not a point of its curves.
 _TRAINER = {"train_samples_per_second": "", "train_steps_per_second": "", "eval_accuracy": "accuracy"}
 
 

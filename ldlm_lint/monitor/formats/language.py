@@ -1,4 +1,4 @@
-"""Trainers of language models that print one line a step, each with a print statement of its own."""
+"""Trainers of language models that print one line per step, each with its own print statement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERL = {
     "perf/throughput": "tokens_per_s",
 }
 _SECONDS = {"step_time_s": SECONDS, "data_time_s": SECONDS}
-# Karpathy's later trainers and what descends from them.
+# Karpathy's later trainers and their descendants.
 _NANO = {"norm": "grad_norm", "dt": "step_time_s", "step_avg": "step_time_s", "bf16_mfu": "mfu"}
 
 FORMATS = (

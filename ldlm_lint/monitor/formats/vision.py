@@ -1,11 +1,11 @@
-"""Trainers of vision models: most print the current value and its mean, and how long data took to come."""
+"""Trainers of vision models: most print the current value and its mean, and the data loading time."""
 
 from __future__ import annotations
 
 from ldlm_lint.monitor.formats.base import MIB, Format
 from ldlm_lint.monitor.names import Unit
 
-# PyTorch's imagenet example: seconds, and `Data` is what the loader took of `Time`.
+# PyTorch's imagenet example: seconds, and `Data` is the loader's part of `Time`.
 _METERS = {"time": "step_time_s", "data": "data_time_s", "batch": "step_time_s", "max_mem": "memory_bytes"}
 _METER_UNITS = {"memory_bytes": MIB, "mb": MIB}
 _MM = {"time": "step_time_s"}

@@ -1,4 +1,4 @@
-"""The tables of YOLOv5 and ultralytics: a heading, then rows that are redrawn as the epoch goes on."""
+"""The tables of YOLOv5 and ultralytics: a heading, then rows that are redrawn during the epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = frozenset(("instances", "labels", "size", "img_size", "imgsz"))
 
 
 def heading(text: str) -> tuple[str, ...]:
-    """The names of the columns behind the memory's; empty for a line that is no heading."""
+    """The names of the columns after the memory's; empty for a line that is not a heading."""
     found = _HEADING.match(text) if "PU_mem" in text or "gpu_mem" in text else None
     return tuple(found["names"].split()) if found else ()
 
@@ -28,7 +28,7 @@ def is_row(text: str) -> bool:
 
 
 def read(text: str, names: tuple[str, ...]) -> list[Part] | None:
-    """The record of a row below a heading; None where their columns differ."""
+    """The record of a row below a heading; None if their columns differ."""
     found = _ROW.match(text)
     if not found or len(found["columns"]) != len(names):
         return None

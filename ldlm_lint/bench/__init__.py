@@ -1,1 +1,1 @@
-"""Before and after: a command on two trees, in interleaved rounds, with paired statistics."""
+"""Before and after: runs a command on two trees, in interleaved rounds, with paired statistics."""

@@ -1,4 +1,4 @@
-"""What the samples say of time and memory: one comparison for each quantity. Pure."""
+"""Compares time and memory of the samples: one comparison per quantity. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ldlm_lint.bench.samples import Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.evidence.statistics import BAR, Quartiles, Ratio, band, paired_ratio, quartiles
 
-# Fewer rounds decide nothing: of five, all are on one side by chance in one of sixteen comparisons of equal things, and
-# the A/A band, from as many rounds, has to be passed as well.
+# Fewer rounds are inconclusive: of five, all are on one side by chance in one of sixteen comparisons of equal programs,
+# and the A/A band, from as many rounds, must be exceeded as well.
 FEWEST_ROUNDS = 5
 
 
@@ -26,7 +26,7 @@ class Change(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that is compared: how it is read from a sample, and whether more of it is better."""
+    """A compared quantity: how it is read from a sample, and whether more of it is better."""
 
     name: str
     unit: str
@@ -58,7 +58,7 @@ class Comparison:
 
 
 def compared(samples: Sequence[Sample], *, busy: str = "") -> list[Comparison]:
-    """A comparison for each quantity that every run has; ``busy`` says why the wall clock cannot be trusted."""
+    """A comparison for each quantity that every run has; ``busy`` says why wall-clock times are unreliable."""
     arms = {arm: sorted((one for one in samples if one.arm == arm), key=lambda one: one.round) for arm in _ARMS}
     return list(_compared(arms, busy))
 
@@ -82,7 +82,7 @@ def _compared(arms: Mapping[str, Sequence[Sample]], busy: str) -> Iterator[Compa
 
 
 def judged(gain: Ratio, noise_band: float, bar: float = BAR) -> tuple[Change, str]:
-    """What a gain means: its whole interval must be beyond the bar and beyond what equal trees differ by (A/A)."""
+    """The verdict on a gain: its whole interval must exceed the threshold and the A/A difference."""
     beyond = max(bar, noise_band)
     if gain.n < FEWEST_ROUNDS:
         return Change.UNCLEAR, f"{gain.n} rounds are too few, {FEWEST_ROUNDS} are needed"

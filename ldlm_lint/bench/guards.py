@@ -1,7 +1,7 @@
-"""Changes that are off where CUDA is not available: keywords with the value ``torch.cuda.is_available()``.
+"""Changes without effect if CUDA is not available: keywords with the value ``torch.cuda.is_available()``.
 
-Only keywords of torch's own classes are known whose False is what leaving them out means on a machine without CUDA. Where nothing else differs
-between the trees, both run the same code there, so that any difference that is measured is noise.
+Only keywords of torch's own classes are known for which False equals omission on a machine without CUDA. If nothing
+else differs between the trees, both run the same code there, so any measured difference is noise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GUARDS = ("torch.cuda.is_available()", "cuda.is_available()")
 
 
 def only_on_cuda(before: Path, after: Path) -> tuple[str, ...]:
-    """The keywords, as written, that are all that the second tree adds; empty where anything else differs."""
+    """The keywords, as written, if they are all that the second tree adds; empty if anything else differs."""
     names = [{path.relative_to(tree) for path in tree.rglob("*") if path.is_file()} for tree in (before, after)]
     if names[0] != names[1]:
         return ()
@@ -33,12 +33,12 @@ def only_on_cuda(before: Path, after: Path) -> tuple[str, ...]:
 
 
 def _equal(first: Path, second: Path) -> bool:
-    """Whether two files hold the same; links to one file, such as linked data, are not read."""
+    """Whether two files have the same contents; links to one file, such as linked data, are not read."""
     return first.samefile(second) or filecmp.cmp(first, second, shallow=False)
 
 
 def _added(before: bytes, after: bytes) -> set[str] | None:
-    """The guarded keywords that make the difference between two modules; None where something else does."""
+    """The guarded keywords that are the only difference between two modules; None if there are others."""
     try:
         first, second = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError):
@@ -50,7 +50,7 @@ def _added(before: bytes, after: bytes) -> set[str] | None:
     added: set[str] = set()
     for old, new in zip(*calls, strict=True):
         known = {keyword.arg for keyword in old.keywords}
-        # A `**options` may hold the keyword already; a function of the project may have another default.
+        # A `**options` may contain the keyword already; a function of the project may have another default.
         own = None in known or ast.unparse(new.func).partition(".")[0] not in torch_names
         extra = [] if own else [one for one in new.keywords if one.arg not in known and _is_guard(one)]
         added |= {ast.unparse(one) for one in extra}

@@ -11,10 +11,10 @@ from ldlm_lint.probe.projects import without_secrets
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What ``ldlm-lint bench`` was called with. Seconds; 0 or None: not given.
+    """The arguments of ``ldlm-lint bench``. Seconds; 0 or None: not given.
 
-    ``before`` and ``after`` are two trees, or empty where fixes were applied: those of the rules in ``select`` (empty:
-    the default ones), with ``unsafe`` those that change behaviour too.
+    ``before`` and ``after`` are two trees, or empty if fixes were applied: those of the rules in ``select`` (empty: the
+    default ones), with ``unsafe`` those that change behaviour too.
     """
 
     command: tuple[str, ...]
@@ -28,7 +28,7 @@ class Invocation:
     offline: bool = False
 
     def line(self, *, rounds: int = 0, select: Sequence[str] | None = None) -> str:
-        """The command for a shell, with other ``rounds`` or rules; values of options that are named like secrets are ***.
+        """The command for a shell, with other ``rounds`` or rules; values of options with names of secrets are ***.
 
         >>> Invocation(("python", "train.py"), unsafe=True, steps=50).line(rounds=14, select=["optimizer-not-fused"])
         'ldlm-lint bench --select optimizer-not-fused --unsafe-fixes --steps 50 --rounds 14 -- python train.py'

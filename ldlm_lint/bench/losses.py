@@ -1,4 +1,4 @@
-"""Whether the two trees print the same losses: how far apart they are, where they are not finite, what is missing. Pure."""
+"""Whether the two trees print the same losses: their difference, non-finite values, missing steps. Pure."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Agreement(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """Steps of an arm that stand out, in the round with most of them: how many, and the first of any round.
+    """Unusual steps of an arm, in the round with most of them: the count, and the first of any round.
 
-    ``kind`` is ``NaN`` or ``inf`` (what the first one is) for losses that are no finite number, ``missing`` for steps
-    that only the other tree prints.
+    ``kind`` is ``NaN`` or ``inf`` (as the first one) for non-finite losses, ``missing`` for steps that only the other
+    tree prints.
     """
 
     arm: str
@@ -43,9 +43,9 @@ class Special:
 class Losses:
     """How the printed losses of the two trees agree over ``steps`` common steps.
 
-    ``largest`` is the largest relative difference where both are finite, at ``at_step``; ``same_tree`` that between two
-    runs of the same tree. ``not_finite`` and ``missing`` have one entry for each arm that has such steps; ``parted``
-    says that at common steps one tree is finite and the other is not.
+    ``largest`` is the largest relative difference where both are finite, at ``at_step``; ``same_tree`` that of two runs
+    of the same tree. ``not_finite`` and ``missing`` have one entry for each arm that has such steps; ``parted`` says
+    that at common steps one tree is finite and the other not.
     """
 
     agreement: Agreement
@@ -84,7 +84,7 @@ def losses(samples: Sequence[Sample]) -> Losses:
 
 
 def _agreement(others: Sequence[float], same: Sequence[float]) -> Agreement:
-    """What the relative differences say; infinite ones are steps where only one run is finite."""
+    """The verdict from the relative differences; infinite ones are steps where only one run is finite."""
     largest, same_tree = max(others), max(same, default=0.0)
     if largest == 0:
         return Agreement.IDENTICAL

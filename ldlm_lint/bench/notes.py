@@ -1,4 +1,4 @@
-"""What has to be said beside the comparison, so that nobody reads more out of it than there is. Pure."""
+"""Notes for the comparison, so that readers do not overinterpret it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldlm_lint.bench.samples import Sample
 def all_notes(
     comparisons: Sequence[Comparison], samples: Sequence[Sample], rounds: int, guarded: Sequence[str] = ()
 ) -> list[str]:
-    """What a reader has to know; ``guarded`` are keywords that are the only change and are False without CUDA."""
+    """The notes for a reader; ``guarded`` are keywords that are the only change and are False without CUDA."""
     names = {one.quantity.name for one in comparisons}
     notes = []
     if guarded and all(sample.cuda is False for sample in samples):

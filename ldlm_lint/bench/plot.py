@@ -17,7 +17,7 @@ from ldlm_lint.evidence.statistics import BAR
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which colour-blind people tell apart; the markers tell them apart in print, too.
+# Okabe and Ito's colours, which colour-blind people can distinguish; markers distinguish them in print.
 _STYLES = {BEFORE: ("#000000", "o"), AGAIN: ("#E69F00", "s"), AFTER: ("#0072B2", "^")}
 _MIDDLE = dict.fromkeys(_STYLES, 0.0) | {BEFORE: -0.2, AFTER: 0.2}
 
@@ -25,7 +25,7 @@ _MIDDLE = dict.fromkeys(_STYLES, 0.0) | {BEFORE: -0.2, AFTER: 0.2}
 def draw(samples: Sequence[Sample], comparisons: Sequence[Comparison], command: Sequence[str], path: Path) -> None:
     """Write the picture; its format is that of the file's suffix.
 
-    Raises ImportError without matplotlib, ValueError for a suffix it does not know, OSError.
+    Raises ImportError without matplotlib, ValueError for an unknown suffix, OSError.
     """
     # Not pyplot: a picture for a file needs no window and no global state.
     from matplotlib.figure import Figure
@@ -88,7 +88,7 @@ def _draw_gains(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows), -0.5)  # room for the legend below the last row
+    axes.set_ylim(len(rows), -0.5)  # space for the legend below the last row
     axes.set(xlabel="times as good as before (worse < 1 < better)", title="gain, 95 % interval")
     if rows:
         axes.legend(loc="lower right", fontsize=8)
@@ -104,7 +104,7 @@ def _ticks(reach: float) -> Any:
 
 
 def _draw_losses(axes: Axes, samples: Sequence[Sample]) -> None:
-    """The curves; a cross at the foot of the panel marks each step whose loss is no finite number."""
+    """The curves; a cross at the foot of the panel marks each step whose loss is not a finite number."""
     for arm, found in _by_arm(samples).items():
         colour, _ = _STYLES[arm]
         style = "--" if arm == AFTER else "-"

@@ -25,10 +25,10 @@ _LAST_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is run in each tree: the command, where in the tree, and for how long.
+    """The run in each tree: the command, its folder, and its limits.
 
-    ``steps`` (0: to the program's own end) is after how many optimizer steps it is ended, ``seconds`` the limit of one
-    run.
+    ``steps`` (0: to the program's own end) is the number of optimizer steps after which it is ended, ``seconds`` the
+    limit of one run.
     """
 
     command: tuple[str, ...]
@@ -50,11 +50,11 @@ def measured(
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[Sample]:
-    """Run the arms in interleaved rounds and return the samples of all whole rounds.
+    """Run the arms in interleaved rounds and return the samples of all complete rounds.
 
-    No round is begun that would probably not end within ``budget`` seconds, nor one where even runs as short as the
-    shortest so far would leave fewer rounds than can decide anything. Raises BenchError as soon as a run fails, with the
-    end of its output, and where the budget holds too few rounds from the start.
+    A round starts only if it will probably end within ``budget`` seconds, and if enough rounds for a verdict remain
+    possible with runs as short as the shortest so far. Raises BenchError as soon as a run fails, with the end of its
+    output, and if the budget is too small for enough rounds from the start.
     """
     began = time.monotonic()
     seconds: list[float] = []
@@ -79,7 +79,7 @@ def measured(
 
 
 def too_small(budget: float, spent: float, seconds: Sequence[float], done: int) -> str:
-    """Why the budget cannot hold as many rounds as are needed, given the runs so far; empty where it may."""
+    """Why the budget is too small for the needed rounds, given the runs so far; empty if it may suffice."""
     needed = spent + 3 * max(0, FEWEST_ROUNDS - done) * min(seconds)
     if needed <= budget:
         return ""
@@ -99,7 +99,7 @@ def orders(rounds: int, seed: int) -> Iterator[Sequence[str]]:
 
 
 def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sample:
-    """Run the command once in a fresh copy of an arm's tree; raises BenchError where it fails."""
+    """Run the command once in a fresh copy of an arm's tree; raises BenchError if it fails."""
     place = trees.fresh(arm)
     run_id = secrets.token_hex(8)
     out, log = scratch / f"evidence-{run_id}", scratch / f"{run_id}.log"
@@ -128,8 +128,8 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
 
 
 def failed(ended: launch.Ended, ranks: Sequence[Evidence]) -> bool:
-    """Whether a run is no sample: it hung, or failed by itself. How ranks leave that were ended after their steps does
-    not count: gloo aborts some of them."""
+    """Whether a run is not a sample: it hung, or failed by itself. The exit codes of ranks that were ended after their
+    steps do not count: gloo aborts some of them."""
     stopped = bool(ranks) and all(one.run.status is Status.STOPPED for one in ranks)
     return ended.timed_out or (ended.code != 0 and not stopped)
 
@@ -167,7 +167,7 @@ def _failure(arm: str, ended: launch.Ended, log: Path) -> str:
 
 
 def _cpu_seconds() -> float | None:
-    """The CPU time of all processes that were waited for, in seconds; None where the system does not say."""
+    """The CPU time of all processes that were waited for, in seconds; None if the system does not provide it."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,4 +1,4 @@
-"""What one run of the command gives: times, memory, and what its log says of loss and throughput."""
+"""The sample of one run of the command: times, memory, and loss and throughput from its log."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ldlm_lint.evidence.model import Evidence
 from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import Record, every
 
-# The rates that a log may print, the first one that it does counts.
+# The rates that a log may print; the first match counts.
 RATES = ("samples_per_s", "tokens_per_s", "iterations_per_s")
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What a log says: the training loss by step (or by its number, where no step is printed), and its rate.
+    """The values in a log: the training loss by step (or by its number, if no step is printed), and its rate.
 
-    ``rate`` is the median of what the log calls ``rate_key``, without the first quarter, which warms up.
+    ``rate`` is the median of ``rate_key`` in the log, without the first quarter, which is warm-up.
     """
 
     losses: Mapping[int, float] = field(default_factory=dict)
@@ -29,10 +29,10 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run of one arm in one round. Seconds and bytes; None for what could not be measured.
+    """One run of one arm in one round. Seconds and bytes; None if not measured.
 
-    ``step_seconds`` is the median time of an optimizer step on the slowest rank, ``memory_kind`` says whose peak
-    ``memory_bytes`` is (``device`` or ``resident``), summed over the ranks. ``cuda`` says whether CUDA was available to
+    ``step_seconds`` is the median time of an optimizer step on the slowest rank, ``memory_kind`` is the kind of peak in
+    ``memory_bytes`` (``device`` or ``resident``), summed over the ranks. ``cuda`` says whether CUDA was available to
     any rank.
     """
 
@@ -49,7 +49,7 @@ class Sample:
 
 
 def logged(path: Path) -> Logged:
-    """What the output of a run says; the loss is the first series of the name that rank 0 (or nobody named) prints."""
+    """The values in the output of a run; the loss is the first series of that name from rank 0 (or without a rank)."""
     return of_records(every(_reads(path)))
 
 
@@ -62,7 +62,7 @@ def _reads(path: Path) -> Iterator:
 
 
 def of_records(records: Iterable[Record]) -> Logged:
-    """What the records of one log say; one template is one series, and no other is mixed into it."""
+    """The values in the records of one log; one template is one series, never mixed with another."""
     losses: dict[tuple, dict[int, float]] = {}
     rates: dict[tuple, list[float]] = {}
     for record in records:
@@ -91,7 +91,7 @@ def _rate(rates: Mapping[tuple, Sequence[float]]) -> tuple[str, float | None]:
 
 
 def step_seconds(ranks: Sequence[Evidence]) -> float | None:
-    """The median time of a step on the slowest rank, in seconds; None where no two steps were seen."""
+    """The median time of a step on the slowest rank, in seconds; None if no two steps were seen."""
     medians = [
         found["median"]
         for one in ranks
@@ -101,7 +101,7 @@ def step_seconds(ranks: Sequence[Evidence]) -> float | None:
 
 
 def memory(ranks: Sequence[Evidence]) -> tuple[float | None, str]:
-    """The peak in bytes over all ranks: of the device's allocator where there is one, else of resident memory."""
+    """The peak in bytes over all ranks: of the device's allocator if there is one, else of resident memory."""
     for key, kind in (("device_peak_bytes", "device"), ("resident_peak_bytes", "resident")):
         found = [one.observations.get("footprint", {}).get(key) for one in ranks]
         if found and all(found):
@@ -110,6 +110,6 @@ def memory(ranks: Sequence[Evidence]) -> tuple[float | None, str]:
 
 
 def cuda(ranks: Sequence[Evidence]) -> bool | None:
-    """Whether CUDA was available to any rank; None where one does not say."""
+    """Whether CUDA was available to any rank; None if one does not report it."""
     found = [one.observations.get("footprint", {}).get("cuda_available") for one in ranks]
     return None if not found or None in found else any(found)

@@ -1,7 +1,7 @@
-"""The two trees that are compared, as copies: the project as it is, and with its fixes applied, or two given ones.
+"""The two compared trees, as copies: the project unchanged and with its fixes applied, or two given ones.
 
-Each run gets a fresh copy at the same place, so that neither sees what an earlier one left (checkpoints to resume from,
-caches beside the code) nor has another path.
+Each run gets a fresh copy at the same place, so that none sees files of an earlier one (checkpoints to resume from,
+caches next to the code), and all have the same path.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ BEFORE, AGAIN, AFTER = "before", "before again", "after"
 
 
 class BenchError(Exception):
-    """A comparison that cannot be made; the text says why."""
+    """A comparison that is impossible; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """The trees by arm, and where a run happens; ``fixes`` counts the applied fixes by rule, for two given trees none."""
+    """The trees by arm, and the place of runs; ``fixes`` counts the applied fixes by rule (empty for two given
+    trees).
+    """
 
     arms: Mapping[str, Path]
     place: Path
@@ -43,7 +45,7 @@ class Trees:
 
 
 def given(before: Path, after: Path, scratch: Path, links: Sequence[str]) -> Trees:
-    """Two trees of the user's; raises BenchError for one that cannot be copied."""
+    """Two trees of the user; raises BenchError if copying fails."""
     made = [_copied(one, scratch / name, links) for one, name in ((before, "before"), (after, "after"))]
     return Trees(_arms(made[0].root, made[1].root), scratch / before.name, left_out=made[0].left_out)
 
@@ -51,7 +53,7 @@ def given(before: Path, after: Path, scratch: Path, links: Sequence[str]) -> Tre
 def fixed(
     project: Path, scratch: Path, links: Sequence[str], *, select: Sequence[str] = (), unsafe: bool = False
 ) -> Trees:
-    """The project and its copy with all fixes of a level; raises BenchError where nothing is fixed."""
+    """The project and its copy with all fixes of a level; raises BenchError if nothing is fixed."""
     before = _copied(project, scratch / "before", links)
     after = _copied(project, scratch / "after", links)
     configured = Configurations(after.root, overrides=Overrides(Layer(tuple(select) if select else None)))

@@ -1,4 +1,4 @@
-"""Every rule, declared once: one file per family holds the Rule objects and their pure decisions."""
+"""All rules, declared once: one file per family has the Rule objects and their pure decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Families 72 and 73: what accumulating gradients over several micro-batches costs, and where it goes wrong."""
+"""Families 72 and 73: costs and mistakes of gradient accumulation over several micro-batches."""
 
 from __future__ import annotations
 

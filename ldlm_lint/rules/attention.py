@@ -1,4 +1,4 @@
-"""Family 78: attention that no fused kernel computes."""
+"""Family 78: attention without a fused kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 75: graphs that are kept, and checks of autograd that are left on."""
+"""Family 75: graphs that are kept, and autograd checks that are left on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 73, the effective batch size: per-GPU batch x GPUs x accumulation steps, and what makes it drift."""
+"""Family 73, the effective batch size: per-GPU batch x GPUs x accumulation steps, and causes of its drift."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _WORLD = lazily(
     r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
     r"(?:_per_node|_?count|_?num)?"
 )
-# A text without any of these names no number of ranks, as `is_world_size` tells them.
+# A text without any of these has no number of ranks for `is_world_size`.
 _RANKS = lazily(rb"(?i)world|gpus|nodes|nproc|processes|machines|devices|device_?count|size|degree|replicas")
 _BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
 _GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
@@ -99,32 +99,32 @@ def _plain(name: str) -> str:
 
 
 def is_accumulation(name: str) -> bool:
-    """Whether a name stands for the number of gradient accumulation steps."""
+    """Whether a name means the number of gradient accumulation steps."""
     return _ACCUMULATION.fullmatch(_plain(name)) is not None
 
 
 def may_accumulate(name: str) -> bool:
-    """Whether an option's name may stand for it: the program that takes it tells."""
+    """Whether an option's name may mean it: its program decides."""
     return is_accumulation(name) or (name.startswith("--") and _MAY_ACCUMULATE.search(_plain(name)) is not None)
 
 
 def is_world_size(name: str) -> bool:
-    """Whether a name stands for a number of processes, GPUs or nodes."""
+    """Whether a name means a number of processes, GPUs or nodes."""
     plain = _plain(name)
     # `--gpu 0` and `device` name one of them.
     return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
 
 
 def may_count_ranks(text: bytes) -> bool:
-    """Whether a text may hold a name for a number of processes, GPUs or nodes."""
+    """Whether a text may contain a name for a number of processes, GPUs or nodes."""
     return _RANKS.search(text) is not None
 
 
 def is_batch_size(name: str) -> bool:
-    """Whether a name stands for a batch size of any kind."""
+    """Whether a name means a batch size of any kind."""
     return _BATCH.fullmatch(_plain(name)) is not None
 
 
 def is_global_batch_size(name: str) -> bool:
-    """Whether a name stands for the batch size over all GPUs and accumulation steps."""
+    """Whether a name means the batch size over all GPUs and accumulation steps."""
     return _GLOBAL_BATCH.fullmatch(_plain(name)) is not None

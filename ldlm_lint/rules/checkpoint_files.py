@@ -1,4 +1,4 @@
-"""Family 76, checkpoint files: what a run writes to disk and what it never takes away."""
+"""Family 76, checkpoint files: files that a run writes to disk and never deletes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def from_outside(fetched: str) -> dict[str, object]:
 
 
 def of_the_project(where: str) -> dict[str, object]:
-    """Those of a file of the project's own: ``where`` it is written, empty for a checkpoint that a run goes on from."""
+    """The arguments for a file of the project itself: ``where`` it is written, empty for a checkpoint to resume
+    from.
+    """
     source = f" reads a file that this project writes ({where})" if where else " reads a checkpoint to resume from"
     stakes = "since torch 2.6 this fails if the file holds anything but tensors and plain containers"
     return {"source": source, "stakes": stakes, "advice": f"pass {_STRICT}, or `weights_only=False` if the file holds other objects"}

@@ -56,7 +56,7 @@ RULES = (EXCESSIVE_COLLECTIVE_TIMEOUT,)
 
 
 def compared(seconds: float, limit: float) -> dict[str, str]:
-    """A duration and the limit that it is above, as a message names them: in seconds where they would read the same."""
+    """A duration and the limit that it is above, as text: in seconds if they would look the same."""
     length, most = length_of(seconds), length_of(limit)
     return {"length": length if length != most else f"{seconds:g} seconds", "limit": most}
 

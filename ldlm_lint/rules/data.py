@@ -1,4 +1,4 @@
-"""Family 71, data loading: workers that are missing, too many, started anew or waited for, and options that raise."""
+"""Family 71, data loading: missing, too many, restarted or slow workers, and options that raise."""
 
 from __future__ import annotations
 
@@ -316,5 +316,5 @@ RULES = (
 
 
 def fewer_workers(limit: int) -> str:
-    """What to do about a number of workers at the limit or above it."""
+    """The advice for a number of workers at the limit or above it."""
     return f"start with {max(limit // 2, 1)}"

@@ -1,4 +1,4 @@
-"""Family 72, distributed: what a DistributedDataParallel wrapper is told to do every step."""
+"""Family 72, distributed: options of a DistributedDataParallel wrapper with a cost in every step."""
 
 from __future__ import annotations
 

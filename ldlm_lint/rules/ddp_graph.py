@@ -1,4 +1,4 @@
-"""Family 72: what DDP allows a model and its parameters to do."""
+"""Family 72: constraints of DDP on a model and its parameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Family 72, environment of the training processes: what PyTorch and NCCL are told through variables.
+"""Family 72, environment of the training processes: settings of PyTorch and NCCL through variables.
 
-This file holds the rules about the watchdog and about names that nothing reads; the other topics have files of their
-own (`environment_*`). `environment_decisions` joins them, the tables of names are in `environment_names`.
+This file has the rules about the watchdog and about unread names; the other topics have separate files
+(`environment_*`). `environment_decisions` combines them, the tables of names are in `environment_names`.
 """
 
 from __future__ import annotations

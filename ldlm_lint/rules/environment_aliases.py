@@ -1,4 +1,4 @@
-"""Family 72: variables that have two names, of which one wins."""
+"""Family 72: variables that have two names, of which one takes precedence."""
 
 from __future__ import annotations
 
@@ -113,9 +113,10 @@ def drafts(view: View) -> Iterator[Draft]:
 
 
 def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
-    """The values that lose to none of their own file, but may to one of a script that shares its shell.
+    """The values that win in their own file, but may lose to one of a script that shares the shell.
 
-    ``found`` are the settings that a conflict is known of already. The claim's subject is the name that wins, and the value that loses.
+    ``found`` are the settings with a known conflict. The claim's subject is the name that wins, and the value that
+    loses.
     """
     view = View(tuple(settings), options)
     for setting in view.named(_WINNERS):
@@ -127,7 +128,8 @@ def candidates(settings: Iterable[Setting], found: Collection[Span], options: Ma
 
 
 def winner_beside(settings: Iterable[Setting], subject: str) -> tuple[Setting, str] | None:
-    """The setting of another script that wins over the value of a candidate, in words too; None where none has another value."""
+    """The setting of another script that wins over the value of a candidate, also as text; None if none has another
+    value."""
     winner, name, value = subject.split("|", 2)
     for setting in (one for one in settings if one.name == winner):
         kept = _only(setting)
@@ -139,8 +141,8 @@ def winner_beside(settings: Iterable[Setting], subject: str) -> tuple[Setting, s
 def _conflicting(setting: Setting, winner: Setting) -> Draft:
     value, kept = _only(setting) or "", _only(winner) or ""
     reason = "only the author knows which of the two values was meant"
-    # Blocking wait has a fix of its own, which must not be torn apart.
-    # What expands it may be the value that wins, which would then be built upon itself.
+    # Blocking wait has its own fix, which must not be split. Its expansion may be the winning value, which would then
+    # refer to itself.
     plans = () if is_blocking(setting) or setting.expanded else (drop(setting, reason), rewrite(setting, lambda _: True, kept, reason))
     return Draft(
         CONFLICTING_ENVIRONMENT_ALIAS,
@@ -153,7 +155,7 @@ def _conflicting(setting: Setting, winner: Setting) -> Draft:
 
 
 def _renaming(setting: Setting, new: str, present: list[Setting], view: View) -> tuple[Plan, ...]:
-    """Both names where an old torch is supported, else the new one; nothing where other processes get the new one."""
+    """Both names where an old torch is supported, else the new one; empty if other processes get the new one."""
     if present:
         reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read {new}"
         return (drop(setting, reason),) if any(always_beside(one, setting) for one in present) else ()

@@ -1,4 +1,4 @@
-"""Family 72: options of the CUDA allocator that a release does not read, or that work against each other."""
+"""Family 72: options of the CUDA allocator that a torch release does not read, or that work against each other."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ldlm_lint.rules.settings import Value
 _NAME = "CUDA_DEVICE_MAX_CONNECTIONS"
 NAMES = (_NAME,)
 
-# Tensor and sequence parallelism rely on one queue; so does Megatron, apart from its own FSDP.
+# Tensor and sequence parallelism rely on one queue; so does Megatron, except its own FSDP.
 _NEEDS_ONE = lazily(r"megatron|tensor[-_]model[-_]parallel|sequence[-_]parallel|tensor[-_]parallel|context[-_]parallel", re.I)
 _SHARDS = lazily(r"--use[-_](?:torch[-_]fsdp2|megatron[-_]fsdp|fsdp2?)\b|--fsdp\b(?![ =](?:[\"']{2}|False|false|0))")
 
@@ -62,7 +62,7 @@ def drafts(view: View) -> Iterator[Draft]:
         if one and not setting.place.conditional:
             plans = (drop(setting, "code that relies on the order of kernels across streams needs this value"),)
             claim = Claim("shards-with-fsdp", "|".join(view.scene.entries))
-            # What a launch says decides here; code that only knows such an option may be run without it.
+            # The launch decides here; code that only has such an option may run without it.
             claims = () if view.scene.launchers and _SHARDS.search(view.scene.text) else (claim,)
             args = (("value", one[0].text),)
             yield Draft(MAX_CONNECTIONS_WITH_FSDP, setting, args, plans, claims=claims, confidence=Confidence.MEDIUM)
@@ -73,5 +73,5 @@ def _is_one(value: Value) -> bool:
 
 
 def _refused(view: View) -> bool:
-    """Whether Megatron is told to use an FSDP, which it does only without the value."""
+    """Whether Megatron is configured to use an FSDP, which it refuses with this value."""
     return re.search(r"--use[-_](?:torch[-_]fsdp2|megatron[-_]fsdp)\b", view.scene.text) is not None

@@ -1,4 +1,4 @@
-"""Family 72: variables that are set to find a defect and then stay."""
+"""Family 72: variables that are set to find a defect and then left in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EFFECTS = {
     _LAUNCH: "the host waits for every kernel before it launches the next one",
     _CHECKS: "every collective first runs a barrier and compares shapes across the ranks",
 }
-# A variable that is not the same in all processes of a machine, or may not be.
+# A variable that differs, or may differ, between the processes of a machine.
 _DISTINCT = lazily(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
 _PER_NODE = lazily(r"(?:NODE|GROUP|MACHINE|HOST)_?RANK|NUM_?(?:TASKS|PROCS|GPUS)|N?PROC_?PER_?NODE", re.I)
 _UNKNOWN = lazily(r"\$(?:\w+|\{\w+\})")
@@ -99,7 +99,7 @@ RULES = (DEBUG_ENVIRONMENT_LEFT_ON, NCCL_DEBUG_FILE_SHARED)
 
 
 def drafts(view: View) -> Iterator[Draft]:
-    """The findings of this topic; a file that debugs, tests or measures is left alone."""
+    """The findings of this topic; a file that debugs, tests or measures is skipped."""
     if view.scene.diagnostic:
         return
     for setting in view.lasting((_LEVEL, _LAUNCH, _CHECKS)):
@@ -154,7 +154,7 @@ def _is_shared(setting: Setting, view: View) -> bool:
 
 
 def _apart(setting: Setting) -> tuple[Plan, ...]:
-    """The plan to give each process a file: host and process id go in front of the suffix."""
+    """The plan for one file per process: host and process id are inserted before the suffix."""
     written = setting.written
     if written is None or written.span is None or setting.expanded:
         return ()

@@ -1,6 +1,6 @@
 """Decisions of family 72's environment rules: pure functions over the settings of one file.
 
-The watchdog's settings have one common fix (`environment_watchdog`); every other topic makes drafts
+The watchdog's settings have one common fix (`environment_watchdog`); every other topic creates drafts
 (`environment_view`). All removals of one file are planned together.
 """
 
@@ -40,7 +40,7 @@ _TOPICS = (
     environment_connections,
     environment_deepspeed,
 )
-# A comment that speaks of another unit than seconds.
+# A comment that mentions another unit than seconds.
 _OTHER_UNIT = lazily(r"\bmin|\bms\b|milli|hour|\bhrs?\b|\bh\b", re.I)
 _NAMES = frozenset(name for topic in (environment_watchdog, *_TOPICS) for name in topic.NAMES)
 
@@ -59,7 +59,7 @@ def decide(
     """The findings about the variables that one file sets.
 
     ``options`` hold the rules' options and ``target-torch``; an ``editor`` plans removals, without one a fix can only
-    replace values. ``scene`` is what the file tells of the processes that get the variables.
+    replace values. ``scene`` has the file's facts about the processes that get the variables.
     """
     view = View(tuple(settings), options, scene or Scene())
     block = environment_watchdog.Block.of(view)
@@ -78,14 +78,14 @@ def decide(
 
 
 def _asking(finding: Finding, setting: Setting) -> Finding:
-    """A finding whose fix is safe as far as its own file tells, with the question whether other files read the variable."""
+    """A finding whose fix is safe judging by its own file, with the claim that other files do not read the variable."""
     if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
         return finding
     return finding._replace(claims=(*finding.claims, Claim("variable-is-read-nowhere-else", setting.name)))
 
 
 def _promising(finding: Finding, setting: Setting, view: View) -> Finding:
-    """A finding about a timeout in plain seconds, with the question whether a process group may take it."""
+    """A finding about a timeout in plain seconds, with the claim that no process group uses it."""
     values = setting.values or ()
     length = values[0].text if len(values) == 1 and values[0].origin is Origin.LITERAL else ""
     known = setting.name in environment_names.TIMEOUTS and length.isascii() and length.isdigit()

@@ -1,4 +1,4 @@
-"""Family 72: what happens to the process when a collective fails or times out."""
+"""Family 72: the fate of the process when a collective fails or times out."""
 
 from __future__ import annotations
 

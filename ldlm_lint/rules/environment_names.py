@@ -1,8 +1,8 @@
-"""Which environment variables PyTorch and NCCL read: dated tables, and the nearest real name of a misspelt one.
+"""The environment variables that PyTorch and NCCL read: dated tables, and the nearest real name of a misspelt one.
 
-Refreshing: ``scripts/refresh_tables.py`` collects the real names from torch's headers; the removed ones say "removed in" in
-``docs/userguide/source/env.rst`` of NVIDIA/nccl; an unread name has no occurrence in either source tree, nor in the
-strings of ``libtorch_cuda.so``.
+Refreshing: ``scripts/refresh_tables.py`` collects the real names from torch's headers; the removed ones are marked
+"removed in" in ``docs/userguide/source/env.rst`` of NVIDIA/nccl; an unread name has no occurrence in either source
+tree, nor in the strings of ``libtorch_cuda.so``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ AS_OF = f"torch {tables.newest_torch()} and NCCL 2.30"
 PREFIX = "TORCH_NCCL_"
 _PREFIX_OF_NCCL = "NCCL_"
 _SIMILARITY = 0.8
-# Of NCCL's own variables none is more than 0.82 alike to one of torch's without its prefix.
+# Of NCCL's own variables none has a similarity above 0.82 to one of torch's without its prefix.
 _SIMILARITY_WITHOUT_PREFIX = 0.9
 
-# Names that torch still reads, and those that took their place in torch 2.2.
+# Names that torch still reads, and their replacements in torch 2.2.
 RENAMED: dict[str, str] = {
     f"{_PREFIX_OF_NCCL}{suffix}": f"{PREFIX}{suffix}"
     for suffix in (
@@ -42,7 +42,7 @@ UNREAD: dict[str, str] = {
     "TORCH_NCCL_FLIGHT_RECORDER_ENABLED": "the flight recorder is on when `TORCH_NCCL_TRACE_BUFFER_SIZE` is above 0",
 }
 
-# Those that people set in seconds for what `init_process_group` takes as `timeout`.
+# Names that users set in seconds for `timeout` of `init_process_group`.
 TIMEOUTS = frozenset(
     ("NCCL_TIMEOUT", "NCCL_COMM_TIMEOUT", "TORCH_DISTRIBUTED_TIMEOUT", "TORCH_DISTRIBUTED_DEFAULT_TIMEOUT", "TORCH_DDP_TIMEOUT")
 )
@@ -58,7 +58,7 @@ READ = tables.nccl_variables()
 
 
 def why_ineffective(name: str) -> str | None:
-    """Why setting a variable does nothing, with the date of that knowledge; None where it may do something."""
+    """Why setting a variable has no effect, with the date of that information; None if it may have one."""
     if name in UNREAD:
         return f"neither PyTorch nor NCCL reads it (as of {AS_OF}); {UNREAD[name]}"
     if name in REMOVED:
@@ -72,7 +72,7 @@ def why_ineffective(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=1024)
 def misspelling_of(name: str) -> str | None:
-    """The real ``TORCH_NCCL_*`` variable that an unknown one is nearly the same as, None where none is close.
+    """The real ``TORCH_NCCL_*`` variable that an unknown one resembles, None if none is close.
 
     So is a name without the ``TORCH_`` of one that had it from the start: ``NCCL_HEARTBEAT_TIMEOUT_SEC``.
     """

@@ -1,4 +1,4 @@
-"""Family 72: NCCL's debugging variables, which pin or switch off what it would choose by itself."""
+"""Family 72: NCCL's debugging variables, which fix or disable its automatic choices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TUNABLES = (
     "NCCL_CHECKS_DISABLE",
 )
 NAMES = (*_TRANSPORTS, *_TUNABLES, "NCCL_SOCKET_IFNAME")
-# Words by which a comment says why a transport has to go, so that the line is no leftover.
+# Words by which a comment says why a transport is disabled, so that the line is deliberate.
 _EXPLAINED = lazily(
     r"because|since|due to|avoid|fix|work-?around|hang|hung|stuck|dead-?lock|driver|iommu|\bacs\b|\bbugs?\b|issue|support"
     r"|doesn't|does not|cannot|can't|no (?:ib|infiniband|nvlink|p2p|rdma)\b|without|not available|unavailable|need|require|\bif\b"
@@ -110,7 +110,7 @@ RULES = (NCCL_TRANSPORT_DISABLED, NCCL_DEBUGGING_TUNABLE)
 
 
 def drafts(view: View) -> Iterator[Draft]:
-    """The findings of this topic; a file that debugs, tests or measures is left alone."""
+    """The findings of this topic; a file that debugs, tests or measures is skipped."""
     if view.scene.diagnostic:
         return
     for setting in view.lasting(_TRANSPORTS):
@@ -146,7 +146,7 @@ def _level_off(value: Value) -> bool:
 
 
 def _is_deliberate(setting: Setting, view: View) -> bool:
-    """Whether the file says why, or for which machines."""
+    """Whether the file gives a reason, or for which machines."""
     if setting.place.conditional or setting.place.debugging or _EXPLAINED.search(setting.place.remark):
         return True
     return setting.name == "NCCL_IB_DISABLE" and any(view.beside(setting, ["NCCL_SOCKET_IFNAME"]))

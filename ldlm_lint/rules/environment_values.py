@@ -1,4 +1,4 @@
-"""Family 72: values that torch or NCCL cannot take as they are written."""
+"""Family 72: values that torch or NCCL cannot parse."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ RULES = (MALFORMED_NCCL_VALUE, NCCL_IB_TIMEOUT_OUT_OF_RANGE, NCCL_SOCKET_THREADS
 
 
 def drafts(view: View) -> Iterator[Draft]:
-    """The findings of this topic; what is reported as an excessive heartbeat is not also called malformed."""
+    """The findings of this topic; an excessive heartbeat is not also reported as malformed."""
     for setting in view.named((*_NUMBERS, *_SWITCHES)):
         effect_of = _misread if setting.name in _NUMBERS else _refused
         wrong = _affected(setting, effect_of)
@@ -170,13 +170,13 @@ def _refused(value: Value) -> str | None:
 
 
 def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan, ...]:
-    """The plan to write what a single wrong value seems to mean, where that is plain."""
+    """The plan to write the obvious meaning of a single wrong value."""
     if len(wrong) != 1:
         return ()
     text = _spelled_out(setting.name, wrong[0].text.strip())
     if text is None or (setting.name == HEARTBEAT and whole(text) > heartbeat_limit(view)):
         return ()
-    # What comes to life here must not meet a heartbeat that is wrong too.
+    # A setting activated here must not activate a wrong heartbeat.
     if setting.name in (MONITORING, *BLOCKING_WAIT) and has_wrong_heartbeat(view):
         return ()
     reason = "the value that seems to be meant takes effect"
@@ -210,7 +210,7 @@ def _clamped(view: View) -> Iterator[Draft]:
     for setting in view.named([_THREADS]):
         yield from _lowered(setting, _MOST_THREADS, "")
     for setting in view.named([_SOCKETS]):
-        # What a command sets for itself replaces what the script exports.
+        # A command's own assignment overrides the script's export.
         nearest = sorted(view.beside(setting, [_THREADS]), key=lambda one: (len(one.place.scope), one.span))[-1:]
         for threads in filter(None, map(_count, nearest)):
             sure = alone and nearest[0].confidence is Confidence.HIGH and always_beside(nearest[0], setting)

@@ -1,7 +1,7 @@
-"""What the topics of family 72's environment rules share: the settings of a file, its role, and findings in the making.
+"""Shared parts of family 72's environment rules: the settings of a file, its role, and draft findings.
 
-A topic is a module with ``RULES``, ``NAMES`` (the variables it speaks of) and ``drafts``. A draft names the fixes that
-it would like best first; which settings can really be taken out of a file is known once all drafts are there.
+A topic is a module with ``RULES``, ``NAMES`` (the variables it mentions) and ``drafts``. A draft lists its fixes in
+order of preference; which settings can be removed from a file is known after all drafts exist.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _INTEGER = lazily(r"\s*([+-]?\d+)")
 
 
 class Scene(NamedTuple):
-    """What else a file tells about the processes that get its variables.
+    """Further facts of a file about the processes that get its variables.
 
     ``diagnostic``: it debugs, tests or measures instead of training. ``launchers`` are the launchers it starts
     (`ldlm_lint.shell.script.Launch`), ``entries`` the Python files that these run, ``several`` whether one of them
-    starts more than one process on a machine. ``unset`` are the names it takes back, ``text`` its code without comments;
+    starts more than one process on a machine. ``unset`` are the names it unsets, ``text`` its code without comments;
     ``lists_environment``: it prints all variables.
     """
 
@@ -52,7 +52,7 @@ class View:
 
     @property
     def target_torch(self) -> tuple[int, int] | None:
-        """The newest torch that the project runs on, such as ``(2, 4)``; None where it does not bound it."""
+        """The newest torch that the project runs on, such as ``(2, 4)``; None without an upper bound."""
         value = self.options.get(NEWEST_TORCH)
         return value if isinstance(value, tuple) else None
 
@@ -61,12 +61,12 @@ class View:
         return self.target_torch is not None and self.target_torch < version
 
     def supports_older_than(self, version: tuple[int, int]) -> bool:
-        """Whether the project says that it runs on versions of torch before ``version`` too."""
+        """Whether the project also supports torch versions before ``version``."""
         oldest = self.options.get(OLDEST_TORCH)
         return isinstance(oldest, tuple) and oldest < version
 
     def needs(self, version: tuple[int, int]) -> bool:
-        """Whether the project says that it runs on no torch before ``version``."""
+        """Whether the project requires torch ``version`` or newer."""
         oldest = self.options.get(OLDEST_TORCH)
         return isinstance(oldest, tuple) and oldest >= version
 
@@ -80,12 +80,12 @@ class View:
         return self.named(frozenset(names) - self.scene.unset)
 
     def beside(self, setting: Setting, names: Iterable[str]) -> Iterator[Setting]:
-        """The settings of the given names that can be in force together with ``setting``."""
+        """The settings of the given names that can be active together with ``setting``."""
         return (one for one in self.named(names) if one is not setting and one.place.shared_with(setting.place))
 
 
 class Plan(NamedTuple):
-    """A fix to be: edits, or (``drop``) the removal of the draft's setting, whose edits its file decides."""
+    """A planned fix: edits, or (``drop``) the removal of the draft's setting, whose edits its file decides."""
 
     title: str
     edits: tuple[Edit, ...] | None = None
@@ -94,7 +94,7 @@ class Plan(NamedTuple):
     needs: tuple[Interface, ...] = ()
 
     def fix(self, removal: Removal | None) -> Fix | None:
-        """The fix, None where it is not possible; SAFE where neither the plan nor the removal has a reason against it."""
+        """The fix, None if it is not possible; SAFE if neither the plan nor the removal has a reason against it."""
         edits, reason = self.edits, self.reason
         if self.drop:
             if removal is None:
@@ -141,7 +141,7 @@ class Draft(NamedTuple):
 
 
 def assigned(name: str, value: object) -> str:
-    """A variable with its value, as a message shows it; the variable alone where no value is told."""
+    """A variable with its value, as in a message; the variable alone without a value."""
     return quoted(name if value is None else f"{name}={value}")
 
 
@@ -151,7 +151,7 @@ def always_beside(one: Setting, other: Setting) -> bool:
 
 
 def drop(setting: Setting, reason: str) -> Plan:
-    """The plan to remove a setting; ``reason`` says why that is not safe."""
+    """The plan to remove a setting; ``reason`` is why that is not safe."""
     return Plan(f"remove {setting.name}", reason=reason, drop=True)
 
 
@@ -161,7 +161,7 @@ def rewrite(setting: Setting, wanted: Callable[[Value], bool], text: str, reason
 
 
 def members(setting: Setting, wanted: Callable[[Value], bool]) -> tuple[Value, ...]:
-    """The known values of a setting that are wanted."""
+    """The known values of a setting that are selected."""
     return tuple(value for value in setting.values or () if wanted(value))
 
 
@@ -172,7 +172,7 @@ def rewrites(setting: Setting, values: tuple[Value, ...], text: str) -> tuple[Ed
 
 
 def number(value: Value) -> int | None:
-    """The number that torch reads from a value: the leading integer (``std::stoi``), None where there is none."""
+    """The number that torch reads from a value: the leading integer (``std::stoi``), None if there is none."""
     match = _INTEGER.match(value.text)
     return whole(match[1]) if match else None
 

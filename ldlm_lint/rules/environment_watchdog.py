@@ -1,7 +1,7 @@
 """The NCCL watchdog's settings: heartbeat timeout, monitoring and blocking wait.
 
 They change each other's meaning: with blocking wait or without monitoring a wrong heartbeat timeout is inert, and
-putting one of them right arms it. So their fixes are one unit per file, applied as a whole or not at all.
+fixing one of them activates it. So their fixes are one unit per file, applied as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_harmless(text: str) -> bool:
 
 
 class Block(NamedTuple):
-    """The three settings that depend on each other, as far as one file sets them."""
+    """The three settings that depend on each other, as set by one file."""
 
     view: View
     heartbeats: tuple[Setting, ...]
@@ -75,7 +75,7 @@ class Block(NamedTuple):
 
     @classmethod
     def of(cls, view: View) -> Block:
-        """Sort out the settings of the block; unknown values are nobody's finding."""
+        """Sort out the settings of the block; unknown values are not reported."""
         limit, timeout = (_seconds_option(view.options, option) for option in EXCESSIVE_HEARTBEAT_TIMEOUT.options)
         heartbeats = tuple(one for one in view.settings if one.name == HEARTBEAT)
         return cls(
@@ -100,7 +100,7 @@ class Block(NamedTuple):
         yield from map(_arming, self._inert(removals))
 
     def _inert(self, removals: Mapping[Setting, Removal]) -> Iterator[Finding]:
-        """The heartbeat timeouts that a setting beside them keeps from ever counting."""
+        """The heartbeat timeouts that another setting makes ineffective."""
         for setting in self.heartbeats:
             if setting in self.excessive or not setting.values:
                 continue
@@ -108,7 +108,7 @@ class Block(NamedTuple):
             waiting = None if self.view.older_than(_NO_WATCHDOG) else next((one for one in self.blocking if _together(setting, one)), None)
             if (cause := watching or waiting) is not None:
                 fix = self._watched(cause) if watching else self._unblocked(cause, removals.get(cause))
-                # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
+                # Hiding this finding must not remove the fix of the others: it has no edits of its own.
                 own = fix._replace(whole=False) if fix else None
                 related = (Related(cause.span, "this disables the heartbeat timeout"),)
                 args = (("cause", _said(cause)),)
@@ -158,16 +158,16 @@ class Block(NamedTuple):
 
 
 def _arming(finding: Finding) -> Finding:
-    """A finding whose fix brings the heartbeat into force, with the question what other files make of it."""
+    """A finding whose fix activates the heartbeat, with a claim about other files."""
     if finding.fix is None:
         return finding
     return finding._replace(claims=(*finding.claims, Claim("no-heartbeat-elsewhere-is-wrong")))
 
 
 def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
-    """The heartbeat timeouts that nothing in their own file keeps from counting; a script that shares its shell may.
+    """The heartbeat timeouts that are effective in their own file; a script that shares the shell may disable them.
 
-    ``found`` are the settings that a finding speaks of already. The claim's subject are the names that may be the cause.
+    ``found`` are the settings that a finding mentions already. The claim's subject are the names that may be the cause.
     """
     names = (MONITORING,) if View((), options).older_than(_NO_WATCHDOG) else (MONITORING, *BLOCKING_WAIT)
     for setting in settings:
@@ -177,7 +177,7 @@ def candidates(settings: Iterable[Setting], found: Collection[Span], options: Ma
 
 
 def inert_beside(settings: Iterable[Setting], names: Collection[str]) -> tuple[Setting, str] | None:
-    """The setting of these names, in another script, that keeps a heartbeat timeout from ever counting, and what it does."""
+    """The setting of these names, in another script, that makes a heartbeat timeout ineffective, and its effect."""
     for setting in (one for one in settings if one.name in names):
         monitoring = setting.name == MONITORING and members(setting, is_false)
         if (monitoring or is_blocking(setting)) and not setting.place.conditional:
@@ -190,7 +190,7 @@ def _together(one: Setting, other: Setting) -> bool:
 
 
 def _said(cause: Setting) -> str:
-    """A setting and what it does to the heartbeat."""
+    """A setting and its effect on the heartbeat."""
     (value,) = members(cause, is_false if cause.name == MONITORING else is_true)[:1]
     effect = "the monitor thread ends no process" if cause.name == MONITORING else "torch 2.6 and later start no watchdog"
     return f"with {assigned(cause.name, value.text)} {effect}"

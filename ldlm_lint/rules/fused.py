@@ -1,11 +1,12 @@
-"""Family 73: fused optimizers that cannot be, or are not what they seem."""
+"""Family 73: fused optimizers that fail, or are not fused in fact."""
 
 from __future__ import annotations
 
 from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
-# Constructors of torch.optim that know no ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find the same.
+# Constructors of torch.optim without a ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find
+# the same.
 WITHOUT_FUSED = frozenset(
     f"torch.optim.{name}"
     for name in ("ASGD", "Adadelta", "Adafactor", "Adamax", "LBFGS", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop", "SparseAdam")
@@ -16,7 +17,7 @@ FUSED_SINCE = {
     for name in ("Adam", "AdamW", "SGD", "Adagrad")
     if (since := tables.fused_since(name)) is not None
 }
-# Since this release devices and types are looked at in the first step, no longer in the constructor.
+# Since this release devices and types are checked in the first step, no longer in the constructor.
 CHECKED_IN_STEP = (2, 5)
 
 _ADAMW = Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html")

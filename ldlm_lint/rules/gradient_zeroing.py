@@ -1,4 +1,4 @@
-"""Family 73: gradients that are filled with zeros where they could be freed."""
+"""Family 73: gradients that are filled with zeros although they could be freed."""
 
 from __future__ import annotations
 

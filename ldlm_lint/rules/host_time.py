@@ -1,4 +1,4 @@
-"""Family 75: what a training step makes the host wait for."""
+"""Family 75: operations in a training step that make the host wait."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOR_ALL = " until the GPU has finished all queued work, and the GPU then idles u
 
 
 def after_a_wait(line: int) -> str:
-    """The same for a wait behind another one, between which nothing is launched."""
+    """The same for a wait after another one without a launch in between."""
     return f", but only for work that line {line} already waits for (it matters once line {line} no longer waits)"
 
 

@@ -1,11 +1,11 @@
-"""How many checkpoints a Trainer without a limit leaves behind, as far as its settings tell."""
+"""The number of checkpoints of a Trainer without a limit, from its settings."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-# Fewer are no danger for a disk: "a handful of saves" is an exception of the rule.
+# Fewer are not danger for a disk: "a handful of saves" is an exception of the rule.
 HANDFUL = 5
 _FEW_AT_MOST = 8 * HANDFUL
 _DEFAULT_STEPS, _DEFAULT_EPOCHS = 500, 3
@@ -13,10 +13,10 @@ _DEFAULT_STEPS, _DEFAULT_EPOCHS = 500, 3
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When a Trainer saves; None where a setting is given but not known, the framework's default where it is not given.
+    """When a Trainer saves; None for an unknown setting, the framework's default for a missing one.
 
-    ``every`` counts steps, or is the share of all steps where it is below 1; ``most_steps`` bounds the steps of the run
-    from above where the number of epochs and samples tell it.
+    ``every`` counts steps, or is the share of all steps if it is below 1; ``most_steps`` is an upper bound of the run's
+    steps if the number of epochs and samples is known.
     """
 
     strategy: str | None = "steps"
@@ -27,7 +27,7 @@ class Schedule:
 
     @property
     def count(self) -> int | None:
-        """The number of checkpoints of the whole run; None where the settings do not tell."""
+        """The number of checkpoints of the whole run; None if unknown."""
         if self.strategy == "epoch" and not self._by_steps:
             return math.ceil(self.epochs) if self.epochs is not None else None
         if self.strategy != "steps" or not self.every or self.every < 0:
@@ -42,7 +42,7 @@ class Schedule:
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing is saved during the run, only a handful, or it cannot be told when."""
+        """Whether nothing is saved during the run, only a few, or the schedule is unknown."""
         if self.strategy not in ("steps", "epoch") or (self.strategy == "steps" and not (self.every and self.every > 0)):
             return True
         if self.count is not None:
@@ -50,13 +50,13 @@ class Schedule:
         if self.epochs is not None and self.epochs <= 0 and not self._by_steps:
             return True
         if self.strategy == "steps" and self.most_steps is not None and self.every:
-            # An upper bound, of one GPU: eight of them make it a handful.
+            # An upper bound for one GPU: with eight of them there are only a few.
             return self.most_steps // self.every <= _FEW_AT_MOST
         return False
 
     @property
     def described(self) -> str:
-        """What becomes of the checkpoints: ``keeps all 100 checkpoints of this run (10000 steps, one every 100)``."""
+        """The result for the checkpoints: ``keeps all 100 checkpoints of this run (10000 steps, one every 100)``."""
         how = self._rhythm
         if self.count is None:
             return f"keeps every checkpoint it writes ({how})"

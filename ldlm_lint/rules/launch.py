@@ -1,4 +1,4 @@
-"""Family 72, launch: how a script starts the training processes, and what it learns of their end."""
+"""Family 72, launch: how a script starts the training processes and handles their exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 68, the linter itself: what kept a file from being checked in full."""
+"""Family 68, the linter itself: reasons why a file was not fully checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 78, precision, compile and loss: here the losses that lose their scale or their gradient."""
+"""Family 78, precision, compile and loss: losses that lose their scale or their gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 75, memory and host time: what a step keeps on the device and what it waits for."""
+"""Family 75, memory and host time: memory that a step keeps on the device, and its waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family 72: what `no_sync` covers."""
+"""Family 72: the scope of `no_sync`."""
 
 from __future__ import annotations
 

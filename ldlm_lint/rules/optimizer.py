@@ -15,7 +15,7 @@ FUSED_REASON = (
 
 
 def pass_fused(optimizers: Iterable[str], oldest: tuple[int, int] | None) -> str:
-    """What to do; names the torch that it needs where ``oldest``, the oldest that the project allows, lacks it (None: nobody says)."""
+    """The advice; names the required torch if ``oldest``, the oldest allowed one, lacks it (None: unknown)."""
     since = max((found for one in optimizers if (found := tables.fused_since(one)) is not None), default=None)
     if since is None or oldest is None or oldest >= since:
         return PASS_FUSED

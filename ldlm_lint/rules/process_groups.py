@@ -1,4 +1,6 @@
-"""Family 72: timeouts of process groups that torch refuses, that are too short, or that a sub-group does not get."""
+"""Family 72: timeouts of process groups that torch rejects, that are too short, or that a sub-group does not
+inherit.
+"""
 
 from __future__ import annotations
 

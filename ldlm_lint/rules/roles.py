@@ -1,4 +1,4 @@
-"""What a file is for, as far as its name and the words of a condition tell."""
+"""The purpose of a file, from its name and the words of a condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIAGNOSTIC = frozenset(
         *("trace", "tracing", "verbose"),
     )
 )
-# Names of variables and of a command that hold such a word whatever they are used for.
+# Names of variables and of a command with such a word but any purpose.
 _NOT_A_WORD = lazily(r"(?<!\w)\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
 # The programs of NVIDIA's nccl-tests, whose output is the point of running them.
 _MEASURES = lazily(
@@ -29,7 +29,7 @@ _REACH = 8
 
 
 def speaks_of_debugging(text: str) -> bool:
-    """Whether a name or a condition holds a word about debugging, testing or measuring."""
+    """Whether a name or a condition contains a word about debugging, testing or measuring."""
     return not _DIAGNOSTIC.isdisjoint(word.lower() for word in _WORD.findall(_NOT_A_WORD.sub("", text)))
 
 
@@ -39,7 +39,7 @@ def measures_collectives(text: str) -> bool:
 
 
 def is_diagnostic(path: str, entries: Iterable[str]) -> bool:
-    """Whether a file debugs, tests or measures: by its name, or because nothing else is launched by it."""
+    """Whether a file debugs, tests or measures: by its name, or because it launches nothing else."""
     launched = [PurePosixPath(entry).stem for entry in entries]
     if launched and all(name in _PROBING or speaks_of_debugging(name) for name in launched):
         return True
@@ -47,7 +47,7 @@ def is_diagnostic(path: str, entries: Iterable[str]) -> bool:
 
 
 def remark_at(source: Source, start: int, end: int) -> str:
-    """The comment behind the statement at ``[start, end)`` and those in the lines above, up to a blank line."""
+    """The comment after the statement at ``[start, end)`` and those in the lines above, up to a blank line."""
     first, last = source.position(start)[0], source.position(end)[0]
     lines = source.lines
     said = [lines[last - 1].partition("#")[2]]

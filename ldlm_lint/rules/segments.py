@@ -1,4 +1,4 @@
-"""Family 75: segments of activation checkpointing that fail, train nothing or save nothing."""
+"""Family 75: segments of activation checkpointing that fail, do not train or save no memory."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
 
 
 def not_taken(function: str, keywords: Sequence[str]) -> Fix:
-    """What to do where a checkpointed function does not take the keywords that are handed to it: no flag makes that call work."""
+    """The advice if a checkpointed function does not accept the passed keywords: no flag makes that call work."""
     names = ", ".join(keywords)
     reason = f"{function} cannot be called with {names}: with use_reentrant=False alone this line would raise TypeError"
     return Fix(f"call {function} as its signature allows, then set use_reentrant=False", (), Applicability.DISPLAY, reason)
 
 
 def unknown_callee(function: str, keywords: Sequence[str]) -> str:
-    """Why the other implementation may not end the error."""
+    """Why the other implementation may not fix the error."""
     names = ", ".join(keywords) or "the keywords in `**`"
     return f"the line still raises if {function} does not take {names}, and its signature is not known"
 

@@ -1,4 +1,4 @@
-"""What every front end says to a rule about a variable that is set: its name, possible values and places.
+"""The description of a set variable from every front end: its name, possible values and places.
 
 A shell script, an ``os.environ`` assignment in Python and, later, a YAML list of variables become the same
 `Setting`, so that a rule's decision is one pure function for all of them.
@@ -14,7 +14,7 @@ from ldlm_lint.model import Confidence, Edit, Span
 
 
 class Origin(enum.Enum):
-    """How a value is known: written there, a default such as ``${X:-1800}``, or through another variable."""
+    """The source of a value: literal, a default such as ``${X:-1800}``, or through another variable."""
 
     LITERAL = "literal"
     DEFAULT = "default"
@@ -24,9 +24,9 @@ class Origin(enum.Enum):
 class Value(NamedTuple):
     """One value that a variable may have.
 
-    ``span`` is the text to replace in order to change the value (None where that is not possible), ``quote``
-    what a replacement is wrapped in when the span includes the quotes. A value that comes through another variable
-    has its ``home``, the assignment that spells it, and there ``home_value`` as its text (None: not one stretch).
+    ``span`` is the text to replace in order to change the value (None if that is not possible), ``quote`` the quotes
+    for a replacement when the span includes them. A value that comes through another variable has its ``home``, the
+    assignment with its text, and there ``home_value`` as its text (None: not one stretch).
     """
 
     text: str
@@ -37,17 +37,16 @@ class Value(NamedTuple):
     home_value: Span | None = None
 
     def rewritten(self, text: str) -> Edit | None:
-        """The edit that makes the value ``text``, None where it cannot be edited."""
+        """The edit that makes the value ``text``, None if it cannot be edited."""
         return None if self.span is None else Edit(self.span, f"{self.quote}{text}{self.quote}")
 
 
 class Surroundings(NamedTuple):
-    """Where in its file a setting stands.
+    """The context of a setting in its file.
 
-    ``scope`` names the branches, functions and commands around it, outermost first: of two settings one of whose
-    scopes begins with the other, both can be in force at once. ``conditional``: a condition decides whether it is
-    made at all. ``debugging``: the condition, the function or the command speaks of debugging. ``remark`` is the
-    comment beside or above it.
+    ``scope`` names the branches, functions and commands around it, outermost first: of two settings one of whose scopes
+    begins with the other, both can be active at once. ``conditional``: it is under a condition. ``debugging``: the
+    condition, the function or the command mentions debugging. ``remark`` is the comment next to or above it.
     """
 
     scope: tuple[int, ...] = ()
@@ -62,7 +61,8 @@ class Surroundings(NamedTuple):
 
 
 class Twin(NamedTuple):
-    """How the same value is given to a second variable: ``before``, its name and ``after``, inserted at ``span``."""
+    """The edit that assigns the same value to a second variable: ``before``, its name and ``after``, inserted at
+    ``span``."""
 
     span: Span
     before: str
@@ -72,10 +72,10 @@ class Twin(NamedTuple):
 class Setting(NamedTuple):
     """A variable that gets a value and reaches the environment of the training processes.
 
-    ``values`` are all the values it may have, None when unknown; ``span`` is the whole ``NAME=value``.
-    ``expanded``: the same file reads the name elsewhere, so that it must stay set. ``used``: it reads it to do
-    something other than to print it; ``needed``: a command there would fail without it. ``key`` is the place of the name (None where it cannot be renamed), ``written``
-    the value as the file spells it, without a span where nothing can be written into it.
+    ``values`` are all the values it may have, None when unknown; ``span`` is the whole ``NAME=value``. ``expanded``:
+    the same file reads the name elsewhere, so it must remain set. ``used``: it is read for more than printing;
+    ``needed``: a command there would fail without it. ``key`` is the place of the name (None if it cannot be renamed),
+    ``written`` the value as written in the file, without a span where nothing can be written into it.
     """
 
     name: str
@@ -91,17 +91,17 @@ class Setting(NamedTuple):
 
     @property
     def confidence(self) -> Confidence:
-        """HIGH for one literal value, MEDIUM where a default or another variable decides."""
+        """HIGH for one literal value, MEDIUM if a default or another variable decides."""
         known = self.values or ()
         literal = len(known) == 1 and known[0].origin is Origin.LITERAL
         return Confidence.HIGH if literal else Confidence.MEDIUM
 
 
 class Removal(NamedTuple):
-    """How a setting can be taken out of its file.
+    """The removal of a setting from its file.
 
-    ``complete`` is False where something had to stay in its place (a ``:`` in a block that would be empty);
-    ``reason`` says why the removal may change more than the variable, empty where it cannot.
+    ``complete`` is False if something must remain (a ``:`` in a block that would be empty); ``reason`` says why the
+    removal may change more than the variable, empty if it cannot.
     """
 
     edits: tuple[Edit, ...]
@@ -110,11 +110,11 @@ class Removal(NamedTuple):
 
 
 class Editor(Protocol):
-    """What a front end that can remove settings offers."""
+    """The interface of a front end that can remove settings."""
 
     def removals(self, groups: Mapping[Setting, str]) -> Mapping[Setting, Removal]:
         """The removals of the given settings, planned together.
 
-        The value of each setting names its group: one group is applied as a whole, different groups may be
-        applied alone. A setting that cannot be removed is absent from the answer.
+        The value of each setting names its group: one group is applied as a whole, different groups may be applied
+        alone. A setting that cannot be removed is absent from the result.
         """

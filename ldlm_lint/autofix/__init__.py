@@ -1,1 +1,1 @@
-"""Fixes: merged by group, chosen by position, applied in validated rounds, written atomically."""
+"""Fixes: merged by group, selected by position, applied in validated rounds, written atomically."""

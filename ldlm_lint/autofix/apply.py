@@ -1,4 +1,4 @@
-"""Applying fixes to contents in memory, in rounds to a fixed point, each round validated."""
+"""Applying fixes to contents in memory, in rounds until nothing changes, each round validated."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def fix_files(
 ) -> FixResult:
     """Apply all fixes of at least ``limit`` until no more are proposed, at most ``max_rounds`` times.
 
-    ``report_of`` lints with the given files in place of those on disk and returns findings with merged fixes;
-    ``files`` are the files that may be changed. A round that breaks a file, in the eyes of the validator of its
-    kind, is taken back for it; then the guilty fixes are found and left out for good.
-    A fix over several files is applied to all of them or to none. ``applied_to`` is told after each round which edits
-    were made to which contents, for who follows places through them.
+    ``report_of`` lints with the given files instead of those on disk and returns findings with merged fixes; ``files``
+    are the files that may be changed. If a round breaks a file, according to the validator of its kind, it is reverted
+    for that file; then the fixes at fault are found and left out permanently. A fix over several files is applied to
+    all of them or to none. ``applied_to`` is called after each round with the edits and contents, to follow places
+    through them.
     """
     kinds = _Kinds(validators, kind_of)
     current = dict(files)
@@ -101,7 +101,7 @@ def fix_files(
 
 
 class _Kinds(NamedTuple):
-    """What depends on the kind of a file: its validator and its encoding."""
+    """The parts that depend on the kind of a file: its validator and its encoding."""
 
     validators: Mapping[Kind, Validator]
     kind_of: Callable[[str, bytes], Kind]
@@ -117,7 +117,7 @@ class _Kinds(NamedTuple):
         return None
 
     def contents(self, fixes: Iterable[Fix], current: Contents) -> dict[str, bytes]:
-        """The new bytes of all files that the fixes edit; raises what `apply_edits` and `Source` raise."""
+        """The new bytes of all files that the fixes edit; raises the errors of `apply_edits` and `Source`."""
         edits: dict[str, list[Edit]] = defaultdict(list)
         for fix in fixes:
             for edit in fix.edits:
@@ -131,7 +131,7 @@ class _Kinds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one round yields: new bytes and the edits behind them, the fixed findings, fixes never to be tried again."""
+    """The result of one round: new bytes and their edits, the fixed findings, fixes that must not be tried again."""
 
     new: Contents = field(default_factory=dict)
     edits: frozenset[Edit] = frozenset()
@@ -146,7 +146,7 @@ def _step(
     excluded: Collection[FixIdentity],
     kinds: _Kinds,
 ) -> _Step:
-    """One round: the usable fixes, of those the disjoint ones, of those the ones that break nothing."""
+    """One round: of the usable fixes the disjoint ones, and of those the ones that break nothing."""
     fixed: dict[frozenset[Edit], list[Finding]] = defaultdict(list)
     fixes: list[Fix] = []
     for finding in findings:
@@ -203,7 +203,7 @@ def _sift(
 ) -> tuple[list[Fix], list[tuple[Fix, str, str]]]:
     """Split disjoint fixes into those that can stay and those that break a file, with that file and the reason.
 
-    ``kept`` are fixes that stay already. A group that breaks a file is halved until each guilty fix stands alone.
+    ``kept`` are fixes already accepted. A group that breaks a file is halved until each fix at fault is isolated.
     """
     paths = {edit.span.path for fix in chosen for edit in fix.edits}
     problem = kinds.problem(current, [*kept, *chosen], paths)
@@ -218,7 +218,7 @@ def _sift(
 
 
 def identity_of(fix: Fix, current: Contents) -> FixIdentity:
-    """What a fix is known by in later rounds, when its bytes may have moved: what it does to which lines."""
+    """The identity of a fix in later rounds, when its bytes may have moved: its changes and lines."""
     parts = []
     for edit in sorted(fix.edits, key=edit_key):
         data, span = current.get(edit.span.path, b""), edit.span

@@ -1,4 +1,4 @@
-"""Writing a statement twice: once changed behind a condition, once as it was."""
+"""Writing a statement twice: once changed under a condition, once unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ENDING = lazily(r"\r\n|\r|\n")
 def choose_between(
     source: Source, statements: Sequence[Span], changed: Sequence[str], condition: str, *, leaves: bool = False
 ) -> Edit | None:
-    """Put statements that follow each other under ``else`` of a condition, with their ``changed`` forms under ``if``.
+    """Put consecutive statements under ``else`` of a condition, with their ``changed`` forms under ``if``.
 
-    A changed form is indented like its statement; further lines of it hold their indentation themselves.
-    What stands behind the last statement on its line stays there. Statements that leave the function need no ``else``
-    (``leaves``): they stay as they are. None where a statement shares a line with other
-    code, holds a text of several lines, or is indented in an unusual way.
+    A changed form is indented like its statement; its further lines include their indentation. Text after the last
+    statement on its line stays there. Statements that leave the function need no ``else`` (``leaves``): they are not
+    changed. None if a statement shares a line with other code, holds a text of several lines, or is indented in an
+    unusual way.
     """
     first, last = statements[0], statements[-1]
     start = source.line_starts[source.position(first.start)[0] - 1]
@@ -47,7 +47,7 @@ def choose_between(
 
 
 def indent_unit(source: Source, line: int, indent: str) -> str | None:
-    """By what the block around a line is indented against the statement that opens it."""
+    """The indentation of the block around a line relative to the statement that opens it."""
     for above in reversed(source.lines[: line - 1]):
         match = _BLANK.match(above)
         outer = match.group() if match else ""
@@ -62,7 +62,7 @@ def indent_unit(source: Source, line: int, indent: str) -> str | None:
 
 
 def call_text(callee: str, arguments: Sequence[str], before: str, after: str, indent: str, unit: str) -> str:
-    """A call in one line where it fits between what stands ``before`` and ``after`` it, else with its arguments below.
+    """A call in one line if it fits between the texts ``before`` and ``after`` it, else with its arguments below.
 
     ``indent`` is that of the statement; lines are separated by ``\\n`` and start with it.
     """
@@ -77,7 +77,7 @@ def call_text(callee: str, arguments: Sequence[str], before: str, after: str, in
 
 
 def new_line_after(source: Source, line: int, text: str) -> Edit:
-    """Insert a line behind the one of that 1-based number; ``text`` holds its own indentation."""
+    """Insert a line after the one with that 1-based number; ``text`` holds its own indentation."""
     if line < len(source.lines):
         at = source.line_starts[line]
         return Edit(source.span(at, at), text + source.newline)

@@ -1,4 +1,4 @@
-"""Adding a keyword argument to a Python call, in the layout that the call already has."""
+"""Adding a keyword argument to a Python call, in the layout of the call."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | Non
     """Add ``name=value`` as the last argument of the call expression that ``call`` spans.
 
     The new argument gets its own line where the last argument has one or where the line would grow past MAX_LINE
-    columns. Trailing commas and comments stay with what they belong to, and a lone generator gets the parentheses
-    that Python then asks for. None where ``call`` is not a call or passes ``name`` already.
+    columns. Trailing commas and comments stay with their arguments, and a lone generator gets the parentheses that
+    Python then requires. None if ``call`` is not a call or passes ``name`` already.
     """
     text = source.slice(call)
     if not _is_call(text):
@@ -37,9 +37,9 @@ def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | Non
 
 
 def append_to(source: Source, parentheses: Span, text: str) -> Edit | None:
-    """Add ``text`` as the last of what stands between the parentheses of a call or of a function's signature.
+    """Add ``text`` as the last item between the parentheses of a call or of a function's signature.
 
-    The layout is kept as `add_keyword` keeps it. ``parentheses`` spans the name before them as well.
+    The layout is kept as in `add_keyword`. ``parentheses`` spans the name before them as well.
     """
     layout = _Layout.of(source.slice(parentheses))
     return layout.edit(source, parentheses, text) if layout is not None else None
@@ -55,7 +55,7 @@ def _is_call(text: str) -> bool:
 class _Token(NamedTuple):
     """A token with its kind and its half-open range of characters in the call.
 
-    ``text`` is empty unless it is a name or an operator: pieces of an f-string may read like either.
+    ``text`` is empty unless it is a name or an operator: pieces of an f-string may look like either.
     """
 
     kind: int
@@ -67,8 +67,8 @@ class _Token(NamedTuple):
 class _Layout(NamedTuple):
     """A call as text: everything between its parentheses, cut into tokens.
 
-    ``opening`` and ``closing`` are the offsets behind ``(`` and of ``)``; ``inside`` are the tokens between them,
-    ``depths`` how many further brackets each stands in.
+    ``opening`` and ``closing`` are the offsets after ``(`` and of ``)``; ``inside`` are the tokens between them,
+    ``depths`` how many further brackets each is in.
     """
 
     text: str
@@ -104,7 +104,7 @@ class _Layout(NamedTuple):
         )
 
     def edit(self, source: Source, span: Span, argument: str) -> Edit:
-        """The edit that adds ``argument``, for the layout of what ``span`` covers."""
+        """The edit that adds ``argument``, in the layout of ``span``."""
         start, end, new = self.insertion(argument)
         if new == f", {argument}":
             new = self._broken(source, span, argument) or new
@@ -115,7 +115,7 @@ class _Layout(NamedTuple):
         return Edit(Span(span.path, byte(start), byte(end), span.cell), new)
 
     def _broken(self, source: Source, span: Span, argument: str) -> str | None:
-        """The argument on a line of its own below the first one, where the call's only line would grow too long."""
+        """The argument on a line of its own below the first one, if the call's only line would become too long."""
         row, column = source.position(span.start)
         line = source.lines[row - 1]
         if _NEWLINE.search(self.text) or len(line) + len(f", {argument}") <= MAX_LINE:
@@ -127,7 +127,7 @@ class _Layout(NamedTuple):
         return f",{source.newline}{margin}{argument}" if fits else None
 
     def insertion(self, argument: str) -> tuple[int, int, str]:
-        """The range of characters to replace in order to add ``argument``, and what replaces it."""
+        """The range of characters to replace in order to add ``argument``, and its replacement."""
         words = self._words()
         if not words:
             return self._into_empty(argument)
@@ -160,7 +160,7 @@ class _Layout(NamedTuple):
         return line, line, f"{indent}    {argument},{self._newline()}"
 
     def _indent_for(self, arguments: Sequence[tuple[_Token, int]], argument: str) -> str | None:
-        """The indentation of the new argument's own line, None if it goes behind the last argument."""
+        """The indentation of the new argument's own line, None if it goes after the last argument."""
         commas = [index for index, (word, depth) in enumerate(arguments) if depth == 0 and word.text == ","]
         starts = [arguments[index + 1][0].start for index in [-1, *commas]]
         line = _line_start(self.text, starts[-1])
@@ -174,7 +174,7 @@ class _Layout(NamedTuple):
         return indent if first == starts[-1] or width > MAX_LINE else None
 
     def _comment_after(self, offset: int) -> _Token | None:
-        """The comment that stands behind ``offset`` on the same line."""
+        """The comment that is after ``offset`` on the same line."""
         for token in self.inside:
             if token.start >= offset and token.kind == tokenize.COMMENT:
                 return None if _NEWLINE.search(self.text, offset, token.start) else token

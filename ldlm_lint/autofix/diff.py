@@ -12,10 +12,10 @@ _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
 def patch_base(folder: Path) -> Path:
-    """The folder that git takes the names of a patch to be relative to: the top of the working tree around ``folder``.
+    """The folder that names in a patch are relative to for git: the top of the working tree around ``folder``.
 
-    From a folder below, ``git apply`` would without a word skip a patch whose names are relative to that folder.
-    Where there is no working tree it is ``folder`` itself, which must be absolute.
+    From a folder below, ``git apply`` silently skips a patch with names relative to that folder. Without a working tree
+    it is ``folder`` itself, which must be absolute.
     """
     return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
 
@@ -23,10 +23,10 @@ def patch_base(folder: Path) -> Path:
 def unified_diff(base: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
     """One unified diff over the files that ``after`` changes, in the order of their paths.
 
-    The keys are absolute paths with forward slashes; names in the patch are relative to ``base`` (see `patch_base`;
-    a file outside of it keeps its whole path, for ``patch -p1`` at the root). Git patches nothing through a link: what
-    a path leads to is named, once.
-    Lines end at ``\\n`` alone, as git sees them, so carriage returns and any encoding pass through unchanged.
+    The keys are absolute paths with forward slashes; names in the patch are relative to ``base`` (see `patch_base`; a
+    file outside of it keeps its whole path, for ``patch -p1`` at the root). git does not patch through a link: the
+    target of a path is named, once. Lines end at ``\\n`` alone, as git sees them, so carriage returns and any encoding
+    pass through unchanged.
     """
     names = {_name(base, path): path for path in sorted(after, reverse=True) if before[path] != after[path]}
     ordered = sorted(names, key=names.__getitem__)
@@ -35,7 +35,7 @@ def unified_diff(base: Path, before: Mapping[str, bytes], after: Mapping[str, by
 
 def _file_diff(name: str, before: bytes, after: bytes) -> Iterator[bytes]:
     old, new = _quoted("a/" + name), _quoted("b/" + name)
-    # Git ends a name that holds a blank with a tab; patch would else read what follows as a date.
+    # Git ends a name that holds a blank with a tab; otherwise patch would read the following text as a date.
     tab = b"\t" if " " in name else b""
     yield b"diff --git " + old + b" " + new + b"\n--- " + old + tab + b"\n+++ " + new + tab + b"\n"
     lines = difflib.diff_bytes(difflib.unified_diff, _lines(before), _lines(after))
@@ -61,7 +61,7 @@ def _name(base: Path, path: str) -> str:
 
 
 def _quoted(name: str) -> bytes:
-    """A name as git writes it: plain, or in double quotes with escapes if it holds anything unusual."""
+    """A name in git's format: plain, or in double quotes with escapes if it holds anything unusual."""
     raw = os.fsencode(name)
     if all(32 <= byte < 127 and byte not in _ESCAPES for byte in raw):
         return raw

@@ -10,14 +10,14 @@ from pathlib import Path
 
 _SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
-# Without O_NONBLOCK the opening of a pipe that somebody put there would wait for a writer.
+# Without O_NONBLOCK opening a pipe placed there by another user would wait for a writer.
 _OLD = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFELY
 
 
 def create(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Make a file that must not exist and put ``data`` on the disk; nothing stays of it where that fails.
+    """Create a new file and write ``data`` to the disk; on failure the file is removed.
 
-    By default nobody else may read it, since it may hold what only one may read. Raises OSError.
+    By default only the owner can read it, since it may contain private data. Raises OSError.
     """
     descriptor = os.open(path, _NEW, mode)
     try:
@@ -34,7 +34,7 @@ def create(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def put(path: Path, data: bytes) -> None:
-    """Make a file of our own, or replace it, in one step; raises OSError."""
+    """Create or replace a file of our own atomically; raises OSError."""
     temporary = path.with_name(path.name + ".new")
     remove(temporary)
     create(temporary, data)
@@ -43,7 +43,7 @@ def put(path: Path, data: bytes) -> None:
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The bytes of a regular file that is no link; raises OSError, also for one of more than ``limit`` bytes."""
+    """The bytes of a regular file that is not a link; raises OSError, also for one of more than ``limit`` bytes."""
     descriptor = os.open(path, _OLD)
     try:
         status = os.fstat(descriptor)
@@ -64,8 +64,8 @@ def remove(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names that came to or went from a folder durable, where the system lets one be opened (Windows never does)."""
-    # What is in the folder is already done, so that one which cannot be synchronised is no reason to report a failure.
+    """Make created and removed names in a folder durable, if the system can open folders (Windows cannot)."""
+    # What is in the folder is already done, so a failed synchronisation is not reported.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Edits as rules write them: minimal text on bytes, so that comments, newlines and trailing commas survive."""
+"""Edits for rules: minimal text on bytes, so that comments, newlines and trailing commas survive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.source import Source
 
 
 class OverlapError(ValueError):
-    """Edits that cannot all be applied: they overlap, or lie outside of the data."""
+    """Edits that cannot all be applied: they overlap, or are outside of the data."""
 
 
 def apply_edits(data: bytes, edits: Iterable[Edit], encoding: str = "utf-8") -> bytes:
@@ -38,8 +38,8 @@ def apply_edits(data: bytes, edits: Iterable[Edit], encoding: str = "utf-8") -> 
 def delete_line(source: Source, span: Span) -> Edit:
     """Delete every line that ``span`` touches, with its line ending.
 
-    Of the blank lines above and below, the fewer go too, so that no wider gap is left than there was.
-    Whatever else stands on these lines goes too; a block that this leaves empty is the caller's concern.
+    The smaller number of blank lines above or below is deleted too, so that the gap does not grow. Other text on these
+    lines is deleted too; the caller must handle a block that becomes empty.
     """
     starts = source.line_starts
     first = max(bisect.bisect_right(starts, span.start) - 1, 0)
@@ -52,8 +52,8 @@ def delete_line(source: Source, span: Span) -> Edit:
 
 
 def _blank_lines(source: Source, numbers: Iterable[int]) -> int:
-    """How many of these lines, from the first on, hold nothing."""
-    # What follows the last line break is no line yet.
+    """The number of leading empty lines."""
+    # Text after the last line break is not a complete line.
     lines = source.lines[:-1]
     return sum(
         1 for _ in itertools.takewhile(lambda number: number < len(lines) and not lines[number].strip(), numbers)

@@ -1,4 +1,4 @@
-"""Fixes that belong together become one fix, and a dangerous part of a whole is never offered."""
+"""Fixes that belong together become one fix, and a dangerous part of a fix is never offered."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ldlm_lint.model import Edit, Finding, Fix
 def merge_groups(findings: Iterable[Finding], withdrawn: Collection[Finding]) -> list[Finding]:
     """Give all findings of one `Fix.group` one merged fix.
 
-    ``withdrawn`` are the suppressed and deselected findings: they are not returned (whether or not ``findings``
-    holds them), their edits take no part, and a group that loses a ``whole`` fix to them loses its fix.
-    A member whose edits overlap those of an earlier one (in order of code, then position), or whose isolation is
-    another one, keeps its own fix; in a whole group that again means no fix, since it could only be applied in parts.
-    The order of the remaining findings is kept.
+    ``withdrawn`` are the suppressed and deselected findings: they are not returned (even if ``findings`` contains
+    them), their edits take no part, and a group that loses a ``whole`` fix to them loses its fix. A member whose edits
+    overlap those of an earlier one (in order of code, then position), or whose isolation is another one, keeps its own
+    fix; in a whole group that again means no fix, since it could only be applied in parts. The order of the remaining
+    findings is kept.
     """
     gone = _Members(withdrawn)
     live = [finding for finding in findings if finding not in gone]
-    # A member that is not itself `whole` repeats what others do, so the group does without it.
+    # A member that is not `whole` repeats edits of others, so the group does not need it.
     incomplete = {finding.fix.group for finding in withdrawn if finding.fix and finding.fix.whole}
     groups: dict[str, list[Finding]] = defaultdict(list)
     for finding in live:
@@ -99,7 +99,7 @@ def _join(fixes: Sequence[Fix]) -> Fix:
 
 
 def _union(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """Identical edits once; what is inserted at one point is concatenated in the order given."""
+    """Identical edits once; insertions at one point are concatenated in the given order."""
     result: dict[object, Edit] = {}
     for edit in dict.fromkeys(edits):
         earlier = result.get(edit.span)
@@ -108,6 +108,6 @@ def _union(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 
 
 def _continued(title: str) -> str:
-    """A title as it reads after a semicolon; names such as ``NCCL_TIMEOUT`` keep their case."""
+    """A title as continued after a semicolon; names such as ``NCCL_TIMEOUT`` keep their case."""
     word = title.split(" ", 1)[0]
     return title[:1].lower() + title[1:] if word.istitle() else title

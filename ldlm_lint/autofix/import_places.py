@@ -1,4 +1,4 @@
-"""Where a new import goes in a Python file: among those that a reader expects it with, in their order."""
+"""The position of a new import in a Python file: among similar imports, in their order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bindings(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]
 
 
 def joining(source: Source, body: Sequence[ast.stmt], module: str, name: str) -> Edit | None:
-    """The edit that adds a name to the import of others from the same module; None unless that is one simple line."""
+    """The edit that adds a name to the import of others from the same module; None if that is not one simple line."""
     for node in body:
         if not isinstance(node, ast.ImportFrom) or node.level or node.module != module:
             continue
@@ -54,9 +54,9 @@ def joining(source: Source, body: Sequence[ast.stmt], module: str, name: str) ->
 def insertion(source: Source, body: Sequence[ast.stmt], line: str) -> Edit:
     """The edit that adds an import statement to the top level.
 
-    It goes to the imports that already load the same package, so that what the file does before (such as setting
-    environment variables) still happens first; else to those of the leading ones that are of the standard library
-    too, or are not either; else into a block of its own. Imports that are sorted stay so.
+    It goes next to imports of the same package, so that earlier code of the file (such as setting environment
+    variables) still runs first; else to the leading imports of the same kind (standard library or not); else into a
+    separate block. Sorted imports stay sorted.
     """
     new = ast.parse(line).body[0]
     root = next(iter(_roots(new)))
@@ -86,14 +86,14 @@ def insertion(source: Source, body: Sequence[ast.stmt], line: str) -> Edit:
 
 
 def _leads(node: ast.stmt) -> bool:
-    """Whether a statement stands among the first imports: one of them, or a command of IPython in a notebook."""
+    """Whether a statement is among the first imports: one of them, or a command of IPython in a notebook."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return isinstance(node.value.func, ast.Name) and node.value.func.id == "get_ipython"
     return isinstance(node, _ImportLike)
 
 
 def _start(body: Sequence[ast.stmt]) -> int:
-    """The index of the first statement behind the docstring and what must come first of all imports."""
+    """The index of the first statement after the docstring and the imports that must come first."""
     index = 1 if body and _is_text(body[0]) else 0
     while index < len(body) and _roots(body[index]) == {"__future__"}:
         index += 1
@@ -115,7 +115,7 @@ def _sections(body: Sequence[ast.stmt]) -> list[_Section]:
 
 
 def _into(source: Source, body: Sequence[ast.stmt], section: _Section, line: str) -> Edit:
-    """Insert a line into a group of imports: in their order where they have one, else behind their like."""
+    """Insert a line into a group of imports: in sorted order if they are sorted, else after similar ones."""
     new = ast.parse(line).body[0]
     root = next(iter(_roots(new)))
     like = [index for index in section if _is_like(body[index], root)]
@@ -168,7 +168,7 @@ def _roots(node: ast.stmt) -> set[str]:
 
 
 def _new_line(source: Source, index: int, line: str, alone: bool) -> Edit:
-    """Insert a line before the one with that 0-based index, between blank lines if it stands ``alone``."""
+    """Insert a line before the one with that 0-based index, between blank lines if it is ``alone``."""
     newline = source.newline
     above = newline if alone and index else ""
     if index >= len(source.lines):
@@ -186,7 +186,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def _end_of_lines(body: Sequence[ast.stmt], index: int) -> int:
-    """The 0-based number of the line behind a statement and all that shares its last line."""
+    """The 0-based number of the line after a statement and all that shares its last line."""
     end = body[index].end_lineno or body[index].lineno
     for node in body[index + 1 :]:
         if node.lineno > end:

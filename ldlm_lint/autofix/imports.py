@@ -1,4 +1,4 @@
-"""Making a name of another module usable in a Python file, by an import it has or by a new line."""
+"""Makes a name of another module usable in a Python file, by an existing or a new import."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ WITH_MODULE = frozenset(("glob", "math", "os", "shutil", "signal", "sys", "time"
 def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, str]:
     """The edit that makes ``name`` of ``module`` usable (None if it already is) and the expression to use.
 
-    An import of the file's top level is used if nothing else in the file binds its name, in whatever scope;
-    otherwise a new line is added: ``from module import name``, or ``import module`` where the file uses ``name``
-    for something else, or an alias where it uses both. A submodule counts as usable only if an import names it.
-    Names that say little by themselves (`WITH_MODULE`) are used through their module.
-    The line goes where `import_places` says. Raises SyntaxError for a file that does not parse.
+    An import of the file's top level is used if nothing else in the file binds its name, in whatever scope; otherwise a
+    new line is added: ``from module import name``, or ``import module`` where the file uses ``name`` for something
+    else, or an alias where it uses both. A submodule counts as usable only if an import names it. Names that are
+    unclear alone (`WITH_MODULE`) are used through their module. `import_places` chooses the position. Raises
+    SyntaxError for a file that does not parse.
     """
     tree = required(source)
     names = names_of(source)
@@ -46,7 +46,7 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
 
 
 def names_of(source: Source) -> Names | BoundNames:
-    """The names of a file, for all its fixes; they rest with the source. Raises SyntaxError where it does not parse."""
+    """The names of a file, for all its fixes; cached with the source. Raises SyntaxError if it does not parse."""
     names: Names | BoundNames | None = source.__dict__.get(_NAMES)
     if names is None:
         names = source.__dict__[_NAMES] = Names.of(nodes_below(required(source)))
@@ -55,7 +55,7 @@ def names_of(source: Source) -> Names | BoundNames:
 
 @contextmanager
 def names_given(source: Source, names: BoundNames) -> Iterator[None]:
-    """While this is entered, what the names of a file stand for is asked of a light tree that is there anyway."""
+    """In this context, the meanings of a file's names come from an existing light tree."""
     source.__dict__[_NAMES] = names
     try:
         yield
@@ -65,10 +65,10 @@ def names_given(source: Source, names: BoundNames) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Names:
-    """What the names of a file stand for, all scopes together.
+    """The meanings of a file's names, for all scopes together.
 
-    ``imports`` maps a local name to the dotted targets that import statements give it, ``others`` are bound by
-    anything else, ``read`` are read somewhere.
+    ``imports`` maps a local name to the dotted targets of import statements, ``others`` are bound by anything else,
+    ``read`` are read somewhere.
     """
 
     imports: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -79,7 +79,7 @@ class Names:
     def of(cls, nodes: Iterable[ast.AST]) -> Names:
         """Collect the names of a module's nodes."""
         names = cls()
-        # Its class is asked for by identity, which is faster and narrows nothing.
+        # Its class is compared by identity, which is faster and equivalent here.
         node: Any
         for node in nodes:
             kind = node.__class__
@@ -96,18 +96,18 @@ class Names:
         return names
 
     def only(self, local: str, target: str) -> bool:
-        """Whether ``local`` stands for ``target`` wherever it is bound."""
+        """Whether ``local`` means ``target`` at every binding."""
         return local not in self.others and self.imports.get(local) == {target}
 
     def free(self, local: str, target: str) -> bool:
-        """Whether the top level may bind ``local`` to ``target`` without changing what the file means."""
+        """Whether the top level may bind ``local`` to ``target`` without changing the meaning of the file."""
         unknown = local in self.others or (local in self.read and local not in self.imports)
         return not unknown and self.imports.get(local, {target}) == {target}
 
 
 @functools.cache
 def _binders(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of nodes that may hold a name which it binds."""
+    """The fields of a kind of nodes that may contain a bound name."""
     if kind in (ast.keyword, ast.alias):
         return ()
     return tuple(name for name in ("id", "name", "arg", "rest") if name in kind._fields)

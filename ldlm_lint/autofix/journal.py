@@ -1,13 +1,13 @@
-"""The journal of a project's runs, in ``.ldlm-lint/`` at its root, from which a run can be taken back.
+"""The journal of a project's runs, in ``.ldlm-lint/`` at its root, from which a run can be undone.
 
-``runs/<id>/`` holds ``journal.json`` (see `ldlm_lint.autofix.runs`), the old bytes of each file as ``<number>.before``
-and ``state``, which is written last: without it the run never touched a file. New bytes need no copy, since whatever is
-brought to an end is brought to the old ones. States change in one step:
+``runs/<id>/`` contains ``journal.json`` (see `ldlm_lint.autofix.runs`), the old bytes of each file as
+``<number>.before`` and ``state``, which is written last: without it the run never touched a file. New bytes need no
+copy, since finishing a run means restoring the old ones. State changes are atomic:
 
     prepared -> applied -> undone       a run of fixes
     prepared -> applied -> (removed)    an undo, once the run that it undoes is ``undone``
 
-Whatever is found ``prepared`` without a process that holds the lock was interrupted.
+A ``prepared`` run without a process that holds the lock was interrupted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _JOURNAL, _STATE, _APPLIED = "journal.json", "state", "state.applied"
 
 
 class JournalError(Exception):
-    """A journal that cannot be kept or used; nothing was written because of it. The text says why."""
+    """A journal that cannot be written or used; nothing was written because of it. The text says why."""
 
 
 class State(str, enum.Enum):
@@ -54,7 +54,7 @@ class Journal:
 
     @property
     def folder(self) -> Path:
-        """Where it is, or would be."""
+        """The path of the journal, existing or not."""
         return self.root / JOURNAL
 
     @property
@@ -64,7 +64,7 @@ class Journal:
 
     @contextlib.contextmanager
     def held(self, patience: float | None = None) -> Iterator[None]:
-        """Make the journal where there is none and hold its lock; raises JournalError."""
+        """Create the journal if necessary and hold its lock; raises JournalError."""
         stack = contextlib.ExitStack()
         try:
             self._make()
@@ -81,7 +81,7 @@ class Journal:
             yield
 
     def exists(self) -> bool:
-        """Whether there may be runs; raises JournalError for something else in its place."""
+        """Whether there may be runs; raises JournalError if the path is something else."""
         if not os.path.lexists(self.folder):
             return False
         _check_folder(self.folder, self.root)
@@ -101,7 +101,7 @@ class Journal:
             raise JournalError(f"{self.runs} cannot be read: {error.strerror or error}") from error
 
     def read(self, identifier: str) -> Run:
-        """What is written about a run; raises JournalError."""
+        """The record of a run; raises JournalError."""
         path = self.runs / identifier / _JOURNAL
         try:
             return parse(disk.read(path, LARGEST_JOURNAL), identifier)
@@ -132,7 +132,7 @@ class Journal:
         rules: Mapping[str, int],
         undoes: str = "",
     ) -> Run:
-        """Write down a run before it begins: relative paths with old and new bytes; raises OSError."""
+        """Record a run before it begins: relative paths with old and new bytes; raises OSError."""
         # A number and not the time, since clocks are set back.
         run = Run(
             f"{self._next():06d}-{secrets.token_hex(6)}",
@@ -148,7 +148,7 @@ class Journal:
             for number, (_, before, _) in enumerate(changes):
                 disk.create(self.kept(run, number), before)
             disk.create(folder / _JOURNAL, render(run))
-            # The end of a run must not need room on the disk, since without it all files would have to go back.
+            # Finishing a run must not need disk space, since otherwise all files would have to be restored.
             disk.create(folder / _APPLIED, State.APPLIED.value.encode())
             disk.sync_folder(self.runs)
             disk.put(folder / _STATE, State.PREPARED.value.encode())
@@ -170,14 +170,14 @@ class Journal:
     def discard(self, identifier: str) -> None:
         """Forget a run; raises OSError."""
         folder = self.runs / identifier
-        # First, so that a run of which only a part is left is taken for one that never began.
+        # First, so that a partial run counts as one that never began.
         disk.remove(folder / _STATE)
         for name in os.listdir(folder):
             disk.remove(folder / name)
         os.rmdir(folder)
 
     def prune(self) -> None:
-        """Forget the oldest runs, as many as it takes to keep within the bounds; the newest stays; raises OSError."""
+        """Delete the oldest runs until the limits are met; the newest stays; raises OSError."""
         runs = [name for name, state in self.states().items() if state is not State.PREPARED]
         sizes = [sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(self.runs / n)) for n in runs]
         kept = total = 0
@@ -197,7 +197,7 @@ class Journal:
             _check_folder(folder, self.root)
             return State(disk.read(path, 100).decode("ascii", errors="replace"))
         except FileNotFoundError:
-            # Whoever holds the lock may be removing it.
+            # The lock holder may be removing it.
             return None
         except ValueError as error:
             raise JournalError(f"{path} is not part of a run; remove {folder} if it is not yours") from error
@@ -208,13 +208,13 @@ class Journal:
     def _make(self) -> None:
         for folder in (self.folder, self.runs):
             with contextlib.suppress(FileExistsError):
-                # What only its owner may read stays so in here.
+                # Private files stay private in the journal.
                 os.mkdir(folder, 0o700)
                 disk.sync_folder(folder.parent)
             _check_folder(folder, self.root)
 
     def _tidy(self) -> None:
-        """Keep git away, and remove what was begun and never got a state; the lock must be held."""
+        """Make git ignore it, and remove runs without a state; the lock must be held."""
         ignore = self.folder / ".gitignore"
         if not os.path.lexists(ignore):
             disk.put(ignore, b"*\n")
@@ -224,9 +224,9 @@ class Journal:
 
 
 def _check_folder(folder: Path, root: Path) -> None:
-    """Raise JournalError for what is no folder, or was put there by somebody who owns neither the project nor this run.
+    """Raise JournalError if it is not a folder, or belongs to a user who owns neither the project nor this process.
 
-    Raises FileNotFoundError where nothing is there.
+    Raises FileNotFoundError if it does not exist.
     """
     try:
         status, owner = os.lstat(folder), os.stat(root).st_uid

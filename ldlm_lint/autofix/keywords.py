@@ -1,4 +1,4 @@
-"""Taking keyword arguments out of a Python call, in the layout that the call has."""
+"""Removes keyword arguments from a Python call, in the layout of the call."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _COMMA = lazily(rb"[ \t]*,[ \t]*")
 
 
 def remove_arguments(source: Source, arguments: Sequence[Span]) -> tuple[Edit, ...] | None:
-    """Remove arguments of a call, each with its comma; one that has lines of its own goes with them and their comments.
+    """Remove arguments of a call, each with its comma; one on its own lines is removed with these lines and their
+    comments.
 
-    None where the text between the arguments is too unusual to cut, for instance a comma on the next line.
+    None if the text between the arguments is too unusual to cut, for instance a comma on the next line.
     """
     edits = [_removal(source, span) for span in arguments]
     known = tuple(edit for edit in edits if edit is not None)

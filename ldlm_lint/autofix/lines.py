@@ -11,7 +11,7 @@ _BLOCKS = ("body", "orelse", "handlers", "finalbody")
 
 
 def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The statements of the block that a statement stands in, itself among them."""
+    """The statements of the block that a statement is in, itself among them."""
     for name in _BLOCKS:
         block = getattr(statement.parent, name, None)
         if isinstance(block, list) and statement in block:
@@ -20,7 +20,7 @@ def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
-    """Whether the lines of a statement hold nothing else but a comment."""
+    """Whether the lines of a statement contain nothing else except a comment."""
     before = source.lines[statement.lineno - 1].encode()[: statement.col_offset]
     end = statement.end_lineno or statement.lineno
     after = source.lines[end - 1].encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
@@ -28,7 +28,7 @@ def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
 
 
 def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
-    """Insert a line before a statement and the comments that stand right above it; None where it does not begin its line."""
+    """Insert a line before a statement and the comments that are right above it; None if it does not begin its line."""
     indent = indent_of(source, statement)
     if source.lines[statement.lineno - 1].encode()[: statement.col_offset].strip():
         return None
@@ -37,7 +37,8 @@ def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | 
 
 
 def first_of_comments(source: Source, statement: nodes.NodeNG) -> int:
-    """The 1-based number of the first of the comment lines right above a statement, that of its own line without any."""
+    """The 1-based number of the first of the comment lines right above a statement, that of its own line if there are
+    none."""
     number, indent = statement.lineno, indent_of(source, statement)
     while number > 1 and source.lines[number - 2].strip().startswith("#") and indent_at(source, number - 1) == indent:
         number -= 1
@@ -45,7 +46,7 @@ def first_of_comments(source: Source, statement: nodes.NodeNG) -> int:
 
 
 def insert_behind(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
-    """Insert a line behind a statement; None where it shares its lines with others, or ends the file."""
+    """Insert a line after a statement; None if it shares its lines with others, or ends the file."""
     end = statement.end_lineno or statement.lineno
     if not stands_alone(source, statement) or end >= len(source.line_starts):
         return None
@@ -65,7 +66,7 @@ def indent_at(source: Source, number: int) -> str:
 
 
 def step_of(source: Source, statement: nodes.NodeNG) -> str:
-    """What one level of indentation is at a statement: that of its own block, else of the block that it stands in."""
+    """One level of indentation at a statement: that of its own block, else of the enclosing block."""
     pairs = [(statement, one) for one in getattr(statement, "body", [])[:1]]
     if isinstance(statement.parent, nodes.NodeNG) and not isinstance(statement.parent, nodes.Module):
         pairs.append((statement.parent, statement))

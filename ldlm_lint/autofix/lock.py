@@ -1,4 +1,4 @@
-"""One run at a time: a lock that ends with the process that holds it, however that ends."""
+"""One run at a time: a lock that is released when its process ends in any way."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ PATIENCE = 10.0
 _PAUSE = 0.05
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _HELD = frozenset((errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK, errno.EDEADLK))
-# Lustre without its flock option, for one, answers so.
+# For example the error of Lustre without its flock option.
 _NO_LOCKS = frozenset((errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL))
 
 
 class LockedError(Exception):
-    """Somebody else holds the lock; the text says what to do."""
+    """Another process holds the lock; the text says what to do."""
 
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold a lock on a file, which is made if need be.
+    """Hold a lock on a file, which is created if necessary.
 
     Raises LockedError if another process still holds it after ``patience`` seconds, OSError if it cannot be made.
     """
@@ -50,7 +50,7 @@ _MARKED = "marked"
 
 
 def _try(descriptor: int, marker: Path) -> str:
-    """Take the lock and say how; empty where somebody else holds it."""
+    """Take the lock and return how; empty if another process holds it."""
     try:
         _lock(descriptor)
     except OSError as error:
@@ -63,7 +63,7 @@ def _try(descriptor: int, marker: Path) -> str:
 
 
 def _mark(marker: Path) -> str:
-    """On a file system without locks a file is one, which outlives a killed process."""
+    """On a file system without locks a file serves as lock, which survives a killed process."""
     try:
         made = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Where the bytes that no edit touches are afterwards."""
+"""The positions of untouched bytes after edits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ldlm_lint.patterns import lazily
 _LINE = lazily(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _WORD = lazily(rb"[\w.'\"\x80-\xff]")
 _INDENT = b" \t"
-# Comparing lines with each other takes the square of their number.
+# Comparing lines pairwise takes quadratic time.
 _LONGEST = 500
 
 
 class Piece(NamedTuple):
-    """The bytes ``[start, end)`` become ``new``; a piece of ``layout`` changes how a line is indented, nothing else."""
+    """The bytes ``[start, end)`` become ``new``; a piece of ``layout`` only changes the indentation of a line."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 class Moves:
-    """The edits of one file as the smallest pieces that are surely meant, and the arithmetic of places.
+    """The edits of one file as the smallest pieces of certain changes, and the mapping of positions.
 
     An edit that replaces several lines counts only for the lines that differ in more than their indentation.
     """
@@ -45,9 +45,9 @@ class Moves:
             self._shifts.append(self._shifts[-1] + len(piece.new) - (piece.end - piece.start))
 
     def place(self, offset: int, *, behind: bool) -> int | None:
-        """Where a border between two bytes is afterwards, None if it lies inside of what is replaced.
+        """The new position of a border between two bytes, None if it is inside a replacement.
 
-        What is inserted at the border itself is in front of it with ``behind``, else after it.
+        An insertion at the border itself is in front of it with ``behind``, else after it.
         """
         index = bisect.bisect_left(self._starts, offset)
         if index and self.pieces[index - 1].end > offset:
@@ -57,13 +57,13 @@ class Moves:
         return offset + self._shifts[index]
 
     def touching(self, start: int, end: int) -> list[Piece]:
-        """The pieces, but those of layout, that change something of ``[start, end)``."""
+        """The pieces, except those of layout, that change something of ``[start, end)``."""
         first = max(bisect.bisect_left(self._text_starts, start) - 1, 0)
         last = bisect.bisect_right(self._text_starts, end)
         return [piece for piece in self.texts[first:last] if self._changes(piece, start, end)]
 
     def beside(self, start: int, end: int) -> list[Piece]:
-        """The pieces, but those of layout, that begin or end where ``[start, end)`` does."""
+        """The pieces, except those of layout, that begin or end where ``[start, end)`` does."""
         return [piece for piece in self.texts if piece.start == end or piece.end == start]
 
     def _changes(self, piece: Piece, start: int, end: int) -> bool:
@@ -77,7 +77,7 @@ class Moves:
 
     @staticmethod
     def _sticks(left: bytes, right: bytes) -> bool:
-        """Whether two bytes make one word where they meet; a dot behind a word begins a new one."""
+        """Whether two adjacent bytes belong to one word; a dot after a word begins a new one."""
         return bool(_WORD.match(left) and _WORD.match(right) and right != b".")
 
     def is_new(self, offset: int) -> bool:
@@ -126,6 +126,6 @@ def _indent(line: bytes) -> bytes:
 
 
 def _line_before(data: bytes, offset: int) -> bytes:
-    """What stands between the beginning of the line and an offset."""
+    """The text between the beginning of the line and an offset."""
     start = max(data.rfind(b"\n", 0, offset), data.rfind(b"\r", 0, offset)) + 1
     return data[start:offset].removeprefix(b"\xef\xbb\xbf") if start == 0 else data[start:offset]

@@ -1,4 +1,4 @@
-"""Adding a parameter to a function's signature, in the layout that it has."""
+"""Adding a parameter to a function's signature, in its layout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEYWORDS = lazily(r"\*\*[ \t]*\w+")
 def add_parameter(source: Source, start: int, parameter: str) -> Edit | None:
     """Add a parameter with a default as the last one of the function whose ``def`` is at byte ``start``.
 
-    It goes before ``**kwargs`` where there are any. None for a signature without parameters or of unusual form.
+    It goes before ``**kwargs`` if there are any. None for a signature without parameters or of unusual form.
     """
     text = source.data[start:].decode(source.encoding)
     bounds = _parentheses(text)
@@ -44,7 +44,7 @@ def add_parameter(source: Source, start: int, parameter: str) -> Edit | None:
 
 
 def _parentheses(text: str) -> tuple[int, int] | None:
-    """The offsets of the signature's ``(`` and behind its ``)``."""
+    """The offsets of the signature's ``(`` and after its ``)``."""
     starts, opening, depth = [0], -1, 0
     starts += [match.end() for match in re.finditer(r"\r\n|\r|\n", text)]
     try:
@@ -65,7 +65,7 @@ def _parentheses(text: str) -> tuple[int, int] | None:
 
 
 def _last_keywords(text: str, opening: int, closing: int) -> int | None:
-    """Where ``**kwargs`` stands in a signature; the first that is no operator of a default."""
+    """Where ``**kwargs`` is in a signature; the first that is not an operator of a default."""
     found = [
         match.start()
         for match in _KEYWORDS.finditer(text, opening, closing)

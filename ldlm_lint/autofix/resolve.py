@@ -1,4 +1,4 @@
-"""Which fixes can be applied together: by position alone, the same for any order of findings."""
+"""Selects fixes that can be applied together: by position alone, independent of the order of findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def choose(fixes: Iterable[Fix], limit: Applicability) -> list[Fix]:
 
     A fix is taken if all its edits are disjoint from those taken before; an edit that equals a taken one is no
     conflict, and fixes with the same edits are taken once. Of those with the same `Fix.isolation` the first one is
-    taken. A fix without edits or at odds with itself is never taken. What is left out gets its turn in the next round.
+    taken. A fix without edits or with conflicting edits is never taken. The others get their turn in the next round.
     """
     chosen: list[Fix] = []
     seen: set[frozenset[Edit]] = set()
@@ -46,10 +46,10 @@ def well_formed(fix: Fix) -> bool:
 
 
 def conflict(left: Edit, right: Edit) -> bool:
-    """Whether edits of two fixes keep each other out.
+    """Whether edits of two fixes conflict.
 
-    Stricter than `overlap`: text inserted where the other fix inserts, or at the border of what it replaces, may
-    rest on the bytes that go (a comma next to an argument that is deleted), so it waits for the next round.
+    Stricter than `overlap`: text inserted where the other fix inserts, or at the border of what it replaces, may depend
+    on removed bytes (a comma next to an argument that is deleted), so it waits for the next round.
     """
     if left == right or left.span.path != right.span.path:
         return False
@@ -59,7 +59,7 @@ def conflict(left: Edit, right: Edit) -> bool:
 
 
 def overlap(left: Edit, right: Edit) -> bool:
-    """Whether two different edits touch a common byte, or one inserts inside of what the other replaces."""
+    """Whether two different edits touch a common byte, or one inserts inside a replacement of the other."""
     if left == right or left.span.path != right.span.path:
         return False
     if left.span == right.span:

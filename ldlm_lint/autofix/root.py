@@ -1,4 +1,4 @@
-"""Where the journal of a project is, told without all that it takes to use it: most runs find none there."""
+"""The place of a project's journal, without loading the code to use it: most runs have no journal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ldlm_lint.config import FILE_NAME, JOURNAL, common_directory, project_root
 def journal_root(paths: Sequence[Path], base: Path) -> Path:
     """The root of the project around absolute paths, without links; a journal of it is in ``.ldlm-lint/`` below.
 
-    A directory that nothing marks as a project's is no place to find a journal again: there it is ``base``, the
-    directory that the command runs in, if all paths lie below.
+    An unmarked directory is not a place to find a journal again: there the root is ``base``, the current directory, if
+    all paths are below it.
     """
     root = project_root(common_directory(paths))
     marked = (root / ".git").exists() or (root / FILE_NAME).is_file()

@@ -1,8 +1,8 @@
-"""What the journal says of one run, as values and as JSON.
+"""The journal's record of one run, as values and as JSON.
 
-A journal comes with the project, and a project may come from anywhere. So nothing in it is believed: a path is one
-below the root and outside of the folders of tools (a `.git/config` with known bytes would be a way to run a program), and
-what it names is looked at before anything is written (see `ldlm_lint.autofix.transaction`).
+A journal comes with the project, and a project may be untrusted. So every path is checked: it must be below the root
+and outside of the folders of tools (a `.git/config` with known bytes could run a program), and its target is checked
+before anything is written (see `ldlm_lint.autofix.transaction`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD = lazily(r"[\w.=-]{1,80}", re.ASCII)
 
 
 class RunError(ValueError):
-    """A journal that is none; the text says what is wrong with it."""
+    """An invalid journal; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was written, when and why.
+    """The written files, the time and the command.
 
     ``options`` are those of the command line, ``rules`` the number of fixed findings by rule; ``undoes`` is the run
-    that this one takes back (empty: it is no undo).
+    that this one undoes (empty: it is not an undo).
     """
 
     id: str
@@ -56,7 +56,7 @@ class Run:
 
 
 def digest(data: bytes) -> str:
-    """The hash that stands for the bytes of a file."""
+    """The hash of the bytes of a file."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -71,12 +71,12 @@ def number_of(identifier: str) -> int:
 
 
 def render(run: Run) -> bytes:
-    """The journal of a run: ASCII, names that are no text included."""
+    """The journal of a run: ASCII, names that are not text included."""
     return (json.dumps({"schema": SCHEMA, **asdict(run)}, indent=1, sort_keys=True) + "\n").encode("ascii")
 
 
 def parse(data: bytes, identifier: str) -> Run:
-    """The run that a journal tells of; raises RunError for what is no journal of the run ``identifier``."""
+    """The run in a journal; raises RunError if it is not a journal of the run ``identifier``."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:

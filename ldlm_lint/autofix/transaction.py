@@ -1,7 +1,7 @@
-"""Changes of many files that happen all or not at all, whatever ends the process, and what an ended one left behind.
+"""Changes of many files that happen all or not at all, even if the process is killed, and recovery of interrupted ones.
 
-All new bytes are on the disk beside their files before the first of these is replaced, so that a full disk, a folder or
-an owner stands in the way while nothing has happened yet.
+All new bytes are on the disk next to their files before the first of these is replaced, so that a full disk, a folder
+or an owner causes an error before anything has changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ldlm_lint.autofix.write import FileChangedError, WriteError, expect, real_f
 
 
 class TransactionError(WriteError):
-    """Changes that were not made, none of them; ``path`` is the file that stood in the way."""
+    """Changes of which none was made; ``path`` is the file that caused the error."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(reason)
@@ -28,11 +28,11 @@ class TransactionError(WriteError):
 
 
 class HalfWayError(TransactionError):
-    """Changes of which some were made and could not be taken back; the next run or an undo does."""
+    """Changes of which some were made and could not be reverted; the next run or an undo does that."""
 
 
 class Content(enum.Enum):
-    """What a file of a run holds now."""
+    """The current content of a file of a run."""
 
     OLD = "old"
     NEW = "new"
@@ -41,10 +41,10 @@ class Content(enum.Enum):
 
 
 class Recovered(NamedTuple):
-    """How an interrupted run was brought to an end.
+    """How an interrupted run was finished.
 
-    ``completed`` says that all its changes had been made and stay; else ``restored`` are the files that have their old
-    bytes again, and ``left`` those that were changed since and are as they were found, with where their old bytes are.
+    ``completed`` says that all its changes were made and stay; else ``restored`` are the files that have their old
+    bytes again, and ``left`` those that were changed since and are unchanged, with the place of their old bytes.
     """
 
     run: Run
@@ -71,8 +71,8 @@ def commit(
 ) -> Run:
     """Change all files from their old bytes to new ones, or none; the lock of the journal must be held.
 
-    Raises TransactionError where a file changed, lies outside of the journal's root or cannot be written, JournalError
-    where no journal can be kept or an interrupted run waits: then no file is changed.
+    Raises TransactionError if a file changed, is outside of the journal's root or cannot be written, JournalError if
+    the journal cannot be written or an interrupted run exists: then no file is changed.
     """
     if unfinished(journal):
         raise JournalError(f"an interrupted run must be finished first: {journal.runs}; try again")
@@ -98,7 +98,7 @@ def unfinished(journal: Journal) -> list[str]:
 
 
 def recover(journal: Journal) -> list[Recovered]:
-    """Bring interrupted runs to an end; the lock must be held. Raises JournalError where that cannot be."""
+    """Bring interrupted runs to an end; the lock must be held. Raises JournalError if that cannot be."""
     done = [_recovered(journal, journal.read(name)) for name in unfinished(journal)]
     for name, state in journal.states().items():
         if state is State.APPLIED and (run := journal.read(name)).undoes:
@@ -107,7 +107,7 @@ def recover(journal: Journal) -> list[Recovered]:
 
 
 def finish_undo(journal: Journal, run: Run) -> None:
-    """Mark the run undone that an applied undo took back, and forget the undo; raises JournalError."""
+    """Mark the run undone that an applied undo reverted, and delete the undo; raises JournalError."""
     try:
         if run.undoes in journal.states():
             journal.set_undone(run.undoes)
@@ -117,10 +117,10 @@ def finish_undo(journal: Journal, run: Run) -> None:
 
 
 def content(journal: Journal, entry: Entry) -> tuple[Content, bytes]:
-    """What a file of a run holds now, and the bytes where they are the new ones.
+    """The current content of a file of a run, and its bytes if they are the new ones.
 
-    A link in the place of a file is a change like any other, and so is a file that no fix could be for. Raises
-    JournalError for a file that is there and cannot be read.
+    A link instead of a file counts as a change, and so does a file that cannot have been fixed. Raises JournalError for
+    an existing file that cannot be read.
     """
     real = journal.root / entry.path
     try:
@@ -136,7 +136,7 @@ def content(journal: Journal, entry: Entry) -> tuple[Content, bytes]:
 
 
 def _own_bytes(real: Path, relative: str) -> bytes | None:
-    """The bytes of a project's own file; None for what cannot have been fixed."""
+    """The bytes of a project's own file; None if it cannot have been fixed."""
     from ldlm_lint.discover import kind_of
 
     status = os.lstat(real)
@@ -150,8 +150,8 @@ def _own_bytes(real: Path, relative: str) -> bytes | None:
 def _relative(journal: Journal, path: Path, before: bytes) -> str:
     try:
         real = real_file(path, journal.root)
-        # Before anything is written down: what another run has just changed in the same way must not be taken for the
-        # work of this one, and be taken back with it.
+        # Before anything is recorded: the same change by another run must not count as this run's work and be undone
+        # with it.
         expect(real, before)
     except FileChangedError as error:
         raise TransactionError(path, "changed since it was read") from error
@@ -172,12 +172,12 @@ def _step(journal: Journal, run: Run, number: int, before: bytes, after: bytes) 
 
 
 def _temporary(real: Path, run: Run, number: int) -> Path:
-    """A name that whoever finds the journal can tell, and short, as the file's own may be as long as one can be."""
+    """A name that can be derived from the journal, and short, since the file's own name may have the maximum length."""
     return real.with_name(f".ldlm-lint-{run.id}-{number}.tmp")
 
 
 def _carry_out(steps: Sequence[_Step]) -> None:
-    """Replace all files; raises TransactionError for the first that cannot be, when some may have been replaced."""
+    """Replace all files; raises TransactionError for the first that cannot be, some may have been replaced then."""
     for act in (_stage, _swap):
         for step in steps:
             try:
@@ -199,7 +199,7 @@ def _swap(step: _Step) -> None:
 
 
 def _take_back(journal: Journal, run: Run, cause: BaseException) -> None:
-    """After a failure, give files their old bytes again and forget the run; raises HalfWayError where that fails too."""
+    """After a failure, restore the old bytes of files and delete the run; raises HalfWayError if that fails too."""
     try:
         recovered = _recovered(journal, run, keep_complete=False)
         if not recovered.restored and run.id in journal.states():
@@ -211,7 +211,7 @@ def _take_back(journal: Journal, run: Run, cause: BaseException) -> None:
 
 
 def _recovered(journal: Journal, run: Run, keep_complete: bool = True) -> Recovered:
-    """Bring one run to an end; raises JournalError with nothing touched if its old bytes are not there to be used."""
+    """Finish one run; raises JournalError without any change if its old bytes are missing."""
     found = [content(journal, entry) for entry in run.files]
     try:
         if keep_complete and all(one is Content.NEW for one, _ in found):

@@ -1,4 +1,4 @@
-"""Taking the last run back: the old bytes of every file that still holds the new ones."""
+"""Undoes the last run: restores the old bytes of every file that still has the new ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ldlm_lint.autofix.transaction import Content, Recovered, commit, content, f
 class Undone(NamedTuple):
     """What an undo did; paths are relative to the journal's root.
 
-    ``run`` was taken back (None: there was none, or an interrupted one has just been): ``restored`` have their old bytes
-    again, ``already`` had them, ``changed`` and ``gone`` were left alone. Nothing was touched where ``refused``.
+    ``run`` was undone (None: there was none, or an interrupted one was just finished): ``restored`` have their old
+    bytes again, ``already`` had them, ``changed`` and ``gone`` were left alone. With ``refused`` nothing was changed.
     """
 
     recovered: tuple[Recovered, ...]
@@ -56,11 +56,11 @@ def history(journal: Journal) -> list[tuple[Run, State]]:
 
 
 def undo(journal: Journal, partial: bool = False) -> Undone:
-    """Take back the last run that was applied and not undone.
+    """Undo the last run that was applied and not undone.
 
-    What was interrupted is brought to an end first; if that took a run of fixes back, nothing else is done. With
-    ``partial`` files that were changed since are left alone, else they are a reason to touch none. Raises JournalError
-    and TransactionError; then nothing was undone.
+    An interrupted run is finished first; if that undid a run of fixes, nothing else is done. With ``partial``, files
+    changed since are skipped; otherwise they prevent any change. Raises JournalError and TransactionError; then nothing
+    was undone.
     """
     if not journal.exists():
         return Undone(())
@@ -88,7 +88,7 @@ def _undone(journal: Journal, run: Run, recovered: tuple[Recovered, ...], partia
             if one is Content.NEW
         }
         done = commit(journal, changes, ("undo",), {}, undoes=run.id)
-        # All files have their old bytes; what is left to be written down the next run or undo finishes.
+        # All files have their old bytes; the next run or undo completes the journal.
         with contextlib.suppress(JournalError):
             finish_undo(journal, done)
     return Undone(recovered, run, paths[Content.NEW], paths[Content.OLD], changed, gone, refused)

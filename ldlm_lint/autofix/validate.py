@@ -1,4 +1,4 @@
-"""Whether a file is still sound after a fix: one validator for each kind of file."""
+"""Checks that a file is still valid after a fix: one validator for each kind of file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALIDATORS: Mapping[Kind, Validator] = MappingProxyType(
 
 
 def kind_of(path: str, data: bytes) -> Kind:
-    """The kind that the name tells; Python for a script that names it in its first line, shell for everything else."""
+    """The kind by name; Python for a script with it in the first line, else shell."""
     if path.endswith((".py", ".pyi", ".pyw", ".ipynb")):
         return Kind.PYTHON
     if path.endswith((".sh", ".bash", ".sbatch", ".slurm")):

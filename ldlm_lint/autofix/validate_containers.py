@@ -1,4 +1,4 @@
-"""Whether a ``.env`` file or a Dockerfile is still sound after a fix."""
+"""Checks that a ``.env`` file or a Dockerfile is still valid after a fix."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _PAIRS_AND_BLANKS = lazily(
 
 
 def validate_dotenv(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
-    """What broke in a ``.env`` file: no more lines that set nothing than before."""
+    """The damage in a ``.env`` file: more lines than before that set nothing."""
     return "a line would no longer set a variable" if _lost(after) > _lost(before) else None
 
 
 def _lost(data: bytes) -> int:
-    """How many lines set no variable although they are neither empty nor comments."""
+    """The number of lines that set no variable although they are neither empty nor comments."""
     lines = (line.strip() for line in data.decode("utf-8-sig", errors="replace").splitlines())
     return sum(not _VARIABLE.match(line) for line in lines if line and not line.startswith("#"))
 
 
 def validate_dockerfile(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
-    """What broke in a Dockerfile: instructions may go but not come, lists stay lists, ``ENV`` keeps its form."""
+    """The damage in a Dockerfile: instructions may be removed but not added, lists stay lists, ``ENV`` keeps its
+    form.
+    """
     old, new = _instructions(before), _instructions(after)
     waiting = iter(one.keyword for one in old)
     if not all(any(keyword == one.keyword for keyword in waiting) for one in new):
@@ -54,7 +56,7 @@ def _lists(found: tuple[Instruction, ...], keyword: str) -> int:
 
 
 def _broken(found: tuple[Instruction, ...]) -> int:
-    """How many ``ENV`` set nothing, or hold words that are no pair although they begin with one."""
+    """The number of ``ENV`` that set nothing, or have words that are not a pair although they begin with one."""
     bodies = [one.body.decode(errors="replace") for one in found if one.keyword == "ENV"]
     joined = [body for body in bodies if re.match(r"\s*[A-Za-z_][\w.-]*=", body)]
     return sum(not body.strip() for body in bodies) + sum(not _PAIRS_AND_BLANKS.fullmatch(body) for body in joined)

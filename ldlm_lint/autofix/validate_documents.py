@@ -1,4 +1,4 @@
-"""Whether a YAML, JSON or TOML file still loads after a fix, and to the same data on the lines that the fix left alone."""
+"""Checks that a YAML, JSON or TOML file still loads after a fix, with the same data on unchanged lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source, UnreadableError
 
-# Comparing lines with each other takes the square of their number.
+# Comparing lines pairwise takes quadratic time.
 _LONGEST = 500
 _LINE = lazily(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
@@ -49,7 +49,7 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
     if edits:
         return _changed(old, new, Moves(before, edits, "utf-8"))
     lines, new_lines = _Lines(before), _Lines(after)
-    # Where lines repeat, either way of telling which of them are new may be the right one.
+    # With repeated lines, either alignment of new lines may be right.
     problems = [
         _lost(lines, old, new_lines, new, _moved(lines.texts, new_lines.texts, head_first))
         for head_first in (True, False)
@@ -58,7 +58,7 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
 
 
 def _constructs(data: bytes) -> bool:
-    """Whether plain YAML makes values of the nodes: of a merge key, for one, whose value must be a mapping."""
+    """Whether plain YAML can construct the nodes: for example a merge key needs a mapping."""
     try:
         return all(True for _ in yaml.safe_load_all(data))
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
@@ -82,7 +82,7 @@ def _changed(old: Document, new: Document, moves: Moves) -> str | None:
         place = moves.place(start, behind=True)
         now = None if place is None else found.get((place, place + end - start))
         if now is None and moves.beside(start, end):
-            # Text beside a value that belongs to it now: an empty one that is filled, for instance.
+            # Text next to a value that now belongs to it, for example in a filled empty value.
             continue
         if now is None or now.text != entry.text or not _same_keys(_above(old, entry), _above(new, now), moves):
             return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not intend"
@@ -98,7 +98,7 @@ def _same_keys(old: list[_Key], new: list[_Key], moves: Moves) -> bool:
 
 
 class _Key(NamedTuple):
-    """The name of an entry, and where it stands."""
+    """The name of an entry, and its position."""
 
     name: str
     span: Span
@@ -148,7 +148,7 @@ def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved:
 
 
 def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection[int]) -> list[str]:
-    """The keys above a value that stand on unchanged lines; items of a list move when one before them goes."""
+    """The keys above a value that are on unchanged lines; items of a list move when an earlier one is removed."""
     return [one.name for one in _above(document, entry) if lines.of(one.span.start) in unchanged]
 
 

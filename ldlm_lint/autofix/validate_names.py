@@ -1,4 +1,4 @@
-"""Whether the names that an edit of a Python file brings in mean what they say."""
+"""Checks the names that an edit adds to a Python file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KNOWN = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__spec_
 
 
 def misused(old: Source, old_tree: ast.Module, new: Source, new_tree: ast.Module, moves: Moves) -> str | None:
-    """What is wrong with the names of the edits: an import or function hides another one, or nothing binds a name."""
+    """The error in the names of the edits: an import or function hides another one, or a name is unbound."""
     kept = Names.of(node for node in ast.walk(old_tree) if not _is_edited(old, node, moves))
     for node in ast.walk(new_tree):
         if not isinstance(node, (ast.Import, ast.ImportFrom)) or not moves.is_new(_start(new, node)):
@@ -48,5 +48,5 @@ def _is_edited(source: Source, node: Any, moves: Moves) -> bool:
 
 
 def _start(source: Source, node: Any) -> int:
-    """Where a node begins that has a place."""
+    """The beginning of a node with a position."""
     return source.offset(node.lineno, node.col_offset)

@@ -1,4 +1,4 @@
-"""Whether a Python file is still sound after a fix, and the same outside of the edits."""
+"""Checks that a Python file is still valid after a fix, and unchanged outside of the edits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 
 
 def validate_python(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
-    """What broke in a Python file, None if nothing did. Nothing of it is run.
+    """The damage in a Python file, None if there is none. It is not executed.
 
-    It must parse and compile as far as it did before; where ``edits`` are given (those that make ``after`` of
-    ``before``), its tree must be the same outside of them, and the names that they bring in must be bound and hide none.
+    It must parse and compile as far as it did before; if ``edits`` are given (those that make ``after`` of ``before``),
+    its tree must be the same outside of them, and the names that they add must be bound and must not hide others.
     """
     if text.is_text(before) and text.frozen(before) != text.frozen(after):
         return "it would change a command of IPython or the bounds of a cell"
@@ -56,7 +56,7 @@ def _parsed(text: str) -> ast.Module:
 def _soundness(data: bytes) -> tuple[int, str]:
     """2 if the file compiles, 1 if it only parses, 0 if not even that, with the first error.
 
-    Compiling finds what parsing lets through: a repeated keyword argument, a misplaced ``__future__`` import.
+    Compiling finds errors that parsing does not: a repeated keyword argument, a misplaced ``__future__`` import.
     """
     try:
         tree = _parsed(data.decode(tokenize.detect_encoding(io.BytesIO(data).readline)[0]))

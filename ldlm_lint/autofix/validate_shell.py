@@ -1,4 +1,4 @@
-"""Whether a shell script is still sound after a fix, and the same outside of the edits."""
+"""Checks that a shell script is still valid after a fix, and unchanged outside of the edits."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ldlm_lint.shell.words import read_command
 
 _NEVER_EMPTY = frozenset(("compound_statement", "subshell", "do_group", "if_statement", "elif_clause", "else_clause"))
 _LONGEST_SHOWN = 60
-# Below a backslash, and behind one: without them the next line belongs to the command.
+# Below a backslash, and after one: without them the next line belongs to the command.
 _COMMENTS = lazily(rb"(?:[ \t]*#[^\n]*\n)+")
 _JOINED = lazily(rb"[ \t]*(#[^\n]*)?\r?\n?")
 
 
 def validate_shell(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
-    """What broke in a shell script, None if nothing did.
+    """The damage in a shell script, None if there is none.
 
-    It must not hold more errors than before; where ``edits`` are given (those that make ``after`` of ``before``), every
-    command and word that they leave alone must be found again, and a command whose words could be read still can be.
+    It must not have more errors than before; if ``edits`` are given (those that make ``after`` of ``before``), every
+    command and word that they do not change must be found again, and a command whose words could be read still can be.
     """
     trees = parse(without_carriage_returns(before)), parse(without_carriage_returns(after))
     old, new = map(_errors, trees)
     if new > old:
         return f"the script would have {new} syntax errors instead of {old}"
-    # Where something cannot be read, the parser's guess about its surroundings may change with any edit.
+    # Around unreadable code, the parser's result may change with any edit.
     return (
         _Comparison(before, after, trees[1], Moves(before, edits, "utf-8")).children(trees[0])
         if edits and not old
@@ -50,7 +50,7 @@ def _errors(root: Node) -> int:
 
 
 class _Comparison:
-    """The nodes of the new script by place, and what an edit leaves alone in the old one."""
+    """The nodes of the new script by place, and the unchanged parts of the old one."""
 
     def __init__(self, before: bytes, after: bytes, root: Node, moves: Moves) -> None:
         self._before, self._after, self._moves = before, after, moves
@@ -65,7 +65,7 @@ class _Comparison:
             pending.extend(node.named_children)
 
     def children(self, node: Node) -> str | None:
-        """The first thing below a node that is another one now although no edit touches it."""
+        """The first part below a node that changed without an edit."""
         return next(filter(None, map(self._check, _parts(node))), None)
 
     def _check(self, node: Node) -> str | None:
@@ -85,7 +85,7 @@ class _Comparison:
         return self.children(node)
 
     def _may_grow(self, node: Node) -> bool:
-        """Whether a node may have become a longer one of its kind: a command only by text that is added to it."""
+        """Whether a node may have become a longer one of its kind: a command only by added text."""
         if node.type != "command":
             return bool(_parts(node))
         start, end = node.start_byte, node.end_byte
@@ -103,7 +103,7 @@ class _Comparison:
         )
 
     def _continues(self, piece: Piece) -> bool:
-        """Whether an edit ends its line with a backslash, by writing it or by taking away what stands behind it."""
+        """Whether an edit ends its line with a backslash, by adding it or by removing the text after it."""
         old, above = self._before[piece.start : piece.end], self._before[: piece.start]
         if not piece.new and _COMMENTS.fullmatch(old) and above.endswith((b"\\\n", b"\\\r\n")):
             return True
@@ -136,7 +136,7 @@ class _Comparison:
 
 
 def _parts(node: Node) -> list[Node]:
-    """The parts of a node that mean something; strings are read as a whole."""
+    """The parts of a node with a meaning; strings are read as a whole."""
     if node.type in ("string", "heredoc_body", "concatenation"):
         return []
     return [one for one in node.named_children if one.type != "comment"]

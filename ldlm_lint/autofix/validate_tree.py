@@ -1,4 +1,4 @@
-"""Whether the syntax tree of a Python file is, outside of the edits, the one that it was."""
+"""Checks that the syntax tree of a Python file is unchanged outside of the edits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCKS = (
     ast.ExceptHandler,
 )
 _BLOCK_FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")
-# What binds tighter or looser than its neighbours: text next to an operand may take the operand away.
+# Operator precedence: text next to an operand may change the operand's operator.
 _OPERATORS = (ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.Await, ast.Attribute, ast.Subscript)
 _LONGEST_SHOWN = 60
 
@@ -34,18 +34,18 @@ _Chain = tuple[tuple[ast.AST, str], ...]
 
 
 def difference(old: Source, old_tree: ast.Module, new: Source, new_tree: ast.Module, moves: Moves) -> str | None:
-    """The first thing outside of the edits that would be another one, in words; None where there is none.
+    """The first change outside of the edits, as text; None if there is none.
 
-    What no edit touches must be found again where it moved to, equal, in the same blocks, apart from blocks that an
-    edit puts around it. What is edited inside keeps its kind, its operators and its other parts. Where an edit
-    touches the words of a node itself (its operator, its keyword, the list of its arguments) the node may become
-    another one, its untouched parts may not.
+    Untouched parts must be found at their new positions, equal, in the same blocks, except for blocks that an edit adds
+    around them. A node edited inside keeps its kind, its operators and its other parts. If an edit changes the words of
+    a node itself (its operator, its keyword, the list of its arguments), the node may change, its untouched parts may
+    not.
     """
     return _Comparison(old, new, new_tree, moves).children(old_tree, ())
 
 
 class _Comparison:
-    """Both trees by place; the places of the old one are mapped as they are needed."""
+    """Both trees by position; the places of the old one are mapped as they are needed."""
 
     def __init__(self, old: Source, new: Source, new_tree: ast.Module, moves: Moves) -> None:
         self._old, self._new, self._moves = old, new, moves
@@ -74,7 +74,7 @@ class _Comparison:
                 moved = self._moved(node, found, chain) if isinstance(node, ast.stmt) else None
                 return moved or self._decorators(node, chain)
             touching = self._moves.beside(start, end)
-            # What a block holds, and where it ends, each of its statements answers for itself.
+            # The contents and end of a block are checked by its statements.
             grows = isinstance(node, _BLOCKS) or (found is None and touching and self._may_grow(node))
             if not grows:
                 return f"`{self._shown(node)}` would change"
@@ -83,7 +83,7 @@ class _Comparison:
 
     @staticmethod
     def _may_grow(node: ast.AST) -> bool:
-        """Whether text beside a node may become a part of it; an operand would be taken from its operator."""
+        """Whether text next to a node may become a part of it; an operand would be taken from its operator."""
         chain = isinstance(node, ast.BoolOp) or not isinstance(node, _OPERATORS)
         return chain and any(True for _ in _placed_children(node))
 
@@ -92,12 +92,12 @@ class _Comparison:
         return None if place is None or last is None else self._by_place.get((place, last, type(node)))
 
     def _decorators(self, node: ast.AST, chain: _Chain) -> str | None:
-        """Decorators stand in front of what they decorate, and are edited by themselves."""
+        """Decorators are in front of what they decorate, and are edited by themselves."""
         decorators = getattr(node, "decorator_list", ())
         return next(filter(None, (self._check(one, chain) for one in decorators)), None)
 
     def _edited(self, node: ast.AST, start: int, end: int, touching: list[Piece], chain: _Chain) -> str | None:
-        """What is wrong with a node that is edited somewhere inside."""
+        """The error in a node with an edit inside."""
         if isinstance(node, _BLOCKS):
             return self._edited_block(node, start, touching, chain)
         if self._has_own(node, start, end, touching):
@@ -118,14 +118,14 @@ class _Comparison:
         return self._moved(node, found, chain)
 
     def _head_end(self, node: ast.AST, start: int) -> int:
-        """Where the line that begins a block ends, for what is in question: its keyword and its expressions."""
+        """The end of a block's first line: its keyword and its expressions."""
         heads = [child for field, child in _placed_children(node) if field not in _BLOCK_FIELDS]
         return max([start + 3, *(self._span(self._old, head)[1] for head in heads)])
 
     def _has_own(self, node: ast.AST, start: int, end: int, touching: list[Piece]) -> bool:
         """Whether an edit touches the node itself and not only a part of it."""
         children = [child for _, child in _placed_children(node)]
-        # A lone generator has the parentheses of its call, and gets its own where an argument comes in.
+        # A lone generator has the parentheses of its call, and gets its own when an argument is added.
         spans = [self._span(self._old, one) for one in children if not isinstance(one, ast.GeneratorExp)]
         closed = isinstance(node, _OPERATORS)
 
@@ -137,7 +137,7 @@ class _Comparison:
         return len(mine) < len(touching) or not all(any(inside(piece, *span) for span in spans) for piece in mine)
 
     def _candidates(self, node: ast.AST, start: int, end: int) -> Iterator[ast.AST]:
-        """The nodes of the same kind at the place of an edited one; what is inserted at its ends is its own, or not."""
+        """The nodes of the same kind at the place of an edited one; insertions at its ends may belong to it or not."""
         for begin in (True, False):
             for finish in (False, True):
                 place, last = self._moves.place(start, behind=begin), self._moves.place(end, behind=finish)
@@ -145,7 +145,7 @@ class _Comparison:
                     yield self._by_place[place, last, type(node)]
 
     def _kept(self, node: ast.AST, found: ast.AST) -> bool:
-        """Whether a node is the same one, but for what stands inside of its parts."""
+        """Whether a node is the same, except inside its parts."""
         free = isinstance(node, ast.BoolOp) or (isinstance(node, ast.Call) and self._passes_replaced(node))
         for field in node._fields:
             old, new = getattr(node, field, None), getattr(found, field, None)
@@ -182,14 +182,14 @@ class _Comparison:
         return any(piece.start <= start and end <= piece.end for piece in self._moves.touching(start, end))
 
     def _within(self, old: ast.AST, new: ast.AST) -> bool:
-        """Whether the new part stands where the old one did."""
+        """Whether the new part is where the old one did."""
         start, end = self._span(self._old, old)
         place, last = self._moves.place(start, behind=False), self._moves.place(end, behind=True)
         now, until = self._span(self._new, new)
         return place is not None and last is not None and place <= now and until <= last
 
     def _moved(self, node: ast.AST, found: ast.AST, chain: _Chain) -> str | None:
-        """Whether a statement stands in other blocks than it did, apart from those that an edit adds or takes away."""
+        """Whether a statement is in other blocks than before, except for those that an edit adds or removes."""
         mine = {
             (place, type(block)): field for block, field in chain if (place := self._block_place(block)) is not None
         }
@@ -243,7 +243,7 @@ class _Comparison:
 
 
 def _placed_children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The nearest nodes below that have a place, with their fields; decorators and the pieces of f-strings are none."""
+    """The nearest nodes below with a position, with their fields; without decorators and pieces of f-strings."""
     if isinstance(node, ast.JoinedStr):
         return
     for field, value in ast.iter_fields(node):

@@ -16,19 +16,19 @@ _NO_ATTRIBUTES = frozenset((errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
 
 
 class WriteError(Exception):
-    """A file that was left as it is; the text says why."""
+    """A file that was not changed; the text says why."""
 
 
 class FileChangedError(WriteError):
-    """The file no longer holds the bytes that the fixes were made for."""
+    """The file no longer has the bytes that the fixes were made for."""
 
 
 def write_atomically(path: Path, expected: bytes, new: bytes, *, root: Path | None = None) -> None:
-    """Replace the bytes ``expected`` of a file by ``new`` in one step, keeping its mode and owner.
+    """Replace the bytes ``expected`` of a file by ``new`` atomically, keeping its mode and owner.
 
-    A symbolic link stays one: the file it leads to is replaced. Other hard links to that file keep the old bytes.
-    Raises FileChangedError if the file does not hold ``expected``, WriteError if it is not a regular file, is
-    write-protected, lies outside of ``root`` (where given), cannot keep its owner, or the system refuses.
+    A symbolic link stays a link: the file it leads to is replaced. Other hard links to that file keep the old bytes.
+    Raises FileChangedError if the file does not contain ``expected``, WriteError if it is not a regular file, is
+    write-protected, is outside of ``root`` (where given), cannot keep its owner, or the system refuses.
     """
     real = real_file(path, root)
     fault = refusal(real)
@@ -47,14 +47,14 @@ def write_atomically(path: Path, expected: bytes, new: bytes, *, root: Path | No
 
 
 def create_atomically(path: Path, data: bytes, *, root: Path | None = None) -> None:
-    """Make a file that does not exist, with the mode that the system gives new files, in one step.
+    """Create a new file atomically, with the default mode for new files.
 
-    Raises WriteError if it would lie outside of ``root`` (where given), exists by now, or the system refuses.
+    Raises WriteError if it would be outside of ``root`` (where given), exists already, or the system refuses.
     """
     real = real_file(path, root)
     temporary = real.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")
     try:
-        # A file for git is for everybody who reads the others.
+        # A file for git has the access rights of the others.
         disk.create(temporary, data, 0o666)
         try:
             if os.path.lexists(real):
@@ -68,7 +68,7 @@ def create_atomically(path: Path, data: bytes, *, root: Path | None = None) -> N
 
 
 def real_file(path: Path, root: Path | None) -> Path:
-    """The file that a path leads to; raises WriteError if that lies outside of ``root`` (where given)."""
+    """The file that a path leads to; raises WriteError if that is outside of ``root`` (where given)."""
     real = Path(os.path.realpath(path))
     if root is not None and not real.is_relative_to(os.path.realpath(root)):
         raise WriteError(f"{path} leads out of {root}")
@@ -76,7 +76,7 @@ def real_file(path: Path, root: Path | None) -> Path:
 
 
 def refusal(real: Path) -> str:
-    """Why a file cannot be replaced, as far as that can be told without trying; empty where nothing is in the way."""
+    """Why a file cannot be replaced, as far as known without trying; empty if nothing prevents it."""
     try:
         status = real.stat()
     except OSError as error:
@@ -106,8 +106,8 @@ def stage(temporary: Path, real: Path, data: bytes) -> None:
 
 
 def swap(temporary: Path, real: Path, expected: bytes) -> None:
-    """Put a staged file in the place of ``real``; raises FileChangedError unless that holds ``expected``, and OSError."""
-    # As late as can be: an editor may have saved while the new bytes went to disk.
+    """Put a staged file instead of ``real``; raises FileChangedError unless that holds ``expected``, and OSError."""
+    # As late as possible: an editor may have saved while the new bytes went to disk.
     expect(real, expected)
     os.replace(temporary, real)
     disk.sync_folder(real.parent)
@@ -135,7 +135,7 @@ def _keep_owner(temporary: Path, status: os.stat_result) -> None:
 
 
 def _keep_attributes(temporary: Path, real: Path) -> None:
-    """Give the new file the old one's access list and attributes, where the system has such."""
+    """Give the new file the old one's access list and attributes, if the system has them."""
     if not hasattr(os, "listxattr"):
         return
     try:

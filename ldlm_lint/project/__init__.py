@@ -1,7 +1,7 @@
-"""The project pass: what one file's findings need to know of the others.
+"""The project pass: facts about other files for the findings of one file.
 
-`Project` reads the files of a project as context, each at most once and only when a finding asks; `decide` answers
-the claims of a finding through `ldlm_lint.project.questions`.
+`Project` reads the files of a project as context, each at most once and only when a finding asks; `decide` checks the
+claims of a finding through `ldlm_lint.project.questions`.
 """
 
 from __future__ import annotations

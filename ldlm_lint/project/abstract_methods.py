@@ -1,6 +1,6 @@
-"""Which methods take the place of an abstract one: what ``self.train_epoch()`` of a base class goes to, told by the texts.
+"""The methods that implement an abstract one: the targets of ``self.train_epoch()`` in a base class, from the texts.
 
-A method that a class calls on itself and leaves to those derived from it is as good as an abstract one.
+A method that a class calls on itself and leaves to subclasses counts as an abstract one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.sketch import Place, Sketch
 
-# One at a time, and each can be read in one way only: nothing is tried again.
+# Unambiguous alternatives, so that the pattern never backtracks.
 _REMARK = lazily(
     rb"\s+|#[^\n]*|[rRuU]?\"{3}(?:(?!\"{3})[\s\S])*\"{3}|[rRuU]?'{3}(?:(?!'{3})[\s\S])*'{3}"
     rb"|\"(?!\"\")[^\"\n]*\"|'(?!'')[^'\n]*'"
@@ -45,7 +45,7 @@ class AbstractMethods:
         self._methods: dict[str, dict[str, list[str]]] = {}
 
     def implementing(self, path: str, scope: str) -> tuple[Place, ...]:
-        """The methods that implement an abstract one; none for another function, or where there are too many to tell."""
+        """The methods that implement an abstract one; empty for another function, or if there are too many."""
         place = (path, scope)
         if place not in self._implementing:
             found = tuple(self._find(path, scope)) if self._is_abstract(place) else tuple(self._heirs(path, scope))
@@ -53,7 +53,8 @@ class AbstractMethods:
         return self._implementing[place]
 
     def _heirs(self, path: str, scope: str) -> Iterator[Place]:
-        """The methods for what a class only calls; which of those derived from it a training uses their names have to tell."""
+        """The implementations of a method that a class only calls; their names must show which subclass a training
+        uses."""
         if self._is_left_out((path, scope)):
             yield from ((where, name) for where, name in self._find(path, scope) if not _EVALUATES.search(name.rpartition(".")[0]))
 
@@ -69,7 +70,7 @@ class AbstractMethods:
         yield from (one for one in self._owners(path, name) if base in self._bases(path, one))
 
     def _owners(self, path: str, name: str) -> list[str]:
-        """The dotted names of what a method of that name stands in."""
+        """The dotted names of the owners of a method with that name."""
         if path not in self._methods:
             found = self._methods[path] = {}
             for scope in self._sketch.functions(path):
@@ -82,7 +83,7 @@ class AbstractMethods:
         return self._project.derivations.bases(path, owner.rpartition(".")[2])
 
     def bases_calling(self, path: str, scope: str, calling: FileSet) -> FileSet:
-        """Those files, of some that call a method by its name, with a base class where it is abstract."""
+        """The files, of those that call a method by name, with a base class in which it is abstract."""
         owner, _, name = scope.rpartition(".")
         bases = self._bases(path, owner) if owner and not name.startswith("__") else frozenset()
         near = calling & self._project.reach(path) & self._defining(bases) if bases else ()
@@ -91,11 +92,11 @@ class AbstractMethods:
         )
 
     def _defining(self, names: Iterable[str]) -> FileSet:
-        """The files that define one of some names."""
+        """The files that define one of these names."""
         return self._project.universe.joined(*map(self._project.defining, names))
 
     def _is_declared(self, path: str, bases: frozenset[str], name: str) -> bool:
-        """Whether one of some bases is a class of a file with an abstract method of that name."""
+        """Whether one of these bases is a class of a file with an abstract method of that name."""
         owners = (one for one in self._owners(path, name) if one.rpartition(".")[2] in bases)
         return any(self._is_abstract((path, f"{one}.{name}")) for one in owners)
 
@@ -103,7 +104,7 @@ class AbstractMethods:
         return any(self._is_left_out((path, f"{one}.{name}")) for one in bases)
 
     def _is_left_out(self, place: Place) -> bool:
-        """Whether a class calls on itself what it has neither as a method nor as an attribute, and no base in the project may have."""
+        """Whether a class calls on itself a method that neither it nor a base in the project has."""
         path, scope = place
         owner, _, name = scope.rpartition(".")
         if place not in self._left_out:
@@ -126,7 +127,7 @@ class AbstractMethods:
 
 
 def _declares(body: bytes) -> bool:
-    """Whether a body holds nothing but remarks and a statement that does nothing: ``raise NotImplementedError``."""
+    """Whether a body contains only comments and a statement without effect: ``raise NotImplementedError``."""
     if len(body) > _LONGEST or not body.strip():
         return False
     at = _behind_remarks(body, 0)
@@ -135,7 +136,7 @@ def _declares(body: bytes) -> bool:
 
 
 def _behind_remarks(body: bytes, at: int) -> int:
-    """Where something else begins than blanks, comments and texts."""
+    """The first position after blanks, comments and texts."""
     while (found := _REMARK.match(body, at)) is not None:
         at = found.end()
     return at

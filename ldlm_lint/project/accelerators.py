@@ -1,4 +1,4 @@
-"""Whether a training runs on an accelerator, as the texts of its files show."""
+"""Whether a training runs on an accelerator, judging by the texts of its files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def trains_on_device(context: Context, path: str) -> bool:
 
 
 def _predicts(project: Project, path: str) -> bool:
-    """A file that its name or folder says evaluates a model, or runs it."""
+    """A file that evaluates or runs a model, by its name or folder."""
     return _PREDICTS.search(path.removeprefix(project.root)) is not None
 
 

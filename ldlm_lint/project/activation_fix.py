@@ -1,4 +1,4 @@
-"""The fix that switches activation checkpointing on: per block, while training, behind an option of the model."""
+"""The fix that switches activation checkpointing on: per block, while training, after an option of the model."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _REASON = "each step runs the forward pass of the blocks once more, inside the b
 def checkpoint_fix(
     project: Project, models: Models, path: str, names: Sequence[str], is_block: Callable[[str], bool]
 ) -> Fix | None:
-    """Checkpoint each block that the classes of these names run; None where none of them runs any in a known way.
+    """Checkpoint each block that the classes of these names run; None if none of them runs blocks in a known way.
 
-    ``is_block`` tells of a class of another file, by its qualified name, whether it attends.
+    ``is_block`` says whether a class of another file, by its qualified name, computes attention.
     """
     module, error_line, _ = models.trees.parsed(path)
     source = _source(project, path)
     if module is None or source is None or error_line:
-        # A file that does not parse cannot be shown to parse after an edit either.
+        # A file that does not parse cannot be verified after an edit.
         return None
     parts = []
     for model in module.body:
@@ -70,7 +70,7 @@ def _for_class(subject: Subject) -> tuple[list[Edit], str] | None:
     sites = sites_of(model, subject.stacks)
     if not sites or not can_recompute(subject):
         return None
-    # One function for all: two new imports would want the same line.
+    # One function for all: two new imports would need the same line.
     whole = sites[0].whole
     sites = [site for site in sites if site.whole is whole]
     edit, function = ensure_import(source, _MODULE, "checkpoint_sequential" if whole else "checkpoint")
@@ -113,7 +113,9 @@ def _branch(source: Source, run: Sequence[Site], function: str, condition: str) 
 
 
 def _checkpointed(source: Source, site: Site, function: str) -> str | None:
-    """A statement with its block checkpointed; None where the text around the call spreads over lines or holds comments."""
+    """A statement with its block checkpointed; None if the text around the call spreads over lines or holds
+    comments.
+    """
     statement, call = _span(source, site.statement), _span(source, site.call)
     before = source.data[statement.start : call.start].decode(source.encoding)
     after = source.data[call.end : statement.end].decode(source.encoding)

@@ -1,4 +1,4 @@
-"""The other arm of an ``if``, told from the text of a file by its indentation."""
+"""The other branch of an ``if``, found in the text of a file by its indentation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _HEADER = re.compile(rb"(if|elif|else|def|class)\b")
 
 
 def stands_in_other_arm(data: bytes, line: int, test: re.Pattern[bytes]) -> bool:
-    """Whether a line (from 1) stands in an ``else`` or ``elif`` of an ``if`` whose test matches, in its own function."""
+    """Whether a line (from 1) is in an ``else`` or ``elif`` of an ``if`` whose test matches, in its own function."""
     lines = data.splitlines()
     for number, kind in _around(lines, line - 1):
         if kind in (b"def", b"class"):
@@ -31,7 +31,7 @@ def _around(lines: Sequence[bytes], number: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _tests_above(lines: Sequence[bytes], number: int) -> Iterator[bytes]:
-    """The tests of the arms in front of one."""
+    """The tests of the branches before one."""
     indent = _indent(lines[number])
     for above in range(number - 1, -1, -1):
         text = lines[above].lstrip()

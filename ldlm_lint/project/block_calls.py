@@ -1,4 +1,4 @@
-"""Where a model runs the blocks that it stacks: ``for block in self.blocks: x = block(x, …)`` and its relatives."""
+"""The calls of a model's stacked blocks: ``for block in self.blocks: x = block(x, …)`` and its relatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ldlm_lint.python.walks import nodes_of
 _ENTRIES = ("forward", "training_step")
 _LOOPS = (nodes.For, nodes.While)
 _PLAIN = (nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.Expr, nodes.Return)
-# Built-ins and methods that hand on the elements of what they are given, or a part of them.
+# Built-ins and methods that pass on the elements of their argument, or some of them.
 _HANDS_ON = {"reversed", "list", "tuple", "iter", "values", "tqdm"}
 _CACHE = lazily(r"(^|_)(past|presents?|caches?|kv|mems?|incremental)(_|s?$)|^layer_past|inference_params", re.I)
 _NO_GRADIENT = {"no_grad", "inference_mode"}
@@ -36,9 +36,9 @@ class Site(NamedTuple):
 
 
 def sites_of(model: nodes.ClassDef, stacks: Sequence[Stack]) -> list[Site]:
-    """The statements of a model's forward pass that run a block of these stacks and can as well checkpoint it, in order.
+    """The statements of a model's forward pass that run a block of these stacks and can checkpoint it, in order.
 
-    Empty where the model keeps caches for its blocks: what they hold must not be made twice.
+    Empty if the model keeps caches for its blocks: their contents must not be computed twice.
     """
     kept = stack_attributes(model, stacks)
     methods = list(_run_in_training(model))
@@ -51,7 +51,7 @@ def sites_of(model: nodes.ClassDef, stacks: Sequence[Stack]) -> list[Site]:
 
 
 def stack_attributes(model: nodes.ClassDef, stacks: Sequence[Stack]) -> dict[str, bool]:
-    """The attributes that hold one of these stacks, and whether it is a Sequential."""
+    """The attributes with one of these stacks, and whether it is a Sequential."""
     found = {}
     for stack in stacks:
         call = stack.node
@@ -154,7 +154,7 @@ def _is_block(func: nodes.NodeNG, kept: dict[str, bool]) -> bool:
 
 
 def _elements(target: nodes.NodeNG, iterable: nodes.NodeNG, kept: dict[str, bool]) -> set[str]:
-    """The names of a loop's target that hold blocks, or parts of one where a block is a list itself."""
+    """The names of a loop's target that are blocks, or parts of one if a block is a list itself."""
     parts = target.elts if isinstance(target, nodes.Tuple) else []
     if _is_stack(iterable, kept):
         return {one.name for one in (parts or [target]) if isinstance(one, nodes.AssignName)}
@@ -196,7 +196,7 @@ def _is_self(node: nodes.NodeNG) -> bool:
 
 
 def _names_a_cache(call: nodes.Call) -> bool:
-    """Whether a block is given a cache, or gives one back."""
+    """Whether a block receives or returns a cache."""
     statement = call.statement()
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     loops = [one.target for one in call.node_ancestors() if isinstance(one, nodes.For)]
@@ -221,7 +221,7 @@ def _can_be_wrapped(call: nodes.Call, whole: bool) -> bool:
 
 
 def _changes_inputs(call: nodes.Call, statement: nodes.NodeNG) -> bool:
-    """Whether the loop changes a tensor in place that a block was given: the second forward would see the change."""
+    """Whether the loop changes a tensor in place passed to a block: the second forward would see the change."""
     inputs = {name.name for part in (*call.args, *call.keywords) for name in nodes_of(part, nodes.Name)}
     around = next((one for one in call.node_ancestors() if isinstance(one, _LOOPS)), statement)
     made = (

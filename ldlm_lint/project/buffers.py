@@ -1,4 +1,4 @@
-"""Which buffers a model fills with random numbers, as far as the text of its classes tells."""
+"""Which buffers a model fills with random numbers, judging by the text of its classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 
 _DEFINITION = lazily(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+(\w+)", re.M)
-# What may stand in the first column inside a definition: the end of its signature, a comment, nothing.
+# Text in the first column that may be inside a definition: the end of its signature, a comment, nothing.
 _INSIDE = lazily(rb"^(?:[ \t\r\n)\]}#]|$)")
 _NAME = lazily(rb"[A-Za-z_]\w*")
 _RANDOM = (
@@ -24,9 +24,9 @@ _STEPS = 200
 
 
 def random_buffer(project: Project, path: str, names: Iterable[str]) -> tuple[str, str] | None:
-    """A class or function (or one of those it builds upon) and the buffer it registers with random numbers.
+    """A class or function (or one of its parts) and the buffer it registers with random numbers.
 
-    ``names`` are last names as a file writes them; None where no such buffer is seen.
+    ``names`` are last names as in a file; None if no such buffer is found.
     """
     definitions = _definitions(project, path)
     waiting, seen = list(names), set(names)
@@ -43,7 +43,8 @@ def random_buffer(project: Project, path: str, names: Iterable[str]) -> tuple[st
 
 
 def seeds_all_ranks_alike(project: Project, path: str) -> bool:
-    """Whether a file, or one that it imports, seeds torch, and not by the rank: then every rank draws the same."""
+    """Whether a file, or one that it imports, seeds torch independent of the rank: then every rank draws the same
+    numbers."""
     near = [project.data(one) for one in (path, *sorted(project.imported_by(path)))]
     return any(map(_SEEDED.search, near)) and not any(map(_SEED_BY_RANK.search, near))
 

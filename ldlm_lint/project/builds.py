@@ -1,4 +1,4 @@
-"""Whether a project is built into a package that others install and import, and what its build is told."""
+"""Whether a project is built into a package that others install and import, and the settings of its build."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BUILDS = (("setup.py", (b"",)), ("setup.cfg", (b"[options", b"[metadata]")), ("
 
 
 def build_texts(project: Project) -> tuple[bytes, ...]:
-    """What stands in the files at a project's root from which a package is built; none where there is no such file."""
+    """The contents of the build files at a project's root; empty if there are none."""
     found = []
     for name, words in _BUILDS:
         path = f"{project.root.rstrip('/')}/{name}"

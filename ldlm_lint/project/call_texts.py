@@ -1,4 +1,4 @@
-"""Whether the calls in a text may give a parameter a value from elsewhere, before anything of it is parsed: by name, place or star."""
+"""Whether the calls in a text may pass a read value for a parameter, without parsing: by name, position or star."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ _TOKEN = lazily(
 )
 _OPENS = lazily(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
 _IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:[\w, \t]*|\([\w, \t\r\n]*)")
-# A number or a word of the language is read from nowhere.
+# A number or a word of the language is not read from a configuration.
 _WRITTEN_OUT = rb"(?<!\w)%s\s*=\s*(?:\d+|None|True|False)\s*[,)]"
 _RENAMED = lazily(rb"[ \t]*(?:as\b|\\|\()")
 
 
 def may_hand_on(data: bytes, names: Iterable[str], parameter: str, position: int | None) -> bool:
-    """Whether a call of a function may give a parameter what it has read; ``position`` is the parameter's place, if it has one.
+    """Whether a call of a function may pass a read value for a parameter; ``position`` is the parameter's position, if
+    it has one.
 
-    Where one of the names stands for anything but a call or an import, it may be called from anywhere.
+    If one of the names is used for anything but a call or an import, it may be called from anywhere.
     """
     word = b"|".join(re.escape(name.encode()) for name in names)
     for match in re.finditer(rb"(?<!\w)(?:%s)(?!\w)" % word, data):

@@ -1,4 +1,4 @@
-"""Which files of a project call something by a name: an index that takes the place of each file's names."""
+"""An index of the files of a project that call a name; it replaces the names of each file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ldlm_lint.python.called import Called
 
 
 class CalledNames(NamedTuple):
-    """By the last names that are called the files, as bits: those that call it, as a member of something, with a blank behind it."""
+    """Files (as bits) by called last name: plain calls, calls as a member, calls with a blank before the
+    parenthesis.
+    """
 
     names: dict[str, int]
     members: dict[str, int]
@@ -17,7 +19,7 @@ class CalledNames(NamedTuple):
 
 
 def called_names(files: Iterable[Called]) -> CalledNames:
-    """The index of what some files call."""
+    """The index of the calls in these files."""
     found = CalledNames({}, {}, {})
     for number, called in enumerate(files):
         bit = 1 << number

@@ -1,4 +1,4 @@
-"""The call graph of a project by name: who calls whom, what is called again and again, what trains."""
+"""The call graph of a project by name: callers and callees, repeated calls, training code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Calls:
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
 
     def function(self, path: str, scope: str) -> Function | None:
-        """The function of a dotted name in a file; a class gives its constructor."""
+        """The function with a dotted name in a file; for a class its constructor."""
         name = scope.removesuffix(".__init__").rpartition(".")[2]
         if name and path in self.project.files and name not in self.project.skim(path).defined:
             return None
@@ -78,7 +78,7 @@ class Calls:
         return functions.get(scope) or functions.get(f"{scope}.__init__")
 
     def targets(self, path: str, callee: Callee) -> tuple[tuple[str, Function], ...]:
-        """The functions of the project that a call may go to; none for another package's."""
+        """The functions of the project that a call may go to; empty for another package's."""
         key = (path, callee)
         if key not in self._targets:
             self._targets[key] = tuple(self._find_targets(path, callee))
@@ -103,14 +103,15 @@ class Calls:
             yield from self._methods(path, callee.name)
 
     def _implementing(self, path: str, scope: str) -> Iterator[tuple[str, Function]]:
-        """The methods that a call of an abstract one goes to."""
+        """The methods that a call of an abstract one may reach."""
         for where, name in self._abstract.implementing(path, scope):
             function = self.function(where, name)
             if function is not None:
                 yield where, function
 
     def may_lead(self, path: str, callee: Callee, trait: Trait) -> bool:
-        """Whether one of the `targets` of a call may come to what a trait's pattern finds, by the texts: none of them is parsed."""
+        """Whether one of the `targets` of a call may reach a match of a trait's pattern, by text alone, without
+        parsing."""
         sketch, name = self.sketch, callee.name.rpartition(".")[2]
         if callee.kind == "import":
             resolved = self.project.resolve(path, callee.name)
@@ -124,7 +125,7 @@ class Calls:
         return any(sketch.any_may_come_to(one, name, trait) for one in self._method_holders(path, name))
 
     def _methods(self, path: str, name: str) -> Iterator[tuple[str, Function]]:
-        """The methods of that name in the files that a file imports; silent where there are too many to tell."""
+        """The methods of that name in the files that a file imports; empty if there are too many."""
         found = [
             (one, function)
             for one in self._method_holders(path, name)
@@ -135,7 +136,7 @@ class Calls:
             yield from found
 
     def _method_holders(self, path: str, name: str) -> list[str]:
-        """The files with functions of a name inside of others that a file reaches; none where there are too many to tell.
+        """The files with functions of a name inside of others that a file reaches; empty if there are too many.
 
         That is known from the text, before any of the files is parsed.
         """
@@ -146,7 +147,7 @@ class Calls:
         return list(found)
 
     def parameter(self, function: Function, call: CallSite, key: int | str) -> str:
-        """The parameter that receives an argument; empty where there is none of that name or position."""
+        """The parameter that receives an argument; empty if there is none with that name or position."""
         if isinstance(key, str):
             return key if key in function.params else ""
         bound = function.params[:1] in (("self",), ("cls",)) and call.callee.name.rpartition(".")[2] != function.scope
@@ -163,7 +164,7 @@ class Calls:
                 yield other, call
 
     def may_call(self, path: str, scope: str) -> FileSet:
-        """The files that may call a function, as far as their text and their imports tell."""
+        """The files that may call a function, judging by their text and imports."""
         key = (path, scope)
         if key not in self._callers:
             self._callers[key] = self._find_files(path, scope)
@@ -185,12 +186,12 @@ class Calls:
         return project.universe.joined(by_name, by_method, by_module, by_base)
 
     def _taking(self, path: str, name: str, among: FileSet) -> Collection[str]:
-        """Those files that may take a class of a file out of its module: ``module.Class``."""
+        """Those files that may access a class of a file through its module: ``module.Class``."""
         word = name.encode()
         if word not in self._classes_of(path):
-            # What stands inside a function is no attribute of it.
+            # An inner function is not an attribute of the outer one.
             return ()
-        # For few files the index is not made.
+        # For few files no index is built.
         if name[0].isupper() and (len(among) > _FEW or "_taken" in vars(self)):
             return among & FileSet(self.project.universe, self._taken.get(word, 0))
         return [other for other in among if word in self.project.data(other)]
@@ -203,7 +204,8 @@ class Calls:
 
     @cached_property
     def _taken(self) -> dict[bytes, int]:
-        """The files, as bits, in which a capitalized name stands behind a dot, or alone in a text: ``getattr(module, "Class")``."""
+        """The files, as bits, in which a capitalized name follows a dot, or is a whole text: ``getattr(module,
+        "Class")``."""
         found: dict[bytes, int] = {}
         for number, path in enumerate(self.project.universe.paths):
             data = self.project.data(path)
@@ -212,7 +214,7 @@ class Calls:
         return found
 
     def _called_methods(self, name: str) -> Mapping[str, int]:
-        """The files that a method call by name alone may go to, with those, as bits, that it may come from."""
+        """The files that a method call by name alone may reach, with the possible calling files as bits."""
         if name not in self._held:
             found: dict[str, int] = {}
             for other in self.project.calling(name):
@@ -222,18 +224,18 @@ class Calls:
         return self._held[name]
 
     def _calls_from(self, other: str, path: str, scope: str) -> tuple[CallSite, ...]:
-        """The calls in a file that go to a function of another one, or of its own."""
+        """The calls in a file of a function of another file, or of its own."""
         key = (other, path, scope)
         if key not in self._calls_between:
             wanted = scope.removesuffix(".__init__").rpartition(".")[2]
-            # Many a file speaks of a call in its documentation alone: that is told before it is parsed.
+            # Many files mention a call only in their documentation: that is found before parsing.
             calls = self.project.flow(other).calls if self.sketch.may_call_in(other, wanted) else ()
             named = (call for call in calls if call.callee.name.rpartition(".")[2] == wanted)
             self._calls_between[key] = tuple(call for call in named if self._goes_to(other, call, path, scope))
         return self._calls_between[key]
 
     def _goes_to(self, other: str, call: CallSite, path: str, scope: str) -> bool:
-        """Whether a function of one file is among the `targets` of a call in another, without a look at any further file."""
+        """Whether a function of one file is among the `targets` of a call in another, without reading further files."""
         callee = call.callee
         named = (scope, f"{scope}.__init__")
         if callee.kind == "import":
@@ -257,7 +259,8 @@ class Calls:
         return self._repeated[key]
 
     def of_new_objects(self, path: str, scope: str) -> bool:
-        """Whether all loops that call a method make its object anew in each pass: ``for fold in folds: Trainer(fold).evaluate()``."""
+        """Whether all loops that call a method make its object again in each pass: ``for fold in folds:
+        Trainer(fold).evaluate()``."""
         owner = scope.rpartition(".")[0].rpartition(".")[2]
         return owner != "" and all(
             self._makes(caller, call, owner) if call.loops else not self.repeated(caller, call.scope)
@@ -269,11 +272,11 @@ class Calls:
         return any(call.loops[0] in one.loops for one in made)
 
     def trains(self, path: str, scope: str, depth: int = 0) -> bool:
-        """Whether a function computes gradients, itself or through what it calls."""
+        """Whether a function computes gradients, directly or through its callees."""
         key = (path, scope)
         if key not in self._trains:
             self._trains[key] = False
-            # The text of the project says no to most functions, before any of their files is parsed.
+            # The text of the project rules out most functions before any of their files is parsed.
             self._trains[key] = self.sketch.may_come_to(key, BACKWARD) and self._finds_training(path, scope, depth)
         return self._trains[key]
 
@@ -308,14 +311,15 @@ class Calls:
         return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)
 
     def is_training_step(self, path: str, scope: str) -> bool:
-        """Whether each call of a function is a step of a training: it computes gradients outside of loops, and is called in one."""
+        """Whether each call of a function is a step of a training: it computes gradients outside of loops and is called
+        in a loop."""
         function = self.function(path, scope)
         if function is None or not self.trains(path, scope) or not self.repeated(path, scope):
             return False
         return set(function.backward_lines) == {0} or self._any_trains(path, (call for call in self.project.calls_in(path, scope) if not call.loops))
 
     def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
-        """Whether one of the loops goes over a generator that trains: ``for loss in self.steps(): …``."""
+        """Whether one of the loops iterates over a training generator: ``for loss in self.steps(): …``."""
         iterated = {
             one.slot.name
             for one in flow.iterations
@@ -329,7 +333,7 @@ class Calls:
         )
 
     def in_training_loop(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> tuple[str, int] | None:
-        """The training loop (path, line) that a place stands in, through its callers too; None where it is in none."""
+        """The training loop (path, line) around a place, also through callers; None if there is none."""
         lines = {line for line in loops if line}
         if self.loop_trains(path, scope, lines):
             return path, min(lines)

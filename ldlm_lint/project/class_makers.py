@@ -1,4 +1,4 @@
-"""Which files make objects of a class, by the text of all files."""
+"""The files that create objects of a class, by the text of all files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ldlm_lint.project.index import Project
 
 
 class ClassMakers:
-    """Answers who makes objects of classes; a class is told by its last name."""
+    """The creators of objects of classes; a class is identified by its last name."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -20,7 +20,7 @@ class ClassMakers:
         return self._project.calling_by_name(model)
 
     def holding(self, model: str) -> FileSet:
-        """The files that call one of a class's ``from_...`` constructors, or keep the class among others to be called."""
+        """The files that call one of a class's ``from_...`` constructors, or store the class in a table of classes."""
         if model not in self._holding:
             project, word, name = self._project, model.encode(), re.escape(model).encode()
             made = re.compile(rb"%s(?<!\w%s)\.from_\w+\(|[\"'][ \t]*:[ \t]*(?:\w+\.)*%s[ \t]*[,}\n]" % (name, name, name))

@@ -1,4 +1,4 @@
-"""The strongly connected components of a graph: the files that import each other in a circle are one."""
+"""The strongly connected components of a graph: files with cyclic imports are one component."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 def components(edges: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The components of the graph with these edges from each node, each behind all that it leads to (Tarjan, without recursion)."""
+    """The components of the graph with these edges from each node, each after all that it leads to (Tarjan, without
+    recursion)."""
     order = [0] * len(edges)
     lowest = [0] * len(edges)
     done = [False] * len(edges)
@@ -42,7 +43,7 @@ def components(edges: Sequence[Sequence[int]]) -> list[list[int]]:
 
 
 def _is_fresh(target: int, node: int, order: list[int], lowest: list[int], done: list[bool]) -> bool:
-    """Whether a target was not seen before; one that is still open ties the node to it."""
+    """Whether a target was not seen before; one on the stack joins the node's component."""
     if not order[target]:
         return True
     if not done[target]:
@@ -51,7 +52,7 @@ def _is_fresh(target: int, node: int, order: list[int], lowest: list[int], done:
 
 
 def _taken(stack: list[int], node: int) -> list[int]:
-    """What stands on the stack from a node on, which leaves it."""
+    """Pop the stack down to a node."""
     group = [stack.pop()]
     while group[-1] != node:
         group.append(stack.pop())

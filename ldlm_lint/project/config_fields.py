@@ -1,4 +1,4 @@
-"""Dataclasses that hold a model's options, and the edit that gives one a field more."""
+"""Dataclasses with a model's options, and the edit that adds a field."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def root_name(node: nodes.NodeNG) -> str:
 
 
 def ends_its_line(source: Source, node: nodes.NodeNG) -> bool:
-    """Whether nothing but a comment follows a statement on its last line."""
+    """Whether a statement is followed on its last line by at most a comment."""
     end = source.offset(node.end_lineno, node.end_col_offset)
     return re.match(rb"[ \t]*(#[^\r\n]*)?(\r|\n|\Z)", source.data[end:]) is not None
 
 
 def indentation(source: Source, node: nodes.NodeNG) -> str:
-    """What stands before the first statement of a node's line."""
+    """The text before the first statement on a node's line."""
     line = source.lines[node.lineno - 1]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -91,7 +91,7 @@ def _read(project: Project, path: str) -> Source:
 
 
 def _candidates(subject: Subject, config: str) -> Iterable[Part]:
-    """The dataclass of the parameter's annotation; without one the dataclasses at hand that have all that is read of it."""
+    """The dataclass of the parameter's annotation; without one the known dataclasses with all fields that are read."""
     models, path, model = subject.models, subject.source.path, subject.model
     init = init_of(model)
     if init is None:
@@ -117,7 +117,7 @@ def _is_dataclass(node: nodes.NodeNG | None) -> TypeGuard[nodes.ClassDef]:
 
 
 def _may_grow(subject: Subject, part: Part) -> bool:
-    """Whether a dataclass can have one more field at its end: no slots, no class that goes on with fields of its own."""
+    """Whether a dataclass can have one more field at its end: no slots, no subclass with further fields."""
     made = subject.models.definition(part)
     if made is None or NAME in made.locals or not any(isinstance(one, nodes.AnnAssign) for one in made.body):
         return False

@@ -1,8 +1,8 @@
-"""Which programs of a project read a configuration file, and under which keys its content stands there.
+"""The programs of a project that read a configuration file, and the keys under which they see its content.
 
-A file is read by a program that a launch names it to, whose Hydra folder it lies in, that opens it by a literal path, or
-that opens whatever it is told and uses the very keys of the file. A file of which none of this holds belongs to
-something else (a documentation tool, a cluster, recorded results) and nothing is said of it.
+A program reads a file if a launch passes the file to it, if the file is in its Hydra folder, if it opens the file by a
+literal path, or if it opens a path argument and uses exactly the keys of the file. Other files belong to something else
+(a documentation tool, a cluster, recorded results) and are not reported.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _STARTS = Trait(lazily(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M), (b"__
 _NAMES_FILES = Trait(
     lazily(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']"), (b".yaml", b".yml", b".json", b".toml")
 )
-# Folders of what a run has written down, or of what is not this project's own training.
+# Folders of recorded runs, or of code other than the project's own training.
 _RECORDED = lazily(
     r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts"
     r"|golden_values|tests?|test_\w+|docs?|\.github|\.circleci|third_party|vendor|node_modules)/",
     re.I,
 )
-# The keys that name a class whose arguments stand beside or below: Hydra, Lightning, latent-diffusion and its heirs.
+# The keys that name a class whose arguments are next to or below: Hydra, Lightning, latent-diffusion and its heirs.
 CLASS_KEYS = ("_target_", "target", "class_path", "_class", "cls")
 _WORD = lazily(rb"[A-Za-z_]\w*")
 _FITTING = 0.6
@@ -62,9 +62,9 @@ _FEWEST = 4
 class Home(NamedTuple):
     """A program that reads a file.
 
-    ``entry`` is the Python file it starts with, ``prefix`` the keys below which the content of the file stands in what the
-    program sees, ``related`` the place that shows it. ``chosen``: the file is the one that is read, not one of several
-    that could be.
+    ``entry`` is the Python file it starts with, ``prefix`` the keys below which the content of the file is in the
+    program's configuration, ``related`` the place that shows it. ``chosen``: this file is read, not one of several
+    alternatives.
     """
 
     entry: str
@@ -86,7 +86,7 @@ class Homes:
         self._words_by_file: dict[str, frozenset[bytes]] = {}
 
     def of(self, path: str) -> tuple[Home, ...]:
-        """The programs that read a file, surest first; none where it belongs to something else."""
+        """The programs that read a file, surest first; empty if it belongs to something else."""
         if path not in self._homes:
             found = list(self._launched(path))
             if not self.is_recorded(path):
@@ -97,7 +97,7 @@ class Homes:
         return self._homes[path]
 
     def is_recorded(self, path: str) -> bool:
-        """Whether a file lies where runs write down what they did, or where tests and documents lie."""
+        """Whether a file is in a folder of recorded runs, tests or documents."""
         return _RECORDED.search(path.removeprefix(self._project.root)) is not None
 
     def _launched(self, path: str) -> Iterator[Home]:
@@ -123,19 +123,19 @@ class Homes:
             for call in _HYDRA.finditer(without_comments(data)):
                 folder = _folder_of(call[1].decode(errors="replace"))
                 if folder is None and (name := _CONFIG_NAME.search(call[1])):
-                    # A folder that only the run tells: the file beside it is the one.
+                    # If only the run determines the folder, the file next to the program is used.
                     beside = posixpath.join(posixpath.dirname(file), name[1].decode(errors="replace").removesuffix(".yaml") + ".yaml")
                     folder = "." if beside in self._project.others else None
                 if folder is not None:
                     yield file, posixpath.normpath(posixpath.join(posixpath.dirname(file), folder))
 
     def hydra_folder(self, home: Home, path: str) -> str | None:
-        """The Hydra folder of a program that a file lies in; None where it lies in none."""
+        """The Hydra folder of a program that a file is in; None if there is none."""
         folders = (folder for file, folder in self.hydra_folders if file == home.entry)
         return next((one for one in folders if path.startswith(one + "/")), None)
 
     def compositions(self, folder: str) -> tuple[Composition, ...]:
-        """What Hydra makes of each primary configuration in a folder, without a command line."""
+        """Hydra's composition of each primary configuration in a folder, without a command line."""
         if folder not in self._compositions:
             names = (one for one in sorted(self._project.others) if posixpath.dirname(one) == folder and one.endswith((".yaml", ".yml")))
             self._compositions[folder] = tuple(compose(self._project, folder, posixpath.basename(one)) for one in names)
@@ -149,9 +149,9 @@ class Homes:
                     yield Home(file, prefix)
 
     def _prefixes(self, path: str, folder: str, group: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
-        """The keys below which a file of a Hydra folder stands: where the defaults lists put it, else where it says itself.
+        """The keys above the content of a file in a Hydra folder: from the defaults lists, else from the file itself.
 
-        A file that no list names is an option instead of those beside it, and stands where they do.
+        A file without a list is an alternative to its siblings, with the same keys.
         """
         placed = self._placed(folder)
         if path in placed:
@@ -161,7 +161,7 @@ class Homes:
         return beside or frozenset({own})
 
     def _placed(self, folder: str) -> dict[str, frozenset[tuple[str, ...]]]:
-        """Where the primary configurations of a Hydra folder put files, by the file and by its group's folder."""
+        """The keys at which primary configurations of a Hydra folder place files, by file and by group folder."""
         if folder not in self._packages:
             found: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
             for part in (part for one in self.compositions(folder) for part in one.parts if part.document is not None):
@@ -211,7 +211,7 @@ class Homes:
         return len(parts) > 1 and path.endswith("/" + "/".join(parts))
 
     def _beside(self, path: str) -> Iterator[Home]:
-        """A file beside one that a program reads, with most of the same keys: another choice of the same option."""
+        """A file next to one that a program reads, with most of the same keys: another choice of the same option."""
         folder, suffix = posixpath.dirname(path), posixpath.splitext(path)[1]
         mine = self._top_keys(path)
         for other in sorted(self._project.others):
@@ -229,7 +229,7 @@ class Homes:
         return frozenset(one.name for one in document.children() if one.name) if document else frozenset()
 
     def _fitting(self, path: str) -> Iterator[Home]:
-        """The programs that open a configuration they are told of, and whose code speaks of the keys of this one."""
+        """The programs that open a configuration given as an argument, and whose code mentions the keys of this one."""
         document = self._project.document(path)
         if document is None:
             return
@@ -242,7 +242,7 @@ class Homes:
                 yield Home(entry, ())
 
     def reach_of(self, home: Home, document: Document) -> FileSet:
-        """The files of a program: what its entry imports, and the classes that the configuration names."""
+        """The files of a program: the imports of its entry, and the classes named in the configuration."""
         named = self._named_classes(document, home.entry)
         return self._project.reach_of_all((home.entry, *named))
 
@@ -259,7 +259,7 @@ class Homes:
         return tuple(one for one in files if not self._loaders.isdisjoint(self._project.reach(one)))
 
     def _words_of(self, entry: str) -> frozenset[bytes]:
-        """The names in the text of a program and what it imports."""
+        """The names in the text of a program and its imports."""
         if entry not in self._words:
             self._words[entry] = frozenset().union(*(self._words_in(one) for one in self._project.reach(entry)))
         return self._words[entry]
@@ -277,7 +277,7 @@ class Homes:
 
 
 def _folder_of(arguments: str) -> str | None:
-    """The folder that ``config_path`` names, as a literal or put together from the place of the file; else None."""
+    """The folder that ``config_path`` names, as a literal or relative to the file; else None."""
     found = _CONFIG_PATH.search(arguments) or _FIRST.match(arguments)
     text = found[1].strip() if found else ""
     parts = re.findall(r"[\"']([^\"'\n]*)[\"']", text)

@@ -1,8 +1,8 @@
-"""Which calls of a project's Python take a value from a configuration, and from which keys.
+"""The Python calls of a project that get a value from a configuration, and the keys.
 
-Only the files with a call that matters are parsed; from there a value is followed back, through variables, parameters and
-attributes, to the keys that are read. What is no plain read (arithmetic, a condition) is not followed: unknown is not
-a fact.
+Only the files with a call that matters are parsed; from there a value is followed back, through variables, parameters
+and attributes, to the keys that are read. Anything but a plain read (arithmetic, a condition) is not followed: unknown
+is not a fact.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _DEPTH = 5
 _CALLERS = 20
 # Sections that are not the training's own.
 _OTHER_SECTION = lazily(r"val|test|eval|infer|sampl|generat|token|preproc|download|export|serv", re.I)
-# The keys below which the arguments of a class stand, where they do not stand beside its name.
+# The keys above the arguments of a class, if they are not next to its name.
 _ARGUMENT_KEYS = ("params", "init_args", "kwargs", "args")
 
 
 class Origin(NamedTuple):
-    """Where a value comes from: the keys that are read, and the place that reads them.
+    """The origin of a value: the read keys, and the place of the read.
 
-    ``maker`` is the (path, name) of the class or function whose argument the last key is, where nobody but a configuration
-    calls it; ``cap`` the largest number that gets through, None without a bound.
+    ``maker`` is the (path, name) of the class or function whose argument the last key is, if only configurations call
+    it; ``cap`` the largest number that gets through, None without a bound.
     """
 
     keys: tuple[str, ...]
@@ -48,7 +48,7 @@ class Origin(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """A call that takes values: its file, its place and its node."""
+    """A call that receives values: its file, its place and its node."""
 
     path: str
     position: str
@@ -66,15 +66,15 @@ class ConfigReads:
         self._origins: dict[tuple[str, str, str, tuple[str, ...]], tuple[Origin, ...]] = {}
 
     def tree(self, path: str) -> nodes.Module | None:
-        """The tree of a file of the project, kept for further questions."""
+        """The tree of a file of the project, cached."""
         if path not in self._trees:
             self._trees[path] = self._project.trees.of(path)
         return self._trees[path]
 
     def sinks(self, names: frozenset[str], parameter: str = "", positional: tuple[str, ...] = ()) -> tuple[Sink, ...]:
-        """The calls of functions with these qualified names, tests left out.
+        """The calls of functions with these qualified names, without tests.
 
-        With a parameter, files in which no such call can give it a value that is read are left out, too.
+        With a parameter, files without a call that can pass a read value for it are left out, too.
         """
         key = names, parameter
         if key not in self._sinks:
@@ -97,14 +97,14 @@ class ConfigReads:
                     yield Sink(path, position_of(node), node)
 
     def origins(self, sink: Sink, parameter: str, positional: tuple[str, ...] = ()) -> tuple[Origin, ...]:
-        """The keys that an argument of a call may come from, those of a section that is passed whole among them."""
+        """The keys that an argument of a call may come from, including those of a section that is passed whole."""
         key = (sink.path, sink.position, parameter, positional)
         if key not in self._origins:
             self._origins[key] = tuple(dict.fromkeys(self._of_argument(sink, parameter, positional)))
         return self._origins[key]
 
     def read_by(self, names: frozenset[str], parameter: str, positional: tuple[str, ...], key: str) -> list[tuple[Sink, Origin]]:
-        """The calls that take an argument from a key of this name, whatever stands around it."""
+        """The calls with an argument from a key of this name, in any section."""
         found = ((sink, origin) for sink in self.sinks(names, parameter, positional) for origin in self.origins(sink, parameter, positional))
         return [(sink, origin) for sink, origin in found if origin.keys[-1] == key]
 
@@ -115,7 +115,7 @@ class ConfigReads:
             yield from self._followed(sink.path, read, 0)
 
     def origins_of(self, path: str, node: nodes.NodeNG) -> tuple[Origin, ...]:
-        """The keys that an expression of a file may come from."""
+        """The keys behind an expression of a file."""
         return tuple(dict.fromkeys(one for read in reads_of(node) for one in self._followed(path, read, 0)))
 
     @staticmethod
@@ -123,7 +123,7 @@ class ConfigReads:
         return tuple(one._replace(keys=(*one.keys, parameter)) for one in sections_of(call))
 
     def _followed(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
-        """A read and, where it begins at a parameter, what the callers pass there."""
+        """A read and, if it begins at a parameter, the arguments of the callers."""
         own = Origin(read.keys, path, read.position, read.cap)
         if not read.parameter or depth > _DEPTH:
             if read.keys:
@@ -134,7 +134,7 @@ class ConfigReads:
         if read.keys and not found:
             yield own
         elif not read.keys:
-            # A configuration may name the class, and give the argument by its name.
+            # A configuration may name the class, and pass the argument by its name.
             yield own._replace(keys=(read.parameter,), maker=(path, read.scope.removesuffix(".__init__")))
 
     def _from_callers(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
@@ -154,7 +154,7 @@ class ConfigReads:
                 caps = [one for one in (read.cap, outer.cap) if one is not None]
                 joined = outer._replace(keys=outer.keys + read.keys, cap=min(caps) if caps else None)
                 for origin in self._followed(caller, joined, depth + 1):
-                    # The last key is read here, whatever section the caller passes.
+                    # The last key is read here, for any section that the caller passes.
                     yield origin._replace(path=path, position=read.position) if read.keys else origin
 
     def _call_at(self, path: str, position: str) -> nodes.Call | None:
@@ -163,7 +163,7 @@ class ConfigReads:
 
 
 def may_match(origin: Origin, document: Document, entry: Entry) -> bool:
-    """Whether a value of a file can be what an origin reads, whatever program reads the file and under which keys."""
+    """Whether a value of a file can belong to an origin, for any reading program and prefix."""
     own = tuple(ELEMENT if isinstance(key, int) else key for key in entry.path)
     if origin.maker is not None:
         return any(_classes_named(origin, document, entry))
@@ -174,12 +174,13 @@ def may_match(origin: Origin, document: Document, entry: Entry) -> bool:
 
 
 def _is_ambiguous(document: Document, entry: Entry, section: str) -> bool:
-    """Whether the name of a key does not tell which section a program reads it from, or it is not the training's own."""
+    """Whether the name of a key does not determine the section a program reads it from, or it does not belong to the
+    training."""
     return len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(section) is not None
 
 
 def matches(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
-    """Whether a value of a file, read by a program, is what an origin reads."""
+    """Whether a value of a file, read by a program, belongs to an origin."""
     if origin.maker is not None:
         return _is_argument_of(origin, document, entry, home, project)
     full = (*home.prefix, *(ELEMENT if isinstance(key, int) else key for key in entry.path))
@@ -190,7 +191,7 @@ def matches(origin: Origin, document: Document, entry: Entry, home: Home, projec
 
 
 def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[str, ...], home: Home, project: Project) -> bool:
-    """Whether a lone key, read from a root that nobody knows, can only be that of its section, which the program speaks of."""
+    """Whether a single key, read from an unknown root, can only be that of its section, which the program mentions."""
     if _is_ambiguous(document, entry, full[-2]):
         return False
     section = re.compile(rb"[.\"']%s\b" % re.escape(full[-2]).encode())
@@ -198,7 +199,7 @@ def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[str, ...],
 
 
 def _is_argument_of(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
-    """Whether the mapping around an entry gives arguments to the class that an origin's parameter belongs to."""
+    """Whether the mapping around an entry passes arguments to the class of an origin's parameter."""
     for named in _classes_named(origin, document, entry):
         found = project.resolve(home.entry, named)
         return found is None or found == origin.maker

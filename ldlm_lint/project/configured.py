@@ -1,4 +1,4 @@
-"""The calls that take values of configurations which rules speak of, and what must hold of such a call."""
+"""The calls with configuration values that rules check, and the conditions on such a call."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _OPTIMIZERS = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.S
 class Topic(NamedTuple):
     """A parameter of some calls.
 
-    ``asks`` are the questions that are put about a call; a topic ``only_in_force`` is silent where every launch of the
-    file gives another value.
+    ``asks`` are the questions about a call; a topic with ``only_in_force`` reports nothing if every launch of the file
+    sets another value.
     """
 
     sinks: frozenset[str]
@@ -28,7 +28,8 @@ class Topic(NamedTuple):
 
 
 TOPICS = {
-    # Whoever starts the program without the override gets the value, and a node that is full of processes: it is worth mending.
+    # Users who start the program without the override get the value, and a node full of processes, so it should be
+    # fixed.
     "too-many-workers": Topic(LOADERS, "num_workers", ("belongs-to-training", "each-rank-has-its-loader"), _LOADER, only_in_force=False),
     "all-cpus-for-workers": Topic(LOADERS, "num_workers", ("belongs-to-training", "runs-many-ranks"), _LOADER, only_in_force=False),
     "no-workers": Topic(LOADERS, "num_workers", ("loader-feeds-training", "dataset-works-per-item"), _LOADER),

@@ -1,4 +1,4 @@
-"""What the configuration files of a project say for a setting, as texts."""
+"""The values of a setting in the configuration files of a project, as texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ConfiguredTexts:
         self._known: dict[tuple[str, ...], frozenset[str]] = {}
 
     def __call__(self, setting: tuple[str, ...]) -> frozenset[str]:
-        """The texts that stand for a setting; where none stands below both of its keys, those of the last one."""
+        """The texts of a setting; if none is below both of its keys, those of the last one."""
         if setting not in self._known:
             entries = list(self._entries(setting[-1]))
             below = [one for one in entries if [key for key in one.path if isinstance(key, str)][-2:] == list(setting)]

@@ -1,8 +1,9 @@
-"""Code of a project that was copied in from another one: a published package as a folder, or files of another copyright holder.
+"""Code of a project that was copied in from another one: a published package as a folder, or files of another copyright
+holder.
 
-Of the code that was copied nothing of the project is needed: a file that imports the project's own code was made for it,
-whoever holds the copyright of what it was made from. A program that somebody starts is the project's own too, and so is a
-fork: what most files say, or the licence at the root, is the holder that others are compared with.
+Copied code needs nothing of the project: a file that imports the project's own code was written for it, regardless of
+the original copyright. A program that users start belongs to the project too, and so does a fork: others are compared
+with the holder named by most files, or by the licence at the root.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Copied:
         self._licences: dict[str, tuple[str, ...]] = {}
 
     def standing(self, path: str) -> Standing | None:
-        """What is known of a file that was copied in; None for the project's own."""
+        """The `Standing` of a file that was copied in; None for the project's own."""
         for folder in self._around(path):
             if folder not in self._folders:
                 self._folders[folder] = self._copied_folder(folder)
@@ -63,7 +64,8 @@ class Copied:
         return any(one.entry == path and not one.path.startswith(f"{folder}/") for one in self._find_launches().starts)
 
     def _around(self, path: str) -> Iterator[str]:
-        """The folders that a file lies in, the outermost first; the root is among them only inside of a larger repository."""
+        """The folders that a file is in, the outermost first; the root is among them only inside of a larger
+        repository."""
         root, folders = self._root, []
         folder = posixpath.dirname(path)
         while folder.startswith(root) and folder != root:
@@ -80,7 +82,7 @@ class Copied:
         return Standing(Reach.COPIED, f"{folder}/", origin) if origin else None
 
     def _published(self, folder: str) -> str:
-        """The published package whose code a folder is, or holds together with the files that it is built from."""
+        """The published package in a folder, alone or together with its build files."""
         name = posixpath.basename(folder)
         if self._is_published(folder, name):
             return name
@@ -88,7 +90,7 @@ class Copied:
             return ""
         for name in PUBLISHED:
             for inner in (f"{folder}/{name}", f"{folder}/src/{name}"):
-                # What lies beside a package that a project is built from is the project.
+                # Files next to a package that a project is built from belong to the project.
                 if self._holds_package(inner, name) and 2 * len(self._in(inner)) >= len(self._in(folder)):
                     return name
         return ""
@@ -96,7 +98,7 @@ class Copied:
     def _is_published(self, folder: str, name: str) -> bool:
         if not self._holds_package(folder, name) or self._is_own_package(folder):
             return False
-        # Where nothing is built, the package that a repository is about lies at its top.
+        # Without a build, the main package of a repository is at its top.
         is_top = posixpath.dirname(folder) in (self._root, f"{self._root}/src")
         return not is_top or 2 * len(self._in(folder)) < len(self._holders.words)
 
@@ -108,7 +110,7 @@ class Copied:
 
     @cached_property
     def _all_folders(self) -> frozenset[str]:
-        """The folders with Python files in them, or in folders of theirs."""
+        """The folders with Python files in them, directly or in subfolders."""
         found: set[str] = set()
         for path in self._project.universe.paths:
             folder = posixpath.dirname(path)
@@ -118,9 +120,9 @@ class Copied:
         return frozenset(found)
 
     def _is_own_package(self, folder: str) -> bool:
-        """Whether a folder is what the project itself is built from: it lies beside its ``setup.py``, or in ``src``.
+        """Whether a folder is the package that the project builds: it is next to its ``setup.py``, or in ``src``.
 
-        That names it, or it holds the most code of all folders there.
+        The build names it, or it has the most code of all folders there.
         """
         around, name = posixpath.dirname(folder), posixpath.basename(folder)
         beside = posixpath.dirname(around) if posixpath.basename(around) == "src" else around
@@ -136,9 +138,9 @@ class Copied:
         return tops[posixpath.basename(folder)] >= max(tops.values(), default=0)
 
     def _of_others(self, folder: str) -> str:
-        """What is in a folder whose name says that it holds the code of others."""
+        """The code in a folder named as one for third-party code."""
         if posixpath.basename(folder) in _OF_OTHERS:
-            # Each of several projects is told by itself.
+            # Each of several projects is judged separately.
             return "" if any(posixpath.dirname(path) != folder for path in self._in(folder)) else self._told(folder)
         return posixpath.basename(folder) if posixpath.basename(posixpath.dirname(folder)) in _OF_OTHERS else ""
 
@@ -146,13 +148,13 @@ class Copied:
         return self._most(self._in(folder)) or "other projects"
 
     def _licensed(self, folder: str) -> str:
-        """The holder whose licence lies in a folder that other code of the project uses."""
+        """The holder whose licence is in a folder that other code of the project uses."""
         holders = self._licence(folder)
         words = frozenset().union(*map(words_of, holders))
         files = self._in(folder)
         if not words or words & self._holders.beside(files) or not self._needs_nobody(files, words):
             return ""
-        # A whole project under another licence is there to be used, by whatever way it is found.
+        # A whole project under another licence is used as a library, however it is found.
         whole = bool(self._licence(self._repository)) and any(self._exists(f"{folder}/{one}") for one in _OF_PROJECTS)
         return holders[0] if whole or self._is_library(folder) else ""
 
@@ -167,7 +169,7 @@ class Copied:
         return self._most(foreign) if self._needs_nobody(files, words) and self._is_library(folder) else ""
 
     def _copied_file(self, path: str) -> Standing | None:
-        """A single file of another holder where the files around it are nobody's by name, or a model as transformers has it."""
+        """A single file of another holder if the files around it name no holder, or a model from transformers."""
         origin = self._upstream(path)
         words = self._holders.words.get(path)
         if not origin and words and not words & self._holders.own and self._names_holders and not self._is_adopted(path):
@@ -175,7 +177,8 @@ class Copied:
         return Standing(Reach.COPIED, path, origin) if origin else None
 
     def _upstream(self, path: str) -> str:
-        """The package that a file of a model was taken from: a tool made it there, or its head still names the holder."""
+        """The package that a file of a model was taken from: a tool generated it there, or its head still names the
+        holder."""
         generated = self._project.generated_from(path)
         if generated and not any(self._has_module(self._root + below, generated) for below in ("", "/src")):
             return generated
@@ -184,7 +187,8 @@ class Copied:
         return "transformers" if _HUGGINGFACE & self._holders.words.get(path, frozenset()) and self._is_used_alone(path) else ""
 
     def _is_adopted(self, path: str) -> bool:
-        """Whether a file of another holder is the project's own by now: it is a program or trains, or own files stand beside it."""
+        """Whether a file of another holder now belongs to the project: it is a program or trains, or own files are next
+        to it."""
         if _MAIN in self._project.data(path) or self._project.skim(path).trains or not self._is_used_alone(path):
             return True
         folder, holders = posixpath.dirname(path), self._holders
@@ -198,7 +202,7 @@ class Copied:
         return not self._is_own_package(folder) and self._is_used(frozenset(self._in(folder)))
 
     def _needs_nobody(self, files: Collection[str], words: frozenset[str]) -> bool:
-        """Whether some files need nothing of the project but each other, and what the same holders wrote."""
+        """Whether these files only need each other and files of the same holders."""
         inside, known = frozenset(files), self._holders.words
         return all(one in inside or known.get(one, words) & words for path in files for one in self._project.imported_by(path))
 
@@ -207,7 +211,7 @@ class Copied:
         return any(one not in files and not self._project.is_test(one) for found in importers for one in found)
 
     def _most(self, files: Iterable[str]) -> str:
-        """The holder that most of some files name."""
+        """The holder named by most of these files."""
         counts = Counter(holder for path in files for holder in self._project.holders(path)[:1])
         return counts.most_common(1)[0][0] if counts else ""
 
@@ -221,21 +225,21 @@ class Copied:
     def _holders(self) -> Holders:
         project = self._project
         licensed = frozenset().union(*map(words_of, self._licence(self._repository)))
-        # A blank __init__.py says nothing, and needs nobody.
+        # An empty __init__.py names no holder and imports nothing.
         files = (path for path in project.plain if not path.endswith("/__init__.py") or project.skim(path).imports or project.skim(path).defined)
         return Holders(self._root, {path: frozenset().union(*map(words_of, project.holders(path))) for path in files}, licensed)
 
     @cached_property
     def _names_holders(self) -> bool:
-        """Whether it is the project's custom to name the holder at the head of a file."""
+        """Whether the project usually names the holder at the head of a file."""
         holders = self._holders
         return 2 * sum(bool(words & holders.own) for words in holders.words.values()) >= len(holders.words)
 
     @cached_property
     def _repository(self) -> str:
-        """The root of the repository that the project lies in: the nearest folder upwards with ``.git``.
+        """The root of the repository that the project is in: the nearest folder upwards with ``.git``.
 
-        Where there is none, as in a copy, the folder above if it has a licence or a README; else the project's own root.
+        Without one, as in a copy, the folder above if it has a licence or a README; else the project's own root.
         """
         folder = self._root
         while folder and folder != posixpath.dirname(folder):
@@ -267,5 +271,5 @@ class Copied:
             with open(path, "rb") as file:
                 return holders_of_licence(file.read(_MOST_LICENCE))
         except OSError:
-            # A licence that cannot be read tells nothing.
+            # An unreadable licence is ignored.
             return ()

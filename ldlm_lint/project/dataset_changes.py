@@ -23,7 +23,7 @@ from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 4
-# Accelerate tells the epoch to the dataset of each loader that it has prepared.
+# Accelerate passes the epoch to the dataset of each loader that it has prepared.
 _TELLS_DATASETS = Trait(lazily(rb"\bAccelerator\("), (b"Accelerator(",))
 _HOOKS = ("train_dataloader", "val_dataloader")
 _GIVES_ITEMS = ("__getitem__", "__getitems__", "__iter__")
@@ -38,7 +38,7 @@ Frames = Mapping[_Function, list[Frame]]
 
 
 class DatasetChanges:
-    """Answers whether the dataset of a loader changes while the loader is gone through again and again."""
+    """Answers whether the dataset of a loader changes between repeated passes over the loader."""
 
     def __init__(self, calls: Calls, tracer: Tracer, datasets: Datasets, trees: Trees) -> None:
         self._calls = calls
@@ -48,7 +48,8 @@ class DatasetChanges:
         self._trees = trees
 
     def between_passes(self, path: str, position: str) -> bool:
-        """Whether something changes the dataset of the loader at ``line:column`` of a file after its first pass may have begun."""
+        """Whether code changes the dataset of the loader at ``line:column`` of a file after its first pass may have
+        begun."""
         passes = self._passes(path, position)
         origins = self._datasets.origins(path, position)
         if self._is_told_by_accelerate(path, position, origins):
@@ -87,7 +88,7 @@ class DatasetChanges:
         return any(isinstance(one, nodes.ClassDef) and changes_itself(one, method) for one in found)
 
     def _changes(self, path: str, position: str, origins: Iterable[tuple[str, Slot]]) -> Iterator[tuple[str, Change]]:
-        """The places that change the dataset, by whatever name."""
+        """The places that change the dataset, under any name."""
         for where, slot in {state[:2] for origin in origins for state in self._tracer.reached(*origin, wrapped=False)}:
             for use in self._uses(where, slot):
                 yield from self._change(where, use)
@@ -99,7 +100,7 @@ class DatasetChanges:
     def _loader_slots(self, path: str, position: str) -> set[tuple[str, Slot]]:
         starts = (Slot("new", "", position), Slot("out", "", position))
         states = {state[:2] for start in starts for state in self._tracer.reached(path, start)}
-        # ``trainer.train_dataloader.dataset``: a Trainer hands out what the hook made.
+        # ``trainer.train_dataloader.dataset``: a Trainer returns the loader of the hook.
         hooks = {(one, slot.scope.rpartition(".")[2]) for one, slot in states if slot.kind == "ret"}
         return states | {(one, Slot("attr", "", name)) for one, name in hooks if name in _HOOKS}
 
@@ -109,7 +110,7 @@ class DatasetChanges:
             yield path, change
 
     def _method_changes(self, path: str, change: Change) -> bool:
-        """Whether a method changes its object; of another package's that is so where nobody takes its result."""
+        """Whether a method changes its object; for another package's if its result is unused."""
         found = self._calls.targets(path, Callee("method", change.method))
         if not found:
             return change.discarded
@@ -140,7 +141,7 @@ class DatasetChanges:
     def _climb(
         self, path: str, scope: str, frame: Frame, found: dict[_Function, list[Frame]], top: Collection[_Function] = (), depth: int = 0
     ) -> None:
-        """Collect where something happens, in its function and in those that call it, up to one of the functions ``top``."""
+        """Collect the places of an event, in its function and in its callers, up to one of the functions ``top``."""
         if frame in found[path, scope] or depth > _DEPTH:
             return
         found[path, scope].append(frame)
@@ -150,9 +151,10 @@ class DatasetChanges:
                 self._climb(caller, call.scope, (line, frozenset(call.loops)), found, top, depth + 1)
 
     def _comes_between(self, path: str, node: nodes.NodeNG, passes: Frames, made: set[_Function]) -> bool:
-        """Whether a change happens in a loop that repeats a pass, or behind one pass and in front of another.
+        """Whether a change happens in a loop that repeats a pass, or after one pass and in front of another.
 
-        A call of a function that makes the loader makes another one: what it changes beforehand no worker misses. Who calls a function that nobody is seen to call is not known: it may well be called for each epoch.
+        A call of a function that makes the loader makes another one: its earlier changes reach all workers. A function
+        without visible callers may be called for each epoch.
         """
         function = function_of(node)
         frame = (node.lineno or 0, frozenset(one.lineno or 0 for one in loops_around(node)))
@@ -167,12 +169,13 @@ class DatasetChanges:
 
 @functools.lru_cache(maxsize=1024)
 def _changing(name: str) -> re.Pattern[bytes]:
-    """What the text of a file holds that changes what a name stands for: a part of it, or ``setattr``; it saves most trees."""
+    """The text in a file that may change the object with a name: a part of it, or ``setattr``; this avoids parsing most
+    files."""
     return re.compile(rb"\b%b\b[\s)]*[.\[]|setattr\(\s*(?:\w+\.)*%b\b" % (name.encode(), name.encode()))
 
 
 def _is_part_of_dataset(use: nodes.Attribute) -> bool:
-    """Whether it is an attribute of a dataset: what a method of that changes, somebody changes by calling the method."""
+    """Whether it is an attribute of a dataset: its method's changes happen when the method is called."""
     owner = next((one for one in use.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     return owner is not None and use.expr.as_string() == "self" and _gives_items(owner)
 
@@ -182,7 +185,7 @@ def _gives_items(owner: nodes.ClassDef) -> bool:
 
 
 def _is_sampler(owner: nodes.ClassDef) -> bool:
-    """A sampler gives indices, and stays in the main process."""
+    """A sampler yields indices, and stays in the main process."""
     return any("Sampler" in base.as_string() for base in owner.bases)
 
 

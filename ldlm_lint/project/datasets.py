@@ -1,4 +1,4 @@
-"""Follows the dataset of a loader back to where it is made, to tell whether loading an item is work."""
+"""Follows the dataset of a loader back to its creation, to decide whether loading an item is expensive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ldlm_lint.python.slots import ANY_ELEMENT, Slot
 
 _STEPS = 400
 _DEPTH = 3
-# What hands on the items of the dataset that it gets first.
+# Wrappers that pass on the items of their first argument.
 _WRAPPERS = {"Subset", "ConcatDataset", "random_split", "train_test_split", "DatasetWrapper"}
 _IN_MEMORY = {"TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load", "numpy.memmap", "from_numpy"}
 _TOYS = lazily(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
@@ -38,7 +38,7 @@ _NO_TENSOR = lazily(r"model|net($|_)|module|encoder|decoder|vae|policy|arg|cfg|c
 
 
 class Load(enum.Enum):
-    """What it takes to get one item of a dataset."""
+    """The cost of one item of a dataset."""
 
     WORK = "work"
     NONE = "none"
@@ -46,14 +46,14 @@ class Load(enum.Enum):
 
 
 class Datasets:
-    """Answers what the dataset of a loader is, by the calls that may have made it."""
+    """The datasets of loaders, by the calls that may have created them."""
 
     def __init__(self, project: Project, calls: Calls) -> None:
         self.project = project
         self.calls = calls
 
     def load(self, path: str, position: str) -> Load:
-        """What the items of the dataset cost that the loader at ``line:column`` of a file gets."""
+        """The cost of an item in the dataset of the loader at ``line:column`` of a file."""
         if is_tutorial(self.project, path) or _STREAMED.search(self.project.data(path)):
             return Load.NONE
         made = (state for state in self.origins(path, position) if state[1].kind == "out")
@@ -61,7 +61,7 @@ class Datasets:
         return Load.WORK if Load.WORK in found else Load.NONE if Load.NONE in found else Load.UNKNOWN
 
     def origins(self, path: str, position: str) -> set[tuple[str, Slot]]:
-        """Every place that the dataset of the loader at ``line:column`` comes from: variables, attributes, calls."""
+        """Every place of origin of the dataset of the loader at ``line:column``: variables, attributes, calls."""
         loaders = [call for call in self.project.flow(path).calls if call.position == position]
         waiting = [(path, passed.slot) for call in loaders for passed in call.passed if passed.key in (0, "dataset")]
         seen: set[tuple[str, Slot]] = set()
@@ -73,14 +73,14 @@ class Datasets:
         return seen
 
     def classes_at(self, path: str, slot: Slot) -> Iterator[tuple[str, str]]:
-        """The classes of the project that the call behind a slot makes an object of, each with its file."""
+        """The classes of the project instantiated by the call behind a slot, each with its file."""
         found = (self._class(path, call.callee) for call in self._calls_at(path, slot))
         yield from (one for one in found if one is not None)
 
     def collates_on_device(self, path: str, name: str) -> bool:
-        """Whether a function of this name, in a file that a file is tied to, moves what it puts together to a GPU.
+        """Whether a function of this name, in a file connected to this one, moves its batches to a GPU.
 
-        No forked worker can do so, and what lies there cannot be pinned.
+        A forked worker cannot do so, and GPU tensors cannot be pinned.
         """
         near = self.project.defining(name) & self.project.around(path)
         calls = ((one, call) for one in near for call in self.project.flow(one).calls if call.scope.rpartition(".")[2] == name)
@@ -94,7 +94,7 @@ class Datasets:
         return _LITERAL.search(call_text(self.project.data(path), call.position)) is not None
 
     def _made(self, path: str, slot: Slot) -> Iterator[Load]:
-        """What the call behind a slot makes, where it makes a dataset by itself."""
+        """The load of the call behind a slot, if it creates a dataset itself."""
         for call in self._calls_at(path, slot):
             name = call.callee.name
             last = name.rpartition(".")[2]
@@ -110,7 +110,7 @@ class Datasets:
         return [call for call in self.project.flow(path).calls if call.position == slot.name]
 
     def _class(self, path: str, callee: Callee) -> tuple[str, str] | None:
-        """The class of the project that a call makes an instance of."""
+        """The class of the project instantiated by a call."""
         found = (path, callee.name) if callee.kind == "def" else None
         if callee.kind == "import":
             found = self.project.resolve(path, callee.name)
@@ -120,7 +120,8 @@ class Datasets:
         return found if found[1] not in scopes and any(one.startswith(f"{found[1]}.") for one in scopes) else None
 
     def _hands_on(self, caller: str, call: CallSite, path: str, name: str) -> Iterator[Slot]:
-        """The dataset that a class gets and gives the items of: ``return self.data[index]``; no list that was filled before."""
+        """The dataset argument of a class whose items it returns: ``return self.data[index]``; not a list filled
+        before."""
         function = self.calls.function(path, f"{name}.__init__")
         if function is None:
             return
@@ -130,7 +131,7 @@ class Datasets:
             if (source.kind, source.scope, source.index, target.kind) == ("var", function.scope, "", "attr")
         }
         text = class_text(self.project.data(path), name)
-        # ``datasets[name] = Given(datasets[name])`` puts the wrapper in the place of the dataset.
+        # ``datasets[name] = Given(datasets[name])`` puts the wrapper instead of the dataset.
         own = Slot("out", "", call.position)
         filled = {target[:3] for source, target in self.project.flow(caller).moves if target.index == ANY_ELEMENT and source != own}
         for passed in call.passed:
@@ -153,9 +154,10 @@ class Datasets:
         return Load.WORK if any(call.callee.name.rpartition(".")[2] not in CHEAP for _, call in calls) else Load.NONE
 
     def _follows_tensor(self, path: str, call: CallSite) -> bool:
-        """``window.to(wave.device)`` goes where the tensor is, which a loader's worker has on the host.
+        """``window.to(wave.device)`` moves to the device of the tensor, which in a loader's worker is the host.
 
-        A tensor is what torch's functions take, and what a helper of the project gets under no name of a model or of settings.
+        Arguments of torch functions count as tensors, and parameters of project helpers unless named like a model or
+        settings.
         """
         line, _, column = call.position.partition(":")
         rest = self.project.data(path).splitlines()[int(line) - 1][int(column) :]
@@ -172,7 +174,7 @@ class Datasets:
         return bool(owners) and all(owner.decode() in tensors | given for owner in owners)
 
     def _calls_within(self, path: str, function: Function, depth: int) -> Iterator[tuple[str, CallSite]]:
-        """The calls of a function; where one goes to a function of the project, those of that one instead."""
+        """The calls of a function; a call of a project function is replaced by the calls in that function."""
         for call in self.project.flow(path).calls:
             if call.scope != function.scope:
                 continue
@@ -187,7 +189,7 @@ class Datasets:
         flow = self.project.flow(path)
         for source, target in flow.moves:
             if (target.kind, target.scope, target.name) == (slot.kind, slot.scope, slot.name) and _meets(target.index, slot.index):
-                # The whole of what was taken apart lies in the slot's own element.
+                # The slot's own element contains the whole unpacked value.
                 yield path, source if source.index or target.index == slot.index else source.at(slot.index)
         if slot.kind == "var":
             yield from self._arguments(path, slot)

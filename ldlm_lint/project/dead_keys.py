@@ -1,7 +1,7 @@
-"""Keys of configuration files that no code of the project speaks of, told from its text.
+"""Keys of configuration files that no code of the project mentions, by its text.
 
-A key is alive where its name stands in any Python file of the project, in whatever role, where a section around it is
-handed on whole, or where another value refers to it. What remains is read by nothing.
+A key is used if its name is in any Python file of the project, in any role, if a section around it is passed on whole,
+or if another value refers to it. The remaining keys are never read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INTERPOLATION = lazily(rb"\$\{([^{}]*)")
 _FRAMEWORKS = Trait(
     lazily(
         rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|import fairseq|from fairseq|mmengine|mmcv|detectron2|nemo\b"
-        # Attributes by a name that is no literal: any key may become one.
+        # Attributes by a name that is not a literal: any key may be read.
         rb"|torchtune|ray\.tune|\bcomposer\b"
         rb"|setattr\((?:self|\w*(?:args?|cfg|config|conf|opts?|params|namespace|settings))[ \t]*,[ \t]*(?![\"'])"
         rb"|__dict__(?:\.update|\[)|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
@@ -50,7 +50,7 @@ _LOGGING = lazily(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|has
 
 
 def dead_paths(context: Context, document: Document) -> frozenset[Path]:
-    """The paths of a configuration file's keys that nothing reads; a section is dead with all that is in it."""
+    """The paths of a configuration file's keys that are never read; a dead section includes everything in it."""
     known = context.dead_keys
     if document.path not in known:
         known[document.path] = _find(context, document)
@@ -58,11 +58,11 @@ def dead_paths(context: Context, document: Document) -> frozenset[Path]:
 
 
 def _find(context: Context, document: Document) -> frozenset[Path]:
-    # A file that is only like what a program reads may be another tool's, which knows the keys that this one does not.
+    # A file that only resembles one read by a program may belong to another tool, which uses the other keys.
     homes = [one for one in context.homes.of(document.path) if one.chosen or _is_of_hydra(context, one, document.path)]
     if document.documents != 1 or not homes or any(one.shared for one in document.entries):
         return frozenset()
-    # A tool that looks into another program's file says nothing of the keys that it does not need.
+    # A tool that reads another program's file does not use all of its keys.
     if not any(_trains(context, one, document) for one in homes):
         return frozenset()
     text = _Text(context, homes, document)
@@ -70,7 +70,7 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
         return frozenset()
     dead = frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
     named = sum(bool(one.name) for one in document.entries)
-    # A program that names few of a file's keys hands it to one that knows them.
+    # A program that names few of a file's keys passes it to one that uses them.
     return dead if len(dead) <= named * _MOST_DEAD else frozenset()
 
 
@@ -83,7 +83,7 @@ def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
 
 
 class _Text:
-    """What the text of the project says that bears on its configurations; each file is asked once for each section."""
+    """Facts in the text of the project about its configurations; each file is searched once per section."""
 
     def __init__(self, context: Context, homes: list[Home], document: Document) -> None:
         self._project = context.project
@@ -92,7 +92,7 @@ class _Text:
         self.prefixes = {one.prefix for one in homes}
 
     def names(self, word: bytes) -> bool:
-        """Whether a name stands anywhere in the text."""
+        """Whether a name is anywhere in the text."""
         return any(word in words for words in self._words)
 
     @property
@@ -102,11 +102,12 @@ class _Text:
 
     @property
     def spreads_any(self) -> bool:
-        """Whether a configuration is spread as a whole."""
+        """Whether a configuration is unpacked as a whole."""
         return self._project.any_that(self._reach, "spreads a configuration", lambda file: _spreads_any(self._project.data(file)))
 
     def takes_whole(self, section: str) -> bool:
-        """Whether the code hands a section on, spreads it or goes through it, so that its keys may be read by any name."""
+        """Whether the code passes a section on, unpacks it or iterates over it, so that its keys may be read by any
+        name."""
         return self._project.any_that(
             self._reach, f"takes {section} whole", lambda file: _takes_whole(self._project.data(file), section.encode())
         )
@@ -123,7 +124,7 @@ def _takes_whole(text: bytes, section: bytes) -> bool:
     spread = rb"\*\*[ \t]*(?:[\w.]*\.)?%s(?![\w.])" % name
     iterated = (
         rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:"
-        # A subscript that is no literal looks up any key.
+        # A subscript that is not a literal looks up any key.
         rb"|\b%s(?:[\"']\])?\[(?![\"'])|\b%s(?:[\"']\])?\.get\((?![\"'])" % ((name,) * 5)
     )
     used = rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % ((name,) * 3)
@@ -133,7 +134,7 @@ def _takes_whole(text: bytes, section: bytes) -> bool:
 
 
 def _hands_on(data: bytes, at: int) -> bool:
-    """Whether a use of a section as a whole hands it to code that may read any key; to print it is not to read it."""
+    """Whether a use of a whole section passes it to code that may read any key; printing is not reading."""
     line = data[data.rfind(b"\n", 0, at) + 1 : at]
     called = re.search(rb"([\w.]+)\([^()]*$", line)
     if called is not None:
@@ -141,7 +142,7 @@ def _hands_on(data: bytes, at: int) -> bool:
     assigned = _ASSIGNED.match(line)
     if assigned is None:
         return True
-    # What becomes of the variable: keys that are read from it by literals are words of the text anyway.
+    # The use of the variable: keys read by literals are words of the text anyway.
     name = re.escape(assigned[1])
     return re.search(rb"(?<![\w.\"'])%s(?:[ \t]*[,)]|\[(?![\"'])|\.(?:items|keys|values)\(|\.get\((?![\"']))" % name, data) is not None
 

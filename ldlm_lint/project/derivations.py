@@ -1,4 +1,4 @@
-"""Which classes of a project are derived from which, by the texts of its files; a class is told by its last name."""
+"""The class hierarchy of a project, by the texts of its files; a class is identified by its last name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Derivations:
-    """Answers what a class names as its bases, and which classes name it; the index of the project is made when needed."""
+    """The bases and subclasses of a class; the index of the project is built on demand."""
 
     def __init__(self, files: Iterable[str], data: Callable[[str], bytes]) -> None:
         self._files = files
@@ -20,7 +20,8 @@ class Derivations:
         self._holding: dict[frozenset[str], frozenset[str]] = {}
 
     def bases(self, path: str, name: str) -> frozenset[str]:
-        """The words in the names of the bases of a class of a file; of several with that name those of the first one."""
+        """The words in the names of the bases of a class of a file; for several classes with that name those of the
+        first one."""
         return self._in(path).get(name, _NONE)
 
     def derived_in(self, path: str, base: str) -> list[str]:

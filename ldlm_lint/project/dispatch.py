@@ -1,4 +1,4 @@
-"""Where a call of a method may go besides the method that was followed to it: the same method of other classes."""
+"""Other possible targets of a method call: the same method of other classes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Place = tuple[str, str]
 
 
 def other_methods(calls: Calls, path: str, call: CallSite, place: Place) -> Iterator[Place]:
-    """The methods that a call in a file may mean instead of the one at a place.
+    """The methods that a call in a file may reach instead of the one at a place.
 
-    ``self.save()`` of a class may be that of a class derived from it in the same file; ``trainer.save()`` any of its name.
+    ``self.save()`` of a class may be that of a class derived from it in the same file; ``trainer.save()`` any of its
+    name.
     """
     home, scope = place
     owner, _, name = scope.rpartition(".")

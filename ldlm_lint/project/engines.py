@@ -26,13 +26,13 @@ class Engines:
     """The DeepSpeed and Accelerate files of a project, and the programs that run under them."""
 
     def __init__(self, project: Project, launches: Callable[[], Launches]) -> None:
-        """``launches`` gives those of the project; most questions are answered without."""
+        """``launches`` returns those of the project; most questions do not need it."""
         self._project = project
         self._find_launches = launches
 
     @cached_property
     def configs(self) -> dict[str, Document]:
-        """The files by their path, told by their keys."""
+        """The files by their path, recognised by their keys."""
         found = {}
         for path in self._project.of_kind(Kind.JSON, Kind.YAML):
             data = self._project.data(path)
@@ -49,7 +49,7 @@ class Engines:
         launches = self._find_launches()
         named = {use.path for one in launches.running(path) for use in one.configs if use.path in known}
         if not named and len(known) == 1 and not any(map(launches.of_config, known)):
-            # Nobody names it, so it may be anybody's: unknown is not a finding.
+            # It is not referenced, so its owner is unknown: unknown is not a finding.
             named = set(known)
         for one in sorted(named):
             yield known[one]
@@ -71,7 +71,7 @@ def _referred(project: Project, path: str, document: Document) -> Iterator[str]:
 
 
 def makes_optimizer(document: Document) -> bool:
-    """Whether DeepSpeed makes the optimizer that its file describes, or keeps it on the CPU."""
+    """Whether DeepSpeed creates the optimizer from its file, or keeps it on the CPU."""
     described = document.get("optimizer")
     if described is not None and described.shape is Shape.MAPPING:
         return True
@@ -117,14 +117,15 @@ def names_deepspeed(document: Document) -> bool:
 
 
 def told_to_accumulate(project: Project, launches: Launches, path: str, engine: str) -> tuple[Span, str] | None:
-    """Where a launch of a Python file, or a file that it reads, tells Accelerate or Lightning to accumulate, and how much."""
+    """The place where a launch of a Python file, or a file that it reads, makes Accelerate or Lightning accumulate, and
+    the number."""
     name = _ACCUMULATION.get(engine, "")
     for program in launches.running(path):
         given = program.options if engine == "accelerate" else program.arguments
         for one in given:
             if one.keys[-1:] == (name,) and one.texts and all(map(_above_one, one.texts)):
                 return one.span, f"--{name} {min(one.texts)}" if engine == "accelerate" else f"{name}={min(one.texts)}"
-        # A file with Accelerate's name for it may be that of a loop that accumulates by itself.
+        # A file with Accelerate's name for it may belong to a manual accumulation loop.
         for use in program.configs if engine == "lightning" else ():
             document = project.document(use.path)
             for entry in document.named(name) if document is not None else ():

@@ -1,4 +1,6 @@
-"""What a Python file says of configuration files: Hydra's primary config, defaults of options, paths that it loads."""
+"""References to configuration files in a Python file: Hydra's primary config, defaults of options, paths that it
+loads.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ _DATA = lazily(
 
 
 class Named(NamedTuple):
-    """A path that a Python file names, and where; ``keys`` are the option that it is the default of."""
+    """A path that a Python file names, and where; ``keys`` are the option with this default."""
 
     text: str
     span: Span
@@ -62,7 +64,7 @@ class EntryConfigs(NamedTuple):
 
 
 def read(path: str, data: bytes) -> EntryConfigs:
-    """What a Python file says; nothing where it does not parse."""
+    """The references in a Python file; empty if it does not parse."""
     if not _HINT.search(data):
         return EntryConfigs()
     try:

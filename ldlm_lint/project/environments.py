@@ -1,4 +1,4 @@
-"""Which files of a project set the environment of the same processes: callers and callees, sourced files, images."""
+"""The files of a project that set the environment of the same processes: callers and callees, sourced files, images."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _FILE = lazily(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch|py)\b")
 _MODULE = lazily(rb"-m[ \t\"',]+([\w.]+)")
 _COMMENT = lazily(rb"(?:^|(?<=\s))#[^\n]*")
-# What a whole image, or whoever reads an `.env` file, gets.
+# Variables of a whole image, or of any reader of an `.env` file.
 _FOR_ALL = (Kind.DOCKERFILE, Kind.DOTENV)
 
 
 class Environments:
-    """The files of a project by whom they hand their variables to.
+    """The files of a project, connected by the processes that get their variables.
 
-    A file hands them to what it names: the scripts it calls and the programs it starts. Names are enough here, since
-    the answer only keeps fixes back.
+    A file passes them to the scripts it calls and the programs it starts. Names are enough here, since the answer only
+    withholds fixes.
     """
 
     def __init__(self, project: Project, launches: Launches, sourcing: Sourcing) -> None:
@@ -49,7 +49,7 @@ class Environments:
         return any(path in self._near(one) for one in above)
 
     def _near(self, path: str) -> Collection[str]:
-        """The files that run in one process with a file: sourced scripts, imported modules and what imports them."""
+        """The files that run in one process with a file: sourced scripts, imported modules and their importers."""
         if self._project.others.get(path) is Kind.SHELL:
             return self._sourcing.around(path)
         if path not in self._project.files:

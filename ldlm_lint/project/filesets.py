@@ -1,4 +1,4 @@
-"""Sets of a project's files, as the bits of one number: unions over thousands of files cost next to nothing."""
+"""Sets of a project's files, as the bits of one number: unions over thousands of files cost almost nothing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Set
 
 
 class Universe:
-    """The files of a project in order; every set of them is made here."""
+    """The files of a project in order; every set of them is created here."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths: tuple[str, ...] = tuple(sorted(set(paths)))
         self.numbers: dict[str, int] = {path: number for number, path in enumerate(self.paths)}
 
     def of(self, paths: Iterable[str]) -> FileSet:
-        """The set of these files; what is no file of the project is left out."""
+        """The set of these files; other files are ignored."""
         if isinstance(paths, FileSet):
             return paths
         bits = 0
@@ -68,7 +68,7 @@ class FileSet(Set[str]):
         return self.bits == other.bits if isinstance(other, FileSet) else super().__eq__(other)
 
     def __or__(self, other: Iterable[str]) -> FileSet | frozenset[str]:  # type: ignore[override]
-        """The files in either; a plain set where one of them is no Python file of the project."""
+        """The files in either; a plain set if one of them is not a Python file of the project."""
         found = self._universe.of(other)
         if found is not other and len(found) < len(set(other)):
             return frozenset(self).union(other)

@@ -1,6 +1,6 @@
-"""Flows of files as few bytes, and back: their tuples as plain ones, which takes a third of the time that pickling them does.
+"""Compact encoding of flows: as plain tuples, which takes a third of the pickling time.
 
-Slots, callees and arguments stand in tables, each once: most are named again and again.
+Slots, callees and arguments are in tables, each once: most are named repeatedly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T", bound=tuple[object, ...])
 
 
 class _Table(dict[T, int]):
-    """Numbers of values, given out in the order in which they are first asked for."""
+    """Numbers for values, in the order of first use."""
 
     def __missing__(self, value: T) -> int:
         number = self[value] = len(self)
@@ -47,8 +47,8 @@ def packed(flow: ModuleFlow) -> bytes:
 
 
 def unpacked(data: bytes) -> ModuleFlow:
-    """The flow that `packed` has made bytes of."""
-    # Packed by this very process: nothing foreign is read.
+    """The flow encoded by `packed`."""
+    # Packed by this process: no untrusted data.
     path, tables, functions, calls, moves, iterations, complete, guards, gradients = marshal.loads(zlib.decompress(data))
     slots, callees = list(map(_made(Slot), tables[0])), list(map(_made(Callee), tables[1]))
     passed, call_site = _made(Passed), _made(CallSite)
@@ -73,5 +73,5 @@ def _plain(values: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 
 def _made(kind: type[T]) -> Callable[[Sequence[Any]], T]:
-    """What makes a named tuple of its values, without the detour over its constructor."""
+    """A function that creates a named tuple from its values without its slow constructor."""
     return partial(tuple.__new__, kind)

@@ -1,4 +1,4 @@
-"""What is known of files that were parsed: where values go in them. Of a large project most of it lies packed."""
+"""The data flow of parsed files; in large projects most of it is packed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ T = TypeVar("T")
 
 
 class Facts:
-    """The flow of a file, and what is looked up in it again and again."""
+    """The flow of a file, with cached look-ups."""
 
     def __init__(self, flow: ModuleFlow) -> None:
         self.flow = flow
         self._drawn: dict[Callable[[ModuleFlow], object], object] = {}
 
     def drawn(self, draw: Callable[[ModuleFlow], T]) -> T:
-        """What somebody makes of the flow, made once for as long as the flow itself is kept."""
+        """A value derived from the flow, cached as long as the flow itself."""
         if draw not in self._drawn:
             self._drawn[draw] = draw(self.flow)
         return cast("T", self._drawn[draw])
 
     @property
     def size(self) -> int:
-        """What grows with the memory that it takes."""
+        """A measure of its memory."""
         return len(self.flow.calls) + len(self.flow.moves)
 
     @cached_property
@@ -41,7 +41,7 @@ class Facts:
 
     @cached_property
     def calls(self) -> Mapping[str, tuple[CallSite, ...]]:
-        """The calls by the function they stand in; those of a module under the empty scope."""
+        """The calls by the function they are in; those of a module under the empty scope."""
         found: dict[str, list[CallSite]] = {}
         for call in self.flow.calls:
             found.setdefault(call.scope, []).append(call)
@@ -49,7 +49,7 @@ class Facts:
 
 
 class Flows:
-    """Flows by path. Those that were not asked for longest are packed once there are more than fit."""
+    """Flows by path. The least recently used are packed when there are too many."""
 
     def __init__(self, flows: Mapping[str, ModuleFlow] | None = None) -> None:
         self._ready: dict[str, Facts] = {}
@@ -59,7 +59,7 @@ class Flows:
             self.put(path, flow)
 
     def put(self, path: str, flow: ModuleFlow) -> Facts:
-        """Keep the flow of a file, in the place of an earlier one; returns what is known of the file now."""
+        """Store the flow of a file, replacing an earlier one; returns the facts of the file."""
         known = self._ready.pop(path, None)
         self._size -= known.size if known is not None else 0
         self._packed.pop(path, None)
@@ -68,7 +68,7 @@ class Flows:
         return facts
 
     def get(self, path: str) -> Facts | None:
-        """What is known of a file; None where nothing is."""
+        """The facts of a file; None if there are none."""
         found = self._ready.pop(path, None)
         if found is not None:
             self._ready[path] = found

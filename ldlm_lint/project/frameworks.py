@@ -1,4 +1,4 @@
-"""Which framework reads a configuration file, by the launches that name it and by what the project's Python calls."""
+"""The framework that reads a configuration file, by the launches that name it and the calls in the project's Python."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 _TRAINER = Trait(
     lazily(
-        # `HfArgumentParser` by itself reads any dataclass.
+        # `HfArgumentParser` alone reads any dataclass.
         rb"\b\w*TrainingArguments\b|\bH4ArgumentParser\b|\bTrlParser\b"
         rb"|\bfrom[ \t]+trl\b[^\n]*\b(?:SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward)Config\b"
     ),
     (b"TrainingArguments", b"H4ArgumentParser", b"TrlParser", b"trl"),
     code=True,
 )
-# Programs that hand a file to the Trainer of transformers, by the name they are started under.
+# Programs that pass a file to the Trainer of transformers, by the name they are started under.
 _TOOLS = lazily(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
 _TOOL_ENTRY = lazily(r"(?:llamafactory|axolotl|trl|swift)(?:[-_.][\w.-]*)?")
 _OWN_READERS = frozenset({"llamafactory", "axolotl"})
@@ -51,23 +51,23 @@ class Trainers:
 
     @cached_property
     def _speaking(self) -> FileSet:
-        """The Python files that take arguments as those of the Trainer; no tests."""
+        """The Python files that parse arguments of the Trainer; no tests."""
         return self._project.showing(_TRAINER) & self._project.plain
 
     @cached_property
     def _tool_is_started(self) -> bool:
-        """Whether a script starts a tool that hands files to the Trainer."""
+        """Whether a script starts a tool that passes files to the Trainer."""
         return any(_TOOLS.search(self._project.data(one)) for one in self._project.of_kind(Kind.SHELL))
 
     def entry_runs(self, entry: str) -> bool:
-        """Whether a Python file, or one that it imports, takes its arguments as those of the Trainer."""
+        """Whether a Python file, or one that it imports, parses arguments of the Trainer."""
         return not self._speaking.isdisjoint(self._project.reach(entry))
 
     def reads(self, path: str, reader: str) -> bool:
         """Whether the Trainer gets the settings of a configuration file.
 
-        ``reader`` is the framework that its keys speak of. A program that reads the file decides; where none is known,
-        the trainings nearest to the file have to speak of the Trainer, unless the keys are those of one tool only.
+        ``reader`` is the framework that its keys mention. A program that reads the file decides; if none is known, the
+        trainings nearest to the file must mention the Trainer, unless the keys belong to one tool only.
         """
         programs = self._launches.of_config(path)
         entries = [one.entry for one in programs if one.entry is not None]
@@ -78,7 +78,7 @@ class Trainers:
         return self._nearest_speak(path) or self._tool_is_started
 
     def _nearest_speak(self, path: str) -> bool:
-        """Whether the Trainer is spoken of below the nearest folder around a file that has a training below it."""
+        """Whether the Trainer is mentioned below the nearest folder around a file that has a training below it."""
         folder, root = posixpath.dirname(path), self._project.root
         trainings = self._project.universe.joined(self._speaking, self._project.training_files)
         while folder.startswith(root):
@@ -95,7 +95,7 @@ def uses_lightning(project: Project) -> bool:
 
 
 def sets(data: bytes, name: str) -> bool:
-    """Whether Python code gives a setting a value: as a keyword, an attribute, a key, an option; not as a field without one."""
+    """Whether Python code sets a setting: as a keyword, an attribute, a key, an option; not as a field without one."""
     if name.encode() not in data:
         return False
     code, word = without_comments(data), re.escape(name).encode()
@@ -103,20 +103,20 @@ def sets(data: bytes, name: str) -> bool:
 
 
 def stores(data: bytes, name: str) -> bool:
-    """Whether Python code sets an attribute of that name, on whatever object."""
+    """Whether Python code sets an attribute of that name, on any object."""
     if name.encode() not in data:
         return False
     return re.search(rb"\.%s[ \t]*=(?!=)" % re.escape(name.encode()), without_comments(data)) is not None
 
 
 def setting_of(program: Program, name: str) -> Given | None:
-    """What a program is given for a setting on its command line, under whatever section."""
+    """The command-line values of a program for a setting, in any section."""
     last = name.rpartition(".")[2]
     return next((one for one in reversed(program.arguments) if one.keys and one.keys[-1] == last), None)
 
 
 def readers(project: Project, launches: Launches, path: str) -> Iterator[str]:
-    """The Python files that a configuration file may meet: those of the programs that read it, else all but tests."""
+    """The Python files that may read a configuration file: those of the programs that read it, else all but tests."""
     entries = {one.entry for one in launches.of_config(path) if one.entry is not None}
     if entries:
         yield from sorted({one for entry in entries for one in project.reach(entry)})
@@ -125,7 +125,7 @@ def readers(project: Project, launches: Launches, path: str) -> Iterator[str]:
 
 
 def varying_processes(program: Program) -> Given | None:
-    """The launcher's option that takes the number of processes or nodes from outside, or differs from run to run."""
+    """The launcher's option whose number of processes or nodes comes from outside, or differs between runs."""
     for one in program.options:
         if one.keys and is_world_size(one.keys[-1]) and (one.texts is None or len(one.texts) > 1 or one.texts & _EVERY_GPU):
             return one
@@ -138,7 +138,7 @@ def including_files(project: Project) -> Iterator[str]:
 
 
 def holds_key(project: Project, path: str, name: str) -> bool:
-    """Whether a configuration file gives a key a value somewhere."""
+    """Whether a configuration file sets a key somewhere."""
     if name.encode() not in project.data(path):
         return False
     document = project.document(path)

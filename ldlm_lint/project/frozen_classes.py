@@ -1,4 +1,4 @@
-"""Models whose own constructor freezes them: what measures a distance is never trained, whoever runs it."""
+"""Models whose own constructor freezes them: a distance measure is never trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LISTING = ("self.parameters()", "self.named_parameters()")
 
 
 def is_made_frozen(makers: Makers, models: Models, path: str, slot: Slot) -> bool:
-    """Whether every call that may have made what a slot holds makes an object of a class that freezes itself."""
+    """Whether every possible creator of a slot's value creates an object of a class that freezes itself."""
     found = False
     for where, call in makers.calls_behind(path, slot):
         kind, name = call.callee
@@ -33,7 +33,7 @@ def is_made_frozen(makers: Makers, models: Models, path: str, slot: Slot) -> boo
 
 
 def freezes_itself(node: nodes.ClassDef) -> bool:
-    """Whether a constructor switches off the gradients of all that it holds, as its last word on them."""
+    """Whether a constructor switches off the gradients of all its parts, as the final setting."""
     constructor = next(iter(node.locals.get("__init__", ())), None)
     if not isinstance(constructor, nodes.FunctionDef) or any(_switches_on(one) for one in nodes_of(node, nodes.Call)):
         return False
@@ -72,7 +72,7 @@ def _switches_on(call: nodes.Call) -> bool:
 
 
 def _parts_made(statement: nodes.NodeNG) -> Iterator[nodes.AssignAttr]:
-    """The attributes of the object that a statement makes by a call, each of which may be a part that learns."""
+    """The attributes of the object that a statement creates by a call, each a possible trained part."""
     for target in nodes_of(statement, nodes.AssignAttr):
         made = getattr(target.parent, "value", None)
         if isinstance(made, nodes.Call) and target.expr.as_string() == "self":

@@ -1,4 +1,4 @@
-"""Files whose models the rest of the project gets frozen only: a wrapper makes them, and nobody else takes one."""
+"""Files whose models the rest of the project only gets frozen: only a wrapper creates them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _ANY_CLASS = lazily(rb"^class[ \t]+\w+", re.M)
 
 
 def hands_out_frozen(project: Project, path: str) -> bool:
-    """Whether a class of a file that is no module freezes the model it holds, and no other file imports a module class of it.
+    """Whether a class of a file that is not a module freezes the model it holds, and no other file imports a module
+    class of it.
 
     ``self.model = make(path).eval().requires_grad_(False)`` of a ``class VAE:``.
     """
@@ -30,7 +31,8 @@ def hands_out_frozen(project: Project, path: str) -> bool:
 
 
 def is_taken_without_gradients(project: Project, path: str) -> bool:
-    """Whether all that take a module class of a file are wrappers, no modules themselves, that turn gradients off and learn nothing.
+    """Whether all users of a module class of a file are wrappers (not modules) that turn gradients off and do not
+    train.
 
     ``with torch.no_grad(): features = self.model(wave)`` of a ``class Encoder:`` around a pretrained model.
     """
@@ -48,5 +50,5 @@ def _only_runs(data: bytes) -> bool:
 
 
 def _takes(project: Project, importer: str, path: str) -> bool:
-    """Whether a file that may import a name, or everything of some module, imports anything of this one at all."""
+    """Whether a file that may import a name, or everything of some module, really imports from this one."""
     return importer != path and path in project.imported_by(importer)

@@ -1,4 +1,4 @@
-"""Forward passes that take another path through their layers from step to step."""
+"""Forward passes whose path through the layers changes between steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _changes(method: nodes.FunctionDef) -> Iterator[nodes.NodeNG]:
 
 
 def _is_drawn(test: nodes.NodeNG) -> bool:
-    """Whether a test draws, or looks at what the function drew before."""
+    """Whether a test uses a random draw, directly or from earlier in the function."""
     if any(_draws(call) for call in nodes_of(test, nodes.Call)):
         return True
     for name in nodes_of(test, nodes.Name):
@@ -49,7 +49,7 @@ def _is_drawn(test: nodes.NodeNG) -> bool:
 
 
 def _holds_draw(value: nodes.NodeNG) -> bool:
-    """A number or a choice that was drawn; a tensor that the layers get is none."""
+    """A random number or choice; a tensor for the layers does not count."""
     calls = list(nodes_of(value, nodes.Call))
     if not any(map(_draws, calls)):
         return False

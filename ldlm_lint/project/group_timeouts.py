@@ -1,4 +1,4 @@
-"""Giving a process group the timeout that a variable promised which nothing reads."""
+"""Passes a process group the timeout that an unread variable was meant to set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.programs import Program
 
-# Who else makes the default group, with a timeout of its own.
+# Other code that creates the default group, with its own timeout.
 _OTHER_MAKERS = lazily(
     rb"init_distributed\b|InitProcessGroupKwargs|ddp_timeout|\bAccelerator\(|TrainingArguments|(?:DDP|FSDP)Strategy|\bFabric\("
 )
@@ -31,7 +31,7 @@ _MAKER = b"init_process_group"
 
 
 class Maker(NamedTuple):
-    """The one call of some programs that makes their default group; ``place`` is its extent."""
+    """The only call that creates the default group of these programs; ``place`` is its extent."""
 
     path: str
     place: tuple[int, int, int, int]
@@ -39,9 +39,9 @@ class Maker(NamedTuple):
 
 
 class Makers:
-    """The calls that make default groups, looked for once for all variables that the same programs get.
+    """The calls that create default groups, searched once for all variables of the same programs.
 
-    ``sets_later`` tells of files whether one of them sets the timeouts of groups that exist already.
+    ``sets_later`` says whether one of the files sets the timeouts of existing groups.
     """
 
     def __init__(self, project: Project, launches: Launches, sets_later: Callable[[Collection[str]], bool]) -> None:
@@ -52,10 +52,10 @@ class Makers:
         self._edits: dict[tuple[Maker, int], tuple[Edit, ...] | None] = {}
 
     def maker_for(self, setting: Span, seconds: int) -> Maker | None:
-        """The call that may take a timeout for the variable at a place; None where there is not exactly one.
+        """The call that can get a timeout for the variable at a place; None if there is not exactly one.
 
-        It must be the only one of all programs that get the variable, take no timeout yet, and have no launch that
-        promises another one.
+        It must be the only one of all programs that get the variable, take no timeout yet, and have no launch that sets
+        another one.
         """
         entries = _entries(self._project, self._launches, setting)
         if entries not in self._found:
@@ -66,7 +66,7 @@ class Makers:
         return maker if agreed else None
 
     def edits_for(self, maker: Maker, seconds: int) -> tuple[Edit, ...] | None:
-        """The edits that pass the timeout; None where the call or the file cannot be edited."""
+        """The edits that pass the timeout; None if the call or the file cannot be edited."""
         key = (maker, seconds)
         if key not in self._edits:
             self._edits[key] = _edits(self._project, maker, seconds)
@@ -97,7 +97,7 @@ def _edits(project: Project, maker: Maker, seconds: int) -> tuple[Edit, ...] | N
 
 
 def _entries(project: Project, launches: Launches, setting: Span) -> frozenset[str]:
-    """The Python files that are run with the variable; empty where one of them is unknown."""
+    """The Python files that are run with the variable; empty if one of them is unknown."""
     if setting.path in project.files:
         return frozenset({setting.path})
     found = {one.entry for one in launches.programs if _gets(one, setting)}

@@ -1,6 +1,6 @@
-"""Who holds the copyright of a file: what its first comment, or the text of a licence, says.
+"""The copyright holder of a file: from its first comment, or the text of a licence.
 
-Two holders are the same where they share a word that tells: "The HuggingFace Inc. team" and "HuggingFace Inc." are.
+Two holders are the same if they share a distinctive word: "The HuggingFace Inc. team" and "HuggingFace Inc." are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ldlm_lint.patterns import lazily
 
-# A holder of fewer of the files is one of many.
+# A holder of a smaller share of the files is one of many.
 _OWN_SHARE = 1 / 3
 _OWN_PLACES = 3
 _MOST_BYTES = 4096
@@ -25,7 +25,7 @@ _DATES = lazily(r"\(c\)|©|\b(?:19|20)\d\d(?:\s*[-\u2013]\s*(?:(?:19|20)?\d\d|pr
 _ENDS = lazily(r"\ball rights? reserved\b|\blicensed under\b|<|https?:|\band (?:/ ?or )?its affiliates\b|(?<=\w)\. |,? (?:inc|llc|ltd|corp)\b", re.I)
 _GENERATED = lazily(r"\bgenerated from src/(\w+)/[\w/]+\.py\b")
 _WORD = lazily(r"[a-z][a-z0-9]+")
-# Words that many holders share, and those of the sentences about a licence that stand where a holder may.
+# Words that many holders share, and words of licence sentences at the place of a holder.
 _COMMON = frozenset(
     (
         "the", "inc", "team", "authors", "author", "corporation", "corp", "llc", "ltd", "limited", "co", "company",
@@ -39,7 +39,7 @@ _SAME = {"facebook": "meta", "hugging": "huggingface", "hugginface": "huggingfac
 
 
 class Holders:
-    """The copyright holders of a project: ``words`` tells them by file, ``licensed`` are those of its licence."""
+    """The copyright holders of a project: ``words`` returns them by file, ``licensed`` are those in its licence."""
 
     def __init__(self, root: str, words: Mapping[str, frozenset[str]], licensed: frozenset[str]) -> None:
         self._root = root
@@ -61,11 +61,11 @@ class Holders:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """The project's holders: what was copied in lies in one place, so that who is named in many is one of them."""
+        """The project's holders: copied code is in one place, so a holder named in many places is one of them."""
         return self.main.union(word for word, places in self._counts.items() if len(places) >= _OWN_PLACES)
 
     def beside(self, files: Collection[str]) -> frozenset[str]:
-        """The holders of the project as its other files tell them."""
+        """The holders of the project from its other files."""
         inside: dict[str, Counter[str]] = {}
         for path in files:
             for word in self.words[path]:
@@ -80,9 +80,9 @@ class Holders:
 
 
 def head_of(data: bytes) -> tuple[tuple[str, ...], str]:
-    """The holders that the comments and the docstring at the head of a Python file name, as they are written.
+    """The holders that the comments and the docstring at the head of a Python file name, as written.
 
-    Also the package of which a tool made the file, as they say; empty where none is named.
+    Also the package from which a tool generated the file; empty if none is named.
     """
     lines = list(_head(data))
     found = _GENERATED.search(" ".join(lines))
@@ -95,7 +95,7 @@ def holders_of_licence(text: bytes) -> tuple[str, ...]:
 
 
 def words_of(holder: str) -> frozenset[str]:
-    """The words that tell a holder from others.
+    """The distinctive words of a holder.
 
     >>> sorted(words_of("Facebook, Inc. and its affiliates"))
     ['meta']
@@ -104,7 +104,7 @@ def words_of(holder: str) -> frozenset[str]:
 
 
 def _head(data: bytes) -> Iterator[str]:
-    """The comments and the docstring with which a file begins."""
+    """The comments and the docstring at the beginning of a file."""
     quote = ""
     for line in data[:_MOST_BYTES].decode(errors="replace").splitlines()[:_MOST_LINES]:
         text = line.strip()

@@ -1,4 +1,4 @@
-"""The fix for pretrained models of transformers, which have a switch of their own."""
+"""The fix for pretrained models of transformers, which have their own switch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENABLE = 'gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_ree
 
 
 def enabling_fix(project: Project, models: Models, path: str, places: Sequence[str]) -> Fix | None:
-    """Switch checkpointing on behind the statement that loads a pretrained model.
+    """Switch checkpointing on after the statement that loads a pretrained model.
 
     ``places`` are names of classes that load one, or the ``line:column`` of the call.
     """
@@ -73,7 +73,7 @@ def _loads(module: nodes.Module, places: Sequence[str]) -> Iterator[nodes.Call]:
 
 
 def _runs_own_code(call: nodes.Call) -> bool:
-    """Code that comes with the weights need not know the switch."""
+    """Code that comes with the weights may lack the switch."""
     options = {keyword.arg: keyword.value for keyword in call.keywords}
     return None in options or ("trust_remote_code" in options and constant(options["trust_remote_code"]) is not False)
 
@@ -92,7 +92,7 @@ def _enable(source: Source, call: nodes.Call) -> Edit | None:
 
 
 def _settled(statement: nodes.NodeNG, name: str) -> nodes.NodeNG:
-    """The statement behind which a name holds the model: the ``if`` around it where each branch loads one."""
+    """The statement after which a name holds the model: the ``if`` around it where each branch loads one."""
     around = statement.parent
     while (
         isinstance(around, nodes.If)
@@ -113,7 +113,8 @@ def _assigns(branch: Iterable[nodes.NodeNG], name: str) -> bool:
 
 
 def _tells_later(call: nodes.Call, name: str) -> bool:
-    """Whether the function asks for caches in training, which the switch takes away, or makes another model of this one."""
+    """Whether the function requests caches in training, which the switch disables, or derives another model from this
+    one."""
     for one in nodes_of(function_of(call), nodes.Call):
         if (
             any(keyword.arg == "past_key_values" for keyword in one.keywords)

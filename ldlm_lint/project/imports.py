@@ -1,4 +1,4 @@
-"""The imports between the files of a project: what a dotted name means, and which files reach which."""
+"""The imports between the files of a project: the meaning of dotted names, and which files reach which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANYTHING = ("", "*")
 
 
 class Imports:
-    """Resolves names to files, and knows who imports whom, directly or through others."""
+    """Resolves names to files, and finds direct and indirect importers."""
 
     def __init__(self, root: str, universe: Universe, skim: Callable[[str], Skim]) -> None:
         self._root = root
@@ -34,11 +34,11 @@ class Imports:
         self._by_name: dict[str, Mapping[str, tuple[str, ...]]] = {}
 
     def resolve(self, importer: str, name: str) -> Defined | None:
-        """The project file behind a dotted name as an importer writes it, and the name inside that file.
+        """The project file behind a dotted name as written by an importer, and the name inside that file.
 
-        An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
-        in any of these folders would, then in the folders that the importer, or a module that it imports, adds to ``sys.path``;
-        a name that a package re-exports is followed to where it is defined.
+        An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script in
+        any of these folders would, then in the folders that the importer, or a module that it imports, adds to
+        ``sys.path``; a re-exported name is followed to its definition.
         """
         if not name.startswith(".") and name.partition(".")[0] not in self._heads:
             return None
@@ -54,7 +54,8 @@ class Imports:
         return found
 
     def _added_for(self, importer: str) -> tuple[str, ...]:
-        """The folders that a file adds to ``sys.path``, or that a module beside it does that it imports: ``import _init_paths``."""
+        """The folders that a file adds to ``sys.path``, or that a module next to it does that it imports: ``import
+        _init_paths``."""
         known = self._added.get(importer)
         if known is None:
             skim = self._skim(importer)
@@ -92,12 +93,13 @@ class Imports:
         return self._defining(first) if first is not None else None
 
     def _may_have(self, path: str, name: str) -> bool:
-        """Whether a file may have such a name: what ``data/data.py`` calls ``data.utils`` is of the folder, not of itself."""
+        """Whether a file may have such a name: in ``data/data.py`` the name ``data.utils`` refers to the folder, not to
+        itself."""
         head, skim = name.partition(".")[0], self._skim(path)
         return not head or head in skim.defined or any(one.rpartition(".")[2] in (head, "*") for one in skim.bound)
 
     def _resolve_below(self, folder: str, added: tuple[str, ...], name: str) -> Defined | None:
-        """A name in folders that a script adds to ``sys.path``, which may be meant from its own folder or one around it."""
+        """A name in folders that a script adds to ``sys.path``, relative to its own folder or one above it."""
         known = self._resolved[f"{folder}:{':'.join(added)}"]
         if name not in known:
             known[name] = None
@@ -150,13 +152,13 @@ class Imports:
         return self._behind_star(path, name) or place
 
     def _imports_of(self, path: str) -> Mapping[str, tuple[str, ...]]:
-        """What a file imports, by the last name; kept of those that others take names from, which are few."""
+        """The imports of a file, by the last name; cached for the few files from which others import names."""
         if path not in self._by_name:
             self._by_name[path] = _by_last_name(self._skim(path).imports)
         return self._by_name[path]
 
     def _behind_star(self, path: str, name: str) -> Defined | None:
-        """Where a name is defined that a file may take from ``from module import *``."""
+        """The definition of a name that a file may get through ``from module import *``."""
         for imported in self._imports_of(path).get("*", ()):
             module = self.resolve(path, imported.removesuffix("*").rstrip(".") or imported.removesuffix("*"))
             if module is None or module[1] or module[0] == path:
@@ -167,7 +169,7 @@ class Imports:
         return None
 
     def importing(self, path: str, name: str) -> FileSet:
-        """The files that import a name of another one, or with ``*`` may."""
+        """The files that import a name of another one, or may do so with ``*``."""
         return FileSet(self._universe, self._importing.get((path, name), 0) | self._importing.get(_ANYTHING, 0))
 
     @cached_property
@@ -183,7 +185,7 @@ class Imports:
         return found
 
     def imports_modules(self, path: str) -> bool:
-        """Whether a file may import a module of the project as such, or a folder of modules."""
+        """Whether a file may import a whole module of the project, or a package."""
         if path not in self._modules:
             self._modules[path] = any(self._may_be_module(path, one) for one in self._skim(path).bound)
         return self._modules[path]
@@ -208,13 +210,13 @@ class Imports:
         return frozenset({path}) if number is None else self._closures[0][number]
 
     def importers(self, path: str) -> FileSet:
-        """The files from which a file is reached by imports, itself among them; none for what is no Python file."""
+        """The files from which a file is reached by imports, including itself; empty for other than Python files."""
         number = self._universe.numbers.get(path)
         return self._universe.of(()) if number is None else self._closures[1][number]
 
     @cached_property
     def _closures(self) -> tuple[list[FileSet], list[FileSet]]:
-        """For each file what it reaches, and what reaches it; files that import each other share one set."""
+        """For each file the files it reaches and those that reach it; files with cyclic imports share one set."""
         numbers, paths = self._universe.numbers, self._universe.paths
         edges = [[numbers[one] for one in self.imported_by(path)] for path in paths]
         groups = components(edges)
@@ -222,7 +224,7 @@ class Imports:
         below = [{group_of[target] for one in group for target in edges[one]} - {number} for number, group in enumerate(groups)]
         down = [sum(1 << one for one in group) for group in groups]
         up = list(down)
-        # A group stands behind every group that it imports.
+        # A group is behind every group that it imports.
         for number in range(len(groups)):
             for target in below[number]:
                 down[number] |= down[target]

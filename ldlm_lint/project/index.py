@@ -49,10 +49,9 @@ def dotted_name(path: str, root: str) -> str:
 class Project:
     """The files below a root directory (absolute, forward slashes).
 
-    ``files`` are their absolute paths, ``others`` the scripts and configuration files beside them with their kinds;
-    ``overlay`` holds contents that are not on disk yet,
-    ``flows`` what is known of files that were parsed before, ``facts`` what earlier runs remember. What a file yields is
-    a pure function of its bytes, kept for the time of one run.
+    ``files`` are their absolute paths, ``others`` the scripts and configuration files next to them with their kinds;
+    ``overlay`` has contents that are not on disk yet, ``flows`` the facts of files parsed before, ``facts`` the cache
+    of earlier runs. The facts of a file are a pure function of its bytes, cached for one run.
     """
 
     def __init__(
@@ -88,12 +87,12 @@ class Project:
         self._defining: dict[str, FileSet] = {}
 
     def note(self, kind: str, path: str) -> None:
-        """Take down a look at the file system that an answer rests on, of a kind of `ldlm_lint.cache.index.LOOKS`."""
+        """Record a file system look-up that an answer depends on, of a kind of `ldlm_lint.cache.index.LOOKS`."""
         if self._facts is not None:
             self._facts.note(kind, path)
 
     def data(self, path: str) -> bytes:
-        """The bytes of a file; empty where it cannot be read, which its own lint reports."""
+        """The bytes of a file; empty if it cannot be read, which its own lint reports."""
         return self._texts.of(path)
 
     def of_kind(self, *kinds: Kind) -> tuple[str, ...]:
@@ -101,14 +100,14 @@ class Project:
         return tuple(sorted(path for path, kind in self.others.items() if kind in kinds))
 
     def source(self, path: str) -> Source | None:
-        """A script or configuration file as a source; None where it cannot be read, which its own lint reports."""
+        """A script or configuration file as a source; None if it cannot be read, which its own lint reports."""
         try:
             return Source.from_bytes(path, self.data(path), self.others[path])
         except UnreadableError:
             return None
 
     def document(self, path: str) -> Document | None:
-        """A YAML, JSON or TOML file of the project as a document; None where it is none."""
+        """A YAML, JSON or TOML file of the project as a document; None if it is invalid."""
         if path not in self._documents:
             known = self.others.get(path) in _DOCUMENTS
             self._documents[path] = self._fact("document", path, self._read_document) if known else None
@@ -138,13 +137,13 @@ class Project:
         return None if source is None else scan(source)
 
     def _fact(self, what: str, path: str, compute: Callable[[str], T]) -> T:
-        """What a file on disk yields, from an earlier run if one remembers it."""
+        """A fact of a file on disk, from the cache if possible."""
         if self._facts is None or path in self._overlay:
             return compute(path)
         return self._facts.of(what, path, partial(compute, path))
 
     def tabled(self, path: str) -> Tabled | None:
-        """What a Python file says, for the linked program, which keeps it; None for one without a table."""
+        """The table of a Python file for the linked program, which keeps it; None without a table."""
         from ldlm_lint.program.of_project import tabled_file
         from ldlm_lint.project.tables import recalled, remembered
 
@@ -166,11 +165,11 @@ class Project:
         return Recalled(self._fact("skim", path, lambda one: kept(self.data(one))), partial(self.data, path))
 
     def holders(self, path: str) -> tuple[str, ...]:
-        """Who holds the copyright of a Python file, as its head says."""
+        """The copyright holders of a Python file, from its head."""
         return self._headed(path)[0]
 
     def generated_from(self, path: str) -> str:
-        """The package of which a tool made a Python file, as its head says; empty where none is named."""
+        """The package from which a tool generated a Python file, from its head; empty if none is named."""
         return self._headed(path)[1]
 
     def _headed(self, path: str) -> tuple[tuple[str, ...], str]:
@@ -181,11 +180,11 @@ class Project:
         return self._heads[path]
 
     def flow(self, path: str) -> ModuleFlow:
-        """Where values go inside a file; empty for one that does not parse at all."""
+        """The data flow inside a file; empty if it does not parse at all."""
         return self._known(path).flow
 
     def drawn(self, path: str, draw: Callable[[ModuleFlow], T]) -> T:
-        """What is made of the flow of a file, once for as long as that is at hand."""
+        """A value derived from the flow of a file, cached as long as the flow."""
         return self._known(path).drawn(draw)
 
     def functions(self, path: str) -> Mapping[str, Function]:
@@ -193,20 +192,20 @@ class Project:
         return self._known(path).functions
 
     def guards(self, path: str) -> Guards:
-        """The conditions that may choose one process for the calls of a file, by the positions of the calls."""
+        """The conditions that may restrict the calls of a file to one process, by the positions of the calls."""
         from ldlm_lint.python.flow import GUARDS, guards_in
 
         return self._part(path, GUARDS, guards_in, {})
 
     def gradients(self, path: str) -> GradientFacts:
-        """What the functions of a file do with gradients."""
+        """The gradient facts of the functions of a file."""
         from ldlm_lint.python.flow import GRADIENTS
         from ldlm_lint.python.gradients import NO_FACTS, gradient_facts
 
         return self._part(path, GRADIENTS, gradient_facts, NO_FACTS)
 
     def _part(self, path: str, name: str, find: Callable[[nodes.Module], T], nothing: T) -> T:
-        """A part of the flow of a file that few questions ask for; where it was left out, the tree is made once more."""
+        """A part of the flow of a file that few questions need; if it was left out, the file is parsed again."""
         found: T | None = getattr(self.flow(path), name)
         if found is None:
             parts = self._parts.setdefault(name, {})
@@ -217,7 +216,7 @@ class Project:
         return found
 
     def calls_in(self, path: str, scope: str) -> tuple[CallSite, ...]:
-        """The calls of a function, those of functions inside it left out; of a module for the empty scope."""
+        """The calls of a function, without those of inner functions; the empty scope is the module."""
         return self._known(path).calls.get(scope, ())
 
     def _known(self, path: str) -> Facts:
@@ -256,7 +255,7 @@ class Project:
         return self.any_that(paths, fact, lambda path: bool(getattr(self.skim(path), fact)))
 
     def any_that(self, paths: Collection[str], name: str, test: Callable[[str], bool]) -> bool:
-        """Whether one of these Python files passes a test; a file is put to the test of a name once."""
+        """Whether one of these Python files passes a test; each file is tested once per test name."""
         return self._traits.any_that(paths, name, test)
 
     def resolve(self, importer: str, name: str) -> tuple[str, str] | None:
@@ -268,7 +267,7 @@ class Project:
         return self._imports.importing(path, name)
 
     def imports_modules(self, path: str) -> bool:
-        """Whether a file may import a module of the project as such, or a folder of modules."""
+        """Whether a file may import a whole module of the project, or a package."""
         return self._imports.imports_modules(path)
 
     def imported_by(self, path: str) -> FileSet:
@@ -280,7 +279,7 @@ class Project:
         return self._imports.reach(path)
 
     def importers(self, path: str) -> FileSet:
-        """The files from which a file is reached by imports, itself among them; none for what is no Python file."""
+        """The files from which a file is reached by imports, including itself; empty for other than Python files."""
         return self._imports.importers(path)
 
     def reach_of_all(self, paths: Iterable[str]) -> FileSet:
@@ -288,7 +287,7 @@ class Project:
         bits, numbers = 0, self.universe.numbers
         for path in paths:
             number = numbers.get(path)
-            # What a file that is among them imports is among them too.
+            # The imports of a file in the set are in the set too.
             if number is not None and not bits >> number & 1:
                 bits |= self.universe.of(self._imports.reach(path)).bits
         return FileSet(self.universe, bits)
@@ -300,7 +299,7 @@ class Project:
 
     @cached_property
     def training_files(self) -> FileSet:
-        """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
+        """The files that run a training: those with a backward pass, or that pass it to a Trainer; not the tests."""
         return self.universe.of(path for path in self.plain if self.skim(path).trains and learns(self, path))
 
     def trainers_of(self, path: str) -> FileSet:
@@ -315,28 +314,28 @@ class Project:
         return self._trainings[trainers.bits]
 
     def around(self, path: str) -> FileSet:
-        """What a file imports, itself among that, and all files of the trainings that use it."""
+        """A file and its imports, and all files of the trainings that use it."""
         return self.universe.joined(self.trainings_of(path), self.reach(path))
 
     def calling(self, name: str) -> FileSet:
-        """The files that call something by this last name, or import it under another one."""
+        """The files that call this last name, or import it under another one."""
         return FileSet(self.universe, self._called.names.get(name, 0) | self._renamed.get(name, 0))
 
     def calling_by_name(self, name: str) -> FileSet:
-        """The files that call something by this last name."""
+        """The files that call this last name."""
         return FileSet(self.universe, self._called.names.get(name, 0))
 
     def calling_member(self, name: str) -> FileSet:
-        """The files that call something by way of a module or an object: ``module.function(…)``."""
+        """The files that call a name on a module or an object: ``module.function(…)``."""
         return FileSet(self.universe, self._called.members.get(name, 0))
 
     def calls_spaced(self, path: str, name: str) -> bool:
-        """Whether a file may leave a blank between a name that it calls and the parenthesis."""
+        """Whether a file may have a blank between a called name and the parenthesis."""
         return path in FileSet(self.universe, self._called.spaced.get(name, 0))
 
     @cached_property
     def _called(self) -> CalledNames:
-        # The index takes the place of the names: both together would take much memory.
+        # The index replaces the names: both together would take much memory.
         return called_names(self.skim(path).hand_over_called() for path in self.universe.paths)
 
     @cached_property
@@ -365,7 +364,7 @@ class Project:
         return Derivations(self.files, self.data)
 
     def defining(self, name: str) -> FileSet:
-        """The files with a function or class of this name, wherever it stands in them."""
+        """The files with a function or class of this name, at any depth."""
         if name not in self._defining:
             files = zip(self.universe.paths, self._defined, strict=True)
             self._defining[name] = self.universe.of([path for path, names in files if name in names])
@@ -386,10 +385,10 @@ class Project:
 
     @cached_property
     def _reaching_training(self) -> FileSet:
-        """The files, tests left out, from which a training is reached by imports."""
+        """The files, without tests, from which a training is reached by imports."""
         found = self.universe.of(())
         for path in self.training_files:
             found = FileSet(self.universe, found.bits | self.importers(path).bits)
-        # A notebook that imports a library which can train mostly shows what was trained.
+        # A notebook that imports a library with training code mostly shows results.
         shows = self.universe.of(filter(is_notebook, self.files)) - self.training_files
         return (found & self.plain) - shows

@@ -1,4 +1,4 @@
-"""The calls of a top-level function, where nothing in the texts of a project says that there may be others."""
+"""The calls of a top-level function, if the texts of a project show no sign of others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _STEPS = 100
 
 
 def known_callers(calls: Calls, path: str, name: str) -> list[tuple[str, CallSite]]:
-    """All calls of a function with their files; none where some may be missing, or the function is a value somewhere."""
+    """All calls of a function with their files; empty if some may be missing, or the function is used as a value
+    somewhere."""
     if not name or "." in name:
         return []
     project, word = calls.project, name.encode()
-    # Another file may have a function of its own by that name.
+    # Another file may have its own function with that name.
     using = [one for one in project.files if word in project.data(one) and (one == path or name not in project.skim(one).defined)]
     if any(is_handed_on(name, project.data(one)) or _may_call(calls, one, path, name) for one in using):
         return []
@@ -33,7 +34,7 @@ def _may_call(calls: Calls, other: str, path: str, name: str) -> bool:
 
 
 def starting_files(calls: Calls, path: str, name: str) -> set[str]:
-    """The files where the way to a function begins: at a top level, or at a function whose callers are not all known."""
+    """The files where call paths to a function begin: at a top level, or at a function with unknown callers."""
     waiting, seen, found = [(path, name)], {(path, name)}, set()
     while waiting and len(seen) < _STEPS:
         where, scope = waiting.pop()

@@ -1,4 +1,4 @@
-"""The configuration files of a launch: those that it names, and those that its program takes by itself."""
+"""The configuration files of a launch: those that it names, and those that its program loads itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Configs:
     def of(
         self, entry: str | None, options: Iterable[Given], arguments: tuple[Given, ...], folders: tuple[str, ...]
     ) -> tuple[ConfigUse, ...]:
-        """The files that a program reads, what the command line names first, each file once."""
+        """The files that a program reads, each once, those of the command line first."""
         found = [*self._named(options, folders, launcher=True), *self._named(arguments, folders)]
         if entry is not None:
             found += self._of_hydra(entry, arguments)
@@ -61,7 +61,7 @@ class Configs:
         return tuple(uses.values())
 
     def facts(self, path: str) -> EntryConfigs:
-        """What a Python file of the project says of configuration files."""
+        """The references to configuration files in a Python file of the project."""
         if path not in self._read:
             self._read[path] = entry_configs.read(path, self.project.data(path))
         return self._read[path]
@@ -82,7 +82,7 @@ class Configs:
     # Hydra
 
     def primary(self, entry: str, arguments: tuple[Given, ...]) -> Primary | None:
-        """Hydra's primary config of a program with these arguments; None without Hydra, or where it is unknown."""
+        """Hydra's primary config of a program with these arguments; None without Hydra, or if unknown."""
         hydra = self.facts(entry).hydra
         if hydra is None:
             return None
@@ -107,7 +107,7 @@ class Configs:
         return folder if folder == self.project.root or folder.startswith(self.project.root + "/") else None
 
     def composition(self, entry: str, arguments: tuple[Given, ...]) -> Composition | None:
-        """The composition that Hydra makes for a program with these arguments."""
+        """Hydra's composition for a program with these arguments."""
         primary = self.primary(entry, arguments)
         if primary is None:
             return None
@@ -133,7 +133,7 @@ class Configs:
     # By the program itself
 
     def _of_entry(self, entry: str, arguments: tuple[Given, ...], folders: tuple[str, ...]) -> Iterator[ConfigUse]:
-        """Defaults of options that the command does not give, in the entry or a file that it imports, and paths it loads."""
+        """Defaults of options that the command omits, in the entry or its imports, and loaded paths."""
         given = {one.keys for one in arguments}
         near = (*folders, posixpath.dirname(entry))
         for path in (entry, *sorted(self.project.imported_by(entry))):
@@ -168,7 +168,7 @@ def _single(given: Given) -> str | None:
 
 
 def _overrides(arguments: tuple[Given, ...]) -> Iterator[Override]:
-    """The overrides as Hydra takes them; groups are written with slashes, which the composition tells from keys."""
+    """The overrides in Hydra's form; groups have slashes, which distinguishes them from keys."""
     for one in arguments:
         if one.override:
             deleted = one.mark == "~"

@@ -1,4 +1,4 @@
-"""The commands of containers and jobs as code that launches: ``CMD`` of a Dockerfile, Compose, Kubernetes, job files."""
+"""The commands of containers and jobs as launch code: ``CMD`` of a Dockerfile, Compose, Kubernetes, job files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
 def codes(project: Project) -> Iterator[tuple[str, tuple[Code, ...]]]:
-    """The files of a project that hold commands, each command as a script whose offsets are those of the file.
+    """The files of a project with commands, each command as a script with the offsets of the file.
 
-    The pipelines of CI run tests and count for nothing here; neither does what builds an image (``RUN``).
+    CI pipelines run tests and are ignored; so are image builds (``RUN``).
     """
     for path in project.of_kind(Kind.DOCKERFILE, *_DOCUMENTS):
         data = project.data(path)

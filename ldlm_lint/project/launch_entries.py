@@ -27,7 +27,7 @@ class Entries:
     scripts: Scripts
 
     def of(self, started: Started) -> str | None:
-        """The Python file of the project that a launch runs; None for a foreign one, or where it is unknown."""
+        """The Python file of the project that a launch runs; None for a foreign one, or if unknown."""
         invocation = started.invocation
         word = invocation.entry
         if word is None:
@@ -52,7 +52,7 @@ class Entries:
 
     @cached_property
     def console(self) -> dict[str, str]:
-        """The module behind each command that the project itself installs."""
+        """The module after each command that the project itself installs."""
         found: dict[str, str] = {}
         for name in ("setup.py", "setup.cfg", "pyproject.toml"):
             path = posixpath.join(self.project.root, name)

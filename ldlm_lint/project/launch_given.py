@@ -1,4 +1,4 @@
-"""The words of a command as arguments: options, overrides and positionals, with all values that they may have."""
+"""The words of a command as arguments: options, overrides and positionals, with all possible values."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DELETED = lazily(r"(~)([A-Za-z_][\w./@-]*)")
 _LONG = lazily(r"(--?)([A-Za-z][\w.-]*)(?:=(.*))?", re.S)
 _LIST = lazily(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
 _EXPANSION = lazily(r"\$(?:\{[^{}]*\}|\w+)")
-# Options of Hydra's own that take no value, as far as an override may follow them.
+# Hydra's own options without a value that an override may follow.
 _ALONE = frozenset({"--multirun", "-m", "--hydra-help", "--resolve"})
 _NEAR = 100
 
 
 def keys_of(name: str) -> tuple[str, ...]:
-    """The keys of a name as it is written: ``dataloader.num-workers``, ``model/encoder``, ``db@package``."""
+    """The keys of a name as written: ``dataloader.num-workers``, ``model/encoder``, ``db@package``."""
     return tuple(part.replace("-", "_") for part in re.split(r"[./]", name.partition("@")[0]) if part)
 
 
@@ -53,7 +53,9 @@ def arguments(frame: Frame, written: Sequence[Word]) -> tuple[tuple[Given, ...],
 
 
 def _is_unknown_list(word: Word) -> bool:
-    """Whether a word may be any number of arguments: an array or ``$@`` that nobody fills, a bare expansion."""
+    """Whether a word may be any number of arguments: an array or ``$@`` with unknown contents, an unquoted
+    expansion.
+    """
     if _LIST.fullmatch(word.text) or word.text.startswith(("$(", "`")):
         return True
     bare = word.span.end - word.span.start == len(word.text.encode())
@@ -61,7 +63,7 @@ def _is_unknown_list(word: Word) -> bool:
 
 
 def _value(word: Word, match: re.Match[str], following: Word | None) -> Word | str | None:
-    """The value of an option: behind its ``=``, or the next word, which may be the next option instead."""
+    """The value of an option: after its ``=``, or the next word, which may also be the next option."""
     if match[3] is not None:
         return match[3]
     if following is None or word.text in _ALONE or _LIST.fullmatch(following.text):

@@ -1,4 +1,4 @@
-"""Variables that a script fills from a heredoc: ``read -r -d '' ARGS <<EOF`` with a program and its arguments in it."""
+"""Variables that a script fills from a heredoc: ``read -r -d '' ARGS <<EOF`` containing a program and its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the paths of a command lead: the folders that it may run in, and the project's files behind what it names."""
+"""The targets of paths in a command: the possible working folders, and the project's files behind its names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CERTAIN = 2
 
 
 class Paths:
-    """The folders and files of one project, for looking up what its scripts name."""
+    """The folders and files of one project, for looking up names in its scripts."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -33,7 +33,7 @@ class Paths:
 
     @cached_property
     def files(self) -> frozenset[str]:
-        """Every file that the project knows."""
+        """Every file of the project."""
         return frozenset(self._project.files) | self._project.others.keys()
 
     @cached_property
@@ -55,7 +55,7 @@ class Paths:
         return found
 
     def upwards(self, path: str) -> tuple[str, ...]:
-        """The folder of a file and the folders above it, up to the root: where a user may stand who runs it."""
+        """The folder of a file and the folders above it, up to the root: the possible working folders of a user."""
         folder, found = posixpath.dirname(path), []
         while folder.startswith(self.root) and folder != self.root:
             found.append(folder)
@@ -63,10 +63,10 @@ class Paths:
         return (*found, self.root)
 
     def find(self, text: str, folders: Iterable[str]) -> str | None:
-        """The file of the project behind a path as it is written; None where there is none, or no single one.
+        """The file of the project behind a path as written; None if there is not exactly one.
 
-        What stands behind an unknown folder (``$ROOT/tools/train.py``, ``/home/me/project/train.py``) is looked up from
-        the folders too, and then by the end of its path, where one file alone ends so.
+        A path with an unknown folder (``$ROOT/tools/train.py``, ``/home/me/project/train.py``) is looked up from the
+        folders too, and then by the end of its path, if only one file matches.
         """
         if not text or "$(" in text or "`" in text or "*" in text:
             return None
@@ -116,7 +116,7 @@ class Paths:
 
 
 def own_folder(raw: str, script: str, root: str) -> str | None:
-    """The folder that a shell text stands for: the script's own, one near it, or the project's root; None for others."""
+    """The folder of a shell text: the script's own, one near it, or the project's root; None for others."""
     if _TOP.search(raw):
         behind = raw.rpartition(")")[2].strip("\"'/ ")
         return posixpath.normpath(posixpath.join(root, behind))
@@ -133,12 +133,12 @@ def own_folder(raw: str, script: str, root: str) -> str | None:
 
 
 def is_here(text: str) -> bool:
-    """Whether a text stands for the folder that the command runs in."""
+    """Whether a text means the working folder of the command."""
     return _HERE.fullmatch(text.strip("\"'")) is not None
 
 
 def leading_variable(text: str) -> tuple[str, str] | None:
-    """The variable that a path begins with, and what stands behind it."""
+    """The variable at the beginning of a path, and the rest."""
     match = _LEADING.fullmatch(text)
     return (match[1] or match[2], match[3]) if match else None
 

@@ -1,4 +1,4 @@
-"""What a key comes to in one program: arguments win over configurations, later arguments over earlier ones."""
+"""The effective value of a key in one program: arguments win over configurations, later arguments over earlier ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ldlm_lint.project.programs import Effective, Given, Place, Program
 
 
 def value_of(project: Project, configs: Configs, program: Program, keys: tuple[str, ...]) -> Effective | None:
-    """The place that decides a key in a program, and those it takes the place of; None where nothing sets it.
+    """The place that decides a key in a program, and those it overrides; None if it is not set.
 
-    Where an unknown list of arguments may still set it, what is known is told all the same: the caller looks at
-    ``program.complete``. Of two configuration files that differ, and are read one by one, none is known to win.
+    If an unknown list of arguments may still set it, the known result is returned: the caller checks
+    ``program.complete``. Of two different configuration files that are read separately, neither is known to win.
     """
     places = [*_arguments(program, keys), *_of_configs(project, configs, program, keys)]
     return Effective(places[0], tuple(places[1:])) if places else None
@@ -47,7 +47,7 @@ def _arguments(program: Program, keys: tuple[str, ...]) -> Iterator[Place]:
 
 
 def _texts(given: Given, flag: str) -> tuple[str, ...] | None:
-    """The values of an argument; of a flag what it means; a deletion leaves none."""
+    """The values of an argument; for a flag its meaning; empty after a deletion."""
     if given.values is None:
         return None
     if given.values or given.override:

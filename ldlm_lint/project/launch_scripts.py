@@ -1,4 +1,4 @@
-"""Scripts and the scripts that they call: every place that starts a program, with the arguments that arrive there."""
+"""Scripts and the scripts they call: every place that starts a program, with its effective arguments."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind
 
 _CALLS = lazily(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
-# From the beginning of a word alone, so that no word is gone through again from each of its letters.
+# Anchored at the beginning of a word, so that the search does not restart at each letter.
 _SCRIPT = lazily(rb"(?<![\w.-])[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
 _DEPTH = 3
 _MOST_SCRIPTS = 1000
 
 
 class Started(NamedTuple):
-    """A launch of a frame: its words, taken apart, and the folders that it may run in, the likeliest first."""
+    """A launch of a frame: its parsed words, and the possible working folders, the likeliest first."""
 
     frame: Frame
     span: Span
@@ -46,7 +46,7 @@ class Started(NamedTuple):
 
 @dataclass
 class Scripts:
-    """The shell scripts of a project; ``of_python`` gives the commands that its Python files start."""
+    """The shell scripts of a project; ``of_python`` returns the commands that its Python files start."""
 
     project: Project
     paths: Paths
@@ -54,7 +54,7 @@ class Scripts:
     _started: dict[str, tuple[Started, ...]] = field(default_factory=dict)
 
     def started(self) -> Iterator[Started]:
-        """Every launch of every script, once for each way in which its script is called, and those of containers and of Python."""
+        """Every launch of every script, once per call of its script, and those of containers and Python."""
         for path in self.project.of_kind(Kind.SHELL):
             yield from self.started_by(path)
         for path, (own, *strings) in launch_containers.codes(self.project):
@@ -63,7 +63,7 @@ class Scripts:
             yield from self._launches(Frame(code, path), ())
 
     def started_by(self, path: str) -> tuple[Started, ...]:
-        """The launches of one script, once for each way in which it is called."""
+        """The launches of one script, once per call of it."""
         if path not in self._started:
             self._started[path] = tuple(self._find_started(path)) if self._may_launch(path) else ()
         return self._started[path]
@@ -82,13 +82,13 @@ class Scripts:
         return Sourcing(self.project)
 
     def codes(self, path: str) -> tuple[Code, ...]:
-        """The code of a script, its own first, then the strings that it runs; variables of sourced files are known."""
+        """The code of a script, its own first, then the strings that it runs, with the variables of sourced files."""
         return self._sourcing.codes(path)
 
     # Scripts that call scripts
 
     def _frames(self, path: str, above: tuple[str, ...]) -> Iterator[Frame]:
-        """The ways in which a script is run: one for each call of it, or one by hand where nothing calls it."""
+        """The runs of a script: one per call of it, or one manual run if it is never called."""
         found = self.codes(path)
         if not found:
             return
@@ -106,7 +106,7 @@ class Scripts:
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[str, launch_grammar.Call, Span]]]:
-        """The calls of each script of the project by other scripts, as far as a launch is reached by them."""
+        """The calls of each script of the project by other scripts, if they lead to a launch."""
         found: dict[str, list[tuple[str, launch_grammar.Call, Span]]] = {}
         wanted = self._worth_calling
         for path in self.project.of_kind(Kind.SHELL):
@@ -137,8 +137,8 @@ class Scripts:
     def _worth_calling(self) -> frozenset[bytes]:
         """The names of the scripts that launch something, and of those that mention them.
 
-        In collections of thousands of scripts, such as recipes, the calls between them are not followed: reading them
-        all would take longer than everything else.
+        In collections of thousands of scripts, such as recipes, the calls between them are not followed: reading all of
+        them would dominate the run time.
         """
         scripts = self.project.of_kind(Kind.SHELL)
         if len(scripts) > _MOST_SCRIPTS:
@@ -157,7 +157,7 @@ class Scripts:
     def _launches(self, frame: Frame, strings: Sequence[Code]) -> Iterator[Started]:
         own = frame.code
         through = list(through_variables(own))
-        # The string of such a variable is not run once more by itself.
+        # The string of such a variable is not run separately.
         taken = {word.span.start for launch in through for word in written_words(own, launch)[:1]}
         for code in (own, *strings):
             launches = [*code.script.launches, *(through if code is own else ())]
@@ -177,7 +177,7 @@ class Scripts:
         return environment_of(frame, place, codes)
 
     def folders(self, frame: Frame, place: Span) -> tuple[str, ...]:
-        """The folders that a command may run in: where ``cd`` has led, else those from the script's own up to the root."""
+        """The folders that a command may run in: after ``cd``, else those from the script's own up to the root."""
         start = self.folders(frame.caller, frame.via[-1]) if frame.caller else ()
         current = tuple(dict.fromkeys((*start, *self.paths.upwards(frame.path))))
         for at, folder in frame.code.moves:
@@ -215,7 +215,7 @@ class Scripts:
         return None
 
     def file(self, frame: Frame, word: Word, place: Span) -> str | None:
-        """The file of the project that a word of a command names."""
+        """The file of the project named by a word of a command."""
         folders = self.folders(frame, place)
         known = possible(frame, word.text, word.span)
         texts = sorted({one.text for one in known}) if known else [word.text]

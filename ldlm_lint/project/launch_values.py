@@ -1,4 +1,4 @@
-"""The values of a launch's words: variables, positional parameters of scripts that are called, the environment."""
+"""The values of a launch's words: variables, positional parameters of called scripts, the environment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEFAULT = "unless the environment sets it"
 class Frame(NamedTuple):
     """A run of a script: by hand (``arguments`` is None: unknown), or by another script with its arguments.
 
-    ``environment`` is what the calling script gives it.
+    ``environment`` are the variables from the calling script.
     """
 
     code: Code
@@ -48,12 +48,12 @@ class Frame(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """How many scripts stand above."""
+        """How many scripts are above."""
         return len(self.via)
 
 
 def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
-    """Words with ``"$@"`` and bare positional parameters replaced by what the caller passes."""
+    """Words with ``"$@"`` and bare positional parameters replaced by the caller's arguments."""
     for word in given:
         begin = _FROM.fullmatch(word.text)
         positional = _POSITIONAL.fullmatch(word.text)
@@ -70,7 +70,7 @@ def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
 
 
 def arguments_at(frame: Frame, place: Span) -> tuple[Word, ...] | None:
-    """The arguments of the script that are left at a place of it; None where they are unknown, and inside functions."""
+    """The arguments of the script that remain at a place of it; None if they are unknown, and inside functions."""
     if frame.arguments is None or place.path != frame.path:
         return None
     code, dropped = frame.code, 0
@@ -99,14 +99,14 @@ def split(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
         known = possible(frame, word.text, word.span) if bare and _WHOLE.fullmatch(word.text) else None
         parts = known[0].text.split() if known and len({one.text for one in known}) == 1 else ()
         if known and len(parts) > 1:
-            # The place is shorter than the text of all parts; only one that is longer than its text is quoted.
+            # A place may be shorter than the text of all parts; one longer than its text is quoted.
             yield from (Word(part, known[0].span, True) for part in parts)
         else:
             yield word
 
 
 def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
-    """Every value that a text of a command may have, with the place to edit it; None where one is unknown."""
+    """Every possible value of a text in a command, with the place to edit it; None if one is unknown."""
     home = home_of(frame, span)
     if home is None:
         return None
@@ -123,7 +123,7 @@ def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None
 
 
 def home_of(frame: Frame, span: Span) -> Frame | None:
-    """The frame whose script a word stands in: an argument that was passed on is the caller's."""
+    """The frame of a word's script: a forwarded argument belongs to the caller."""
     here: Frame | None = frame
     while here is not None and here.path != span.path:
         here = here.caller
@@ -131,7 +131,7 @@ def home_of(frame: Frame, span: Span) -> Frame | None:
 
 
 def _from_caller(frame: Frame, index: int, default: str | None, span: Span) -> tuple[Possible, ...] | None:
-    """The value of a positional parameter, with the default that it has where it is not given."""
+    """The value of a positional parameter, with its default if it is not passed."""
     plain = default is not None and "$" not in default
     left = arguments_at(frame, span)
     if left is None or frame.caller is None:
@@ -173,7 +173,7 @@ def _joined(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
     for chosen in itertools.product(*choices):
         made = text
         for name, value in chosen:
-            # A value may hold backslashes, which a template of the pattern would read.
+            # A value may hold backslashes, which a replacement template would interpret.
             made = value.join(re.split(rf"\$(?:\{{{name}\}}|{name}(?!\w))", made))
         if "$" in made:
             return None
@@ -182,7 +182,7 @@ def _joined(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
 
 
 def environment_of(frame: Frame, place: Span, sourced: Iterable[tuple[Code, Span]] = ()) -> Iterator[Given]:
-    """The variables that a script gives to a command, in the order in which they are set.
+    """The variables that a script passes to a command, in the order in which they are set.
 
     ``sourced`` are the files that the script sources, with the commands that do it.
     """
@@ -199,7 +199,7 @@ def _is_exported(assignment: Assignment) -> bool:
 
 
 def _reaches(code: Code, assignment: Assignment, place: Span) -> bool:
-    """Whether an assignment is for a command alone, or exported in front of it; directives of a scheduler are for all."""
+    """Whether an assignment is a prefix of a command, or exported before it; scheduler directives apply to all."""
     span = assignment.span
     start = span.start - code.source.bom
     if assignment.form is Form.OPTION and code.text.data.startswith(b"#", code.text.line_start(start)):

@@ -1,7 +1,6 @@
-"""The launches of a project: script or container → entry file → configuration files → the values that are given.
+"""The launches of a project: script or container → entry file → configuration files → the values.
 
-One `Program` for each command that starts Python, wherever it stands. What cannot be told stays None: unknown is not
-a fact.
+One `Program` for each command that starts Python, anywhere. Unknown facts are None: unknown is not a fact.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.source import Kind
 
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
-# Modules that people run beside their trainings.
+# Modules that people run next to their trainings.
 _TOOLS = frozenset(
     {
         "pip",
@@ -65,14 +64,14 @@ _TOOLS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A launch and the project's Python file that it runs; None for a foreign one, or where it is unknown."""
+    """A launch and the project's Python file that it runs; None for a foreign one, or if unknown."""
 
     started: Started
     entry: str | None
 
     @property
     def path(self) -> str:
-        """The file that it stands in."""
+        """Its file."""
         return self.started.frame.path
 
     @property
@@ -88,7 +87,9 @@ class Start:
 
 
 class Launches:
-    """All programs that the files of a project start; ``of_python`` gives the commands that its Python files start."""
+    """All programs that the files of a project start; ``of_python`` returns the commands that its Python files
+    start.
+    """
 
     def __init__(self, project: Project, of_python: Callable[[], Iterable[tuple[str, Code]]] = tuple) -> None:
         self._project = project
@@ -105,7 +106,7 @@ class Launches:
 
     @cached_property
     def starts(self) -> tuple[Start, ...]:
-        """What is known of every program before its arguments are, in the same order."""
+        """The known facts of every program before its arguments are resolved, in the same order."""
         found = (Start(one, self._entries.of(one)) for one in self._scripts.started())
         return tuple(sorted((one for one in found if one.is_program), key=lambda one: (one.span, one.started.frame.via)))
 
@@ -154,18 +155,18 @@ class Launches:
         return tuple(self._program(one) for one in self.starts if one.entry is not None and path in reach(one.entry))
 
     def taking_part(self, start: Start, paths: Collection[str]) -> frozenset[str]:
-        """Those of some files that a launch stands in, runs, or reads as its configuration."""
+        """The files that contain a launch, are run by one, or are read as its configuration."""
         runs = self._project.reach(start.entry) if start.entry is not None else ()
         documents = [path for path in paths if self._project.others.get(path) in _DOCUMENTS]
         read = {use.path for use in self._program(start).configs} if documents else ()
         return frozenset({start.path, *runs, *read}.intersection(paths))
 
     def configured(self, program: Program, wanted: Callable[[str], bool]) -> frozenset[tuple[str, ...]]:
-        """The keys of a program's configuration files whose last part is wanted, as `value_of` takes them."""
+        """The keys of a program's configuration files with a requested last part, in the form for `value_of`."""
         return configured(self._project, self._configs, program, wanted)
 
     def value_of(self, program: Program, *keys: str) -> Effective | None:
-        """What a key comes to in a program: its last argument, else its configuration; None where nothing sets it.
+        """The effective value of a key in a program: its last argument, else its configuration; None if it is not set.
 
         An argument wins over a configuration only where both have the same keys in full.
         """
@@ -173,13 +174,13 @@ class Launches:
 
 
 def _is_no_program(invocation: Invocation) -> bool:
-    """Whether a launch runs a foreign command, or a tool of Python's world that trains nothing."""
+    """Whether a launch runs a foreign command, or a Python tool that does not train."""
     module = invocation.entry_text.partition(".")[0] if invocation.form is Form.MODULE else ""
     return invocation.form is Form.COMMAND or module in _TOOLS
 
 
 def _count(started: Started, text: str | None) -> str | None:
-    """A number of processes or nodes, looked up where it is a variable with one value."""
+    """A number of processes or nodes, looked up if it is a variable with one value."""
     known = possible(started.frame, text, started.span) if text is not None and "$" in text else None
     texts = {one.text for one in known or ()}
     return texts.pop() if len(texts) == 1 else text

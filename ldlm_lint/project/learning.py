@@ -1,4 +1,4 @@
-"""Whether gradients are computed to learn from them, or only to be looked at or timed."""
+"""Whether gradients are computed for training, or only inspected or timed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEARNS = Trait(
     (b"ptim", b"step(", b"learning_rate", b"lr", b"zero_grad", b"train_batch", b"Trainer"),
     code=True,
 )
-# Gradients are looked at, or what computing them takes.
+# Gradients are inspected, or their computation is timed.
 _LOOKS = Trait(
     lazily(rb"\.grad\b|perf_counter|time\.time\(|elapsed_time\(|timeit|profile"),
     (b".grad", b"perf_counter", b"time.time(", b"elapsed_time(", b"timeit", b"profile"),
@@ -26,8 +26,8 @@ _LOOKS = Trait(
 def learns(project: Project, path: str) -> bool:
     """Whether a backward pass in a file may belong to a training.
 
-    It does not where the gradients are printed, or the passes measured, and neither the file nor one that imports it
-    speaks of what changes parameters.
+    It does not if the gradients are printed, or the passes timed, and neither the file nor an importer mentions updates
+    of parameters.
     """
     return (
         not project.any_shows((path,), _LOOKS)

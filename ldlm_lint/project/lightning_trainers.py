@@ -1,4 +1,6 @@
-"""The Trainers of Lightning that a project makes, and whether they clip gradients in mixed precision, as their texts tell."""
+"""The Trainers of Lightning that a project makes, and whether they clip gradients in mixed precision, by their
+texts.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
 
 
 def lightning_trainers(project: Project, path: str) -> Iterator[tuple[str, int, str]]:
-    """The Trainers that are told to clip in files that reach a file: file, line, and the text of the call."""
+    """The Trainers that clip in files that reach a file: file, line, and the text of the call."""
     for one in sorted(project.showing(_CLIPS) & project.plain):
         if path in project.reach(one):
             yield from ((one, line, call) for line, call in trainers_in(project.data(one)))
@@ -31,7 +33,7 @@ def trainers_in(data: bytes) -> Iterator[tuple[int, str]]:
 
 
 def clips_mixed_precision(call: str) -> bool:
-    """Whether the text of a Trainer's construction asks for mixed precision and for clipping."""
+    """Whether the text of a Trainer's construction sets mixed precision and clipping."""
     given = {name: one.value for name, one in _keywords(call).items() if isinstance(one, ast.Constant)}
     limit = given.get("gradient_clip_val")
     clips = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0
@@ -39,7 +41,7 @@ def clips_mixed_precision(call: str) -> bool:
 
 
 def may_clip_mixed_precision(call: str) -> bool:
-    """Whether a Trainer may be asked for both: what no literal says may be anything."""
+    """Whether a Trainer may use both: non-literal settings may be anything."""
     given = _keywords(call)
     precision, limit = given.get("precision"), given.get("gradient_clip_val")
     if limit is None or (precision is None and "from_argparse_args" not in call.partition("(")[0]):
@@ -49,7 +51,8 @@ def may_clip_mixed_precision(call: str) -> bool:
 
 
 def is_written_out(call: str) -> bool:
-    """Whether a Trainer takes all its settings by name, and hands its model to no engine that has optimizers of its own."""
+    """Whether a Trainer gets all its settings by name, and does not pass its model to an engine with its own
+    optimizers."""
     given = _keywords(call)
     return bool(given) and None not in given and "deepspeed" not in call.lower()
 

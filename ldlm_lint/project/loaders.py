@@ -1,4 +1,4 @@
-"""Follows a value over files: from where a loader is made to every loop that iterates it."""
+"""Follows a loader across files: from its creation to every loop over it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _STEPS = 4000
 
 
 class Site(NamedTuple):
-    """A loop over the value: where it stands, whether it runs again and again, and whether it trains.
+    """A loop over the value: its place, whether it runs repeatedly, and whether it trains.
 
-    One that ``goes_on`` takes further elements of a pass that began elsewhere; a line of 0 is no loop of its own. ``taken``
-    is where the loop finds the value: what two calls of a function return under two names are two values.
+    One that ``goes_on`` takes further elements of a pass that began elsewhere; line 0 means no separate loop. ``taken``
+    is where the loop gets the value: results of two calls of a function are two values.
     """
 
     path: str
@@ -47,7 +47,7 @@ _Place = tuple[str, str, str]
 
 
 class _Uses:
-    """The facts of one file by the place that they speak of, its index left out."""
+    """The facts of one file by their place, without its index."""
 
     def __init__(self, flow: ModuleFlow) -> None:
         self.moves: dict[_Place, list[tuple[Slot, Slot]]] = defaultdict(list)
@@ -63,7 +63,7 @@ class _Uses:
 
 
 class Tracer:
-    """Finds the iterations of a value that one call makes."""
+    """Finds the iterations over a value created by one call."""
 
     def __init__(self, project: Project, calls: Calls) -> None:
         self.project = project
@@ -76,8 +76,8 @@ class Tracer:
         return self.project.drawn(path, _Uses)
 
     def sites(self, path: str, position: str) -> list[Site]:
-        """Every loop over the loader that the call at ``line:column`` of a file makes."""
-        # A loader whose class another module hands on is the result of a call like any other.
+        """Every loop over the loader created at ``line:column`` of a file."""
+        # A loader whose class is re-exported is the result of a call like any other.
         return self._sites_of(path, (Slot("new", "", position), Slot("out", "", position)))
 
     def _sites_of(self, path: str, slots: tuple[Slot, ...]) -> list[Site]:
@@ -90,9 +90,9 @@ class Tracer:
         return self._sites[key]
 
     def reached(self, path: str, slot: Slot, *, wrapped: bool = True) -> Iterator[tuple[str, Slot, bool]]:
-        """Every place that a value goes to, itself first, and whether it is taken there again and again.
+        """Every place that a value reaches, its own first, and whether it gets there repeatedly.
 
-        With ``wrapped`` what another package wraps around the value counts as the value.
+        With ``wrapped`` a wrapper of another package counts as the value.
         """
         seen: set[tuple[str, Slot, bool]] = set()
         waiting = [(path, slot, False)]
@@ -111,7 +111,9 @@ class Tracer:
                     yield where, call.position
 
     def trains(self, site: Site) -> bool:
-        """Whether the loop's body computes gradients, itself or through what it calls; so may a function that takes one batch."""
+        """Whether the loop's body computes gradients, itself or through what it calls; so may a function for one
+        batch.
+        """
         if site.framework or (site.goes_on and not site.line and self.calls.is_training_step(site.path, site.scope)):
             return True
         return self.calls.loop_trains(site.path, site.scope, {site.line} - {0})
@@ -124,7 +126,9 @@ class Tracer:
                 yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on, taken=_place(slot), held=iteration.held)
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
-        """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch, those of a test once."""
+        """Loaders returned by a Lightning hook or passed to ``fit`` are iterated once per epoch, those of a test
+        once.
+        """
         hook = self._hook_of(path, slot.scope) if slot.kind == "ret" else ""
         if hook:
             function = self.calls.function(path, slot.scope)
@@ -135,7 +139,9 @@ class Tracer:
                 yield Site(path, int(call.position.partition(":")[0]), call.scope, True, (), framework=True)
 
     def _hook_of(self, path: str, scope: str) -> str:
-        """The hook that a method is, by its name or because its class makes it one: ``self.train_dataloader = self._train``."""
+        """The hook of a method, by its name or because its class makes it one: ``self.train_dataloader =
+        self._train``.
+        """
         owner, _, name = scope.rpartition(".")
         if name in _LOADER_METHODS:
             return name
@@ -146,7 +152,8 @@ class Tracer:
         return made[1].decode() if made else ""
 
     def _is_hook(self, path: str, function: Function) -> bool:
-        """Whether a method that makes a loader is called by Lightning, or by the Hugging Face Trainer that it belongs to."""
+        """Whether a method that creates a loader is called by Lightning, or by the Hugging Face Trainer that it belongs
+        to."""
         if function.lightning:
             return True
         bases = self._bases(path, function.scope.partition(".")[0])
@@ -164,7 +171,9 @@ class Tracer:
         return b" ".join(own)
 
     def _imported(self, path: str, name: str) -> tuple[str, str] | None:
-        """Where a class comes from that a file names: itself, or the project's file that it imports the name from."""
+        """The origin of a class named in a file: the file itself, or the project's file that it imports the name
+        from.
+        """
         if name in self.project.skim(path).defined:
             return path, name
         imports = (one for one in self.project.skim(path).imports if one.rpartition(".")[2] == name)
@@ -182,16 +191,16 @@ class Tracer:
             yield from self._into_call(path, call, slot, repeated, wrapped)
 
     def _out_of_generator(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
-        """Whoever calls a generator that goes through a loader of its own takes the elements of that loader.
+        """A caller of a generator that iterates over its own loader gets the elements of that loader.
 
-        What it is given belongs to one call of it: `_into_call` knows which.
+        An argument belongs to one call of it, which `_into_call` resolves.
         """
         passes = self.uses(path).iterations.get(_place(slot), ()) if slot.kind == "var" and slot.scope else ()
         if any(one.scope == slot.scope and _same_element(one.slot.index, slot.index) for one in passes):
             yield from self._elements_of_generator(path, slot.scope)
 
     def _out_of_closures(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
-        """A generator that goes through a variable of the function around it takes the elements of that for whoever calls it."""
+        """A generator that iterates over a variable of the enclosing function yields its elements to its callers."""
         if slot.kind != "var" or not slot.scope:
             return
         within = f"{slot.scope}."
@@ -217,7 +226,7 @@ class Tracer:
             yield path, slot, repeated
 
     def _taken_again(self, path: str, slot: Slot, scope: str) -> bool:
-        """Whether a function that uses a value which outlives it is called again and again.
+        """Whether a function that uses a value which outlives it is called repeatedly.
 
         An attribute, a module's variable and the variable of an enclosing function outlive it.
         """
@@ -226,7 +235,9 @@ class Tracer:
         return slot.kind == "attr" and self.calls.repeated(path, scope) and not self.calls.of_new_objects(path, scope)
 
     def _holders_of(self, path: str, attribute: str) -> frozenset[str]:
-        """The files that write an attribute of this name and are tied to the file by imports, in either direction."""
+        """The files that write an attribute of this name and are connected to the file by imports, in either
+        direction.
+        """
         if (path, attribute) not in self._holders:
             needle = b"." + attribute.encode()
             tied = self.project.importers(path) | self.project.reach(path)
@@ -266,7 +277,7 @@ def _gives(passed: Passed, slot: Slot, keys: Collection[int | str]) -> bool:
 
 
 def _hands_on(name: str, key: int | str) -> bool:
-    """Whether a call of another package gives back the loader it is given, wrapped or not.
+    """Whether a call of another package returns its loader argument, wrapped or not.
 
     ``accelerator.prepare(…)`` and wrappers such as ``DataPrefetcher(loader)`` do; a function that takes a loader among
     other things returns something else.
@@ -279,7 +290,7 @@ def _place(slot: Slot) -> _Place:
 
 
 def _same(used: Slot, slot: Slot) -> bool:
-    """Whether a use is one of the slot, or of the container that holds it as an element."""
+    """Whether a use concerns the slot, or the container with it as an element."""
     return _place(used) == _place(slot) and (used.index == "" or _same_element(used.index, slot.index))
 
 
@@ -288,7 +299,7 @@ def _same_element(one: str, other: str) -> bool:
 
 
 def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
-    """Where a move takes a slot: an element keeps its index when the whole moves."""
+    """The target of a slot by a move: an element keeps its index when the whole moves."""
     if _same_element(source.index, slot.index):
         return target
     return target.at(slot.index) if source.index == "" and target.index == "" else None

@@ -1,4 +1,4 @@
-"""Which calls made the value that a variable or attribute holds, over all files of a project."""
+"""The calls that created the value of a variable or attribute, over all files of a project."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _STEPS = 200
 
 
 class Makers(Wraps):
-    """Follows values backwards, through assignments, parameters and results, to the calls that made them."""
+    """Follows values backwards, through assignments, parameters and results, to the calls that created them."""
 
     def calls_behind(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite]]:
-        """Every call whose result, or an element of it, a slot of a file may hold."""
+        """Every call whose result, or an element of it, may be in a slot of a file."""
         waiting, seen = [(path, slot)], {(path, slot)}
         while waiting and len(seen) < _STEPS:
             where, current = waiting.pop()
@@ -29,7 +29,7 @@ class Makers(Wraps):
                     waiting.append(state)
 
     def bases(self, path: str, call: CallSite) -> tuple[str, ...] | None:
-        """The bases, as written, of the class of the project that a call makes an object of; None where it is none."""
+        """The bases, as written, of the project's class instantiated by a call; None if there is none."""
         name = call.callee.name
         if call.callee.kind == "import":
             resolved = self._project.resolve(path, name)

@@ -1,4 +1,5 @@
-"""The configurations of OpenMMLab's projects (mmcv, mmengine): Python files of plain assignments, of which some begin with others."""
+"""The configurations of OpenMMLab's projects (mmcv, mmengine): Python files of plain assignments, some of which inherit
+from others."""
 
 from __future__ import annotations
 
@@ -20,27 +21,29 @@ _READS_OTHERS = lazily(rb"\bread_base\b")
 
 
 class MmConfigs:
-    """Answers which Python files of a project are such configurations, and which of them are made of others."""
+    """The Python files of a project that are such configurations, and their inheritance."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
 
     def is_config(self, path: str) -> bool:
-        """Whether a file holds nothing but settings, in a project with a runner of these."""
+        """Whether a file contains only settings, in a project with a runner of these."""
         project = self._project
         if project.is_test(path) or _PROGRAM.search(project.data(path)):
             return False
         return project.any_shows(project.plain, _RUNNER)
 
     def is_settled_elsewhere(self, path: str, word: bytes) -> bool:
-        """Whether every configuration that is made of a file, or it itself where none is, has a setting in another of its files.
+        """Whether every configuration derived from a file (or the file itself if there is none) sets a setting in
+        another of its files.
 
-        True as well where files read each other by imports: what they hold together is then not known.
+        Also true if files read each other by imports: their combined contents are unknown then.
         """
         return all(self._names(files - {path}, word) for files in self.compositions(path))
 
     def compositions(self, path: str) -> list[set[str]]:
-        """The files of each last configuration that is made of a file, of itself where none is; none where files read each other by imports."""
+        """The files of each final configuration derived from a file (of itself if there is none); empty if files read
+        each other by imports."""
         stem = posixpath.basename(path).removesuffix(".py").encode()
         if any(one == path or stem in self._project.data(one) for one in self._importing):
             return []
@@ -49,11 +52,11 @@ class MmConfigs:
         return [{one} | _closure([one], self._bases) for one in last]
 
     def made_of(self, path: str) -> set[str]:
-        """The configurations that are made of a file."""
+        """The configurations derived from a file."""
         return _closure([path], self._derived)
 
     def is_overridden(self, path: str, word: bytes) -> bool:
-        """Whether every configuration that is made of a file gives a variable of it another value; False where none is made of it."""
+        """Whether every configuration derived from a file overrides a variable of it; False if there is none."""
         above = _closure([path], self._derived)
         last = [one for one in above if not self._derived.get(one)]
         return bool(last) and all(self._names(({one} | _closure([one], self._bases)) & above, word) for one in last)
@@ -86,7 +89,7 @@ class MmConfigs:
 
 
 def _closure(starts: list[str], edges: dict[str, list[str]]) -> set[str]:
-    """What the starts lead to, they themselves left out unless something leads back."""
+    """The nodes reachable from the starts, without the starts unless there is a cycle."""
     found: set[str] = set()
     waiting = list(starts)
     while waiting:

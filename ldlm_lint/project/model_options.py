@@ -1,4 +1,4 @@
-"""How a model class takes its options, and the edits that give it one more: ``gradient_checkpointing``, on by default."""
+"""The options of a model class, and the edits that add one: ``gradient_checkpointing``, on by default."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
 
 _CONFIG = lazily(r"(^|_)(config|cfg|conf|args|opts?|options|hparams|hps|params)$", re.I)
-# Whole modules in a file: their instances lack what the constructor sets from now on.
+# Whole modules saved in a file: their instances lack attributes that the constructor newly sets.
 _PICKLES = lazily(
     rb"(?:torch\.save|pickle\.dump|joblib\.dump)\(\s*(?:self\.)?\w*(?:model|net|module|ema)\w*(?:\.module)?\s*,"
 )
 
 
 class Choice(NamedTuple):
-    """What a model asks before it checkpoints, the edits that make it answerable, and where a user sets it, in words."""
+    """The condition under which a model checkpoints, the edits that define it, and where a user sets it, as text."""
 
     condition: str
     edits: tuple[Edit, ...]
@@ -46,10 +46,10 @@ _ALWAYS = Choice("self.training", (), "always while training")
 
 
 def choice_of(subject: Subject) -> Choice:
-    """An option of the kind that the class has already; none but ``self.training`` where that is not to be told.
+    """An option in the existing style of the class; only ``self.training`` if that is unknown.
 
-    A configuration that is a dataclass gets a field; one that is read by ``get``, or whose class is not known, is asked
-    for a key that it may lack; a constructor with parameters of its own gets one more.
+    A configuration that is a dataclass gets a field; one read by ``get``, or of unknown class, is queried with a
+    default; a constructor with separate parameters gets one more.
     """
     init = init_of(subject.model)
     if (
@@ -87,7 +87,7 @@ def _config_of(init: nodes.FunctionDef) -> str | None:
 
 
 def _parameter(subject: Subject, init: nodes.FunctionDef) -> Choice | None:
-    """One more parameter of the constructor, the last one, and an attribute that keeps it."""
+    """One more parameter of the constructor, the last one, and an attribute that stores it."""
     start = subject.source.offset(init.fromlineno, init.col_offset or 0)
     annotations = [*init.args.annotations, *init.args.kwonlyargs_annotations]
     annotated = any(one is not None for one in annotations) or len(init.argnames()) == 1
@@ -113,7 +113,7 @@ def _attribute(
 def _anchor(subject: Subject, init: nodes.FunctionDef, value: str) -> nodes.NodeNG | None:
     """The statement of the constructor that the new one follows.
 
-    A parameter is kept beside those that are; what is read of a configuration, behind the stack that was built by it.
+    A parameter is stored next to the others; a value from a configuration is stored after the stack built from it.
     """
     kept = [one for one in init.body if _keeps_parameter(one, init)]
     if value == NAME and kept:
@@ -194,7 +194,7 @@ def _derived_elsewhere(subject: Subject) -> bool:
 
 
 def _attribute_of(init: nodes.FunctionDef, config: str) -> str | None:
-    """The attribute that keeps the configuration as it was given."""
+    """The attribute that stores the configuration unchanged."""
     for assign in init.body:
         if isinstance(assign, nodes.Assign) and isinstance(assign.value, nodes.Name) and assign.value.name == config:
             for target in assign.targets:
@@ -204,7 +204,7 @@ def _attribute_of(init: nodes.FunctionDef, config: str) -> str | None:
 
 
 def _section(stacks: Sequence[Stack], config: str) -> str:
-    """The part of the configuration that tells the number of blocks, else the configuration itself."""
+    """The part of the configuration with the number of blocks, else the configuration itself."""
     for stack in stacks:
         around = next((one for one in stack.node.node_ancestors() if isinstance(one, nodes.For)), stack.node)
         for one in nodes_of(around, nodes.Attribute):
@@ -221,14 +221,14 @@ def _section(stacks: Sequence[Stack], config: str) -> str:
 
 
 def _get_style(model: nodes.ClassDef, section: str) -> str | None:
-    """How to ask a configuration of unknown class for a key that it may lack."""
+    """The expression that reads a possibly missing key from a configuration of unknown class."""
     config = section.partition(".")[0]
     for call in nodes_of(model, nodes.Call):
         if (
             isinstance(call.func, nodes.Attribute)
             and call.func.attrname == "get"
             and root_name(call.func.expr) == config
-            # ``config.get("width") if isinstance(config, dict) else …``: of what else it may be, `getattr` knows an answer.
+            # ``config.get("width") if isinstance(config, dict) else …``: `getattr` works for the alternatives.
             and not any(isinstance(one, (nodes.If, nodes.IfExp)) for one in call.node_ancestors())
         ):
             return f'{section}.get("{NAME}", True)'

@@ -1,6 +1,6 @@
-"""Where the models of a class are run: from each call that makes one to every call of what holds it.
+"""The runs of the models of a class: from each creation to every call of it.
 
-What cannot be followed raises UnknownError, so that whoever asks for all runs gets all of them or none.
+If a model cannot be followed, UnknownError is raised, so that callers get all runs or none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ldlm_lint.python.scopes import scope_of
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 6
-# What is asked of a model without running it.
+# Uses of a model that do not run it.
 _LOOKS = SAME | {
     *("load_state_dict", "state_dict", "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules"),
     *("children", "named_children", "zero_grad", "share_memory", "compile"),
@@ -52,7 +52,9 @@ class ModelRuns:
         self._trees = trees
 
     def of_call(self, path: str, position: str) -> Iterator[Run]:
-        """Every run of the model that the innermost call at ``line:column`` makes, found as they are asked for; raises UnknownError."""
+        """Every run of the model created by the innermost call at ``line:column``, found lazily; raises
+        UnknownError.
+        """
         module = self._trees.of(path)
         found = [one for one in nodes_of(module, nodes.Call) if position_of(one) == position] if module else []
         inner = [one for one in found if not any(one.parent_of(other) for other in found)]
@@ -61,7 +63,7 @@ class ModelRuns:
         yield from self._from(path, inner[0], False, 0)
 
     def of(self, path: str, name: str) -> Iterator[Run]:
-        """Every run of the models of a class of a file, found as they are asked for; raises UnknownError."""
+        """Every run of the models of a class of a file, found lazily; raises UnknownError."""
         project = self._project
         if self._makers.holding(name) or project.derivations.derived(name):
             raise UnknownError(name)
@@ -158,7 +160,7 @@ class ModelRuns:
         return next(iter(found), None)
 
     def _of_holder(self, path: str, target: nodes.NodeNG, frozen: bool, depth: int) -> Iterator[Run]:
-        """The runs of what a variable, or an attribute of ``self``, is assigned."""
+        """The runs of the value assigned to a variable or an attribute of ``self``."""
         if isinstance(target, nodes.AssignName):
             yield from self._of_name(path, target.frame(), target.name, frozen or is_frozen_in(target.frame(), target.name), depth + 1)
         elif isinstance(target, nodes.AssignAttr) and target.expr.as_string() == "self":
@@ -177,7 +179,9 @@ class ModelRuns:
                 yield from self._from(path, use, frozen, depth)
 
     def _uses(self, path: str, owner: nodes.ClassDef, attribute: str) -> Iterator[tuple[str, nodes.Attribute]]:
-        """Where an attribute of a class is read: in the class, and by its name in files that know the class's file."""
+        """Where an attribute of a class is read: in the class, and by its name in files connected to the class's
+        file.
+        """
         project, word = self._project, b"." + attribute.encode()
         for where in {path, *project.importers(path), *project.reach(path)}:
             module = self._trees.of(where) if word in project.data(where) and not project.is_test(where) else None
@@ -196,7 +200,7 @@ class ModelRuns:
 
 
 def _is_taken_up(use: nodes.NodeNG) -> bool:
-    """``encoder = encoder.cuda()``: what it is assigned to is looked at anyway."""
+    """``encoder = encoder.cuda()``: the target is analysed anyway."""
     value = use
     while isinstance(value.parent, (nodes.Attribute, nodes.Call)) and (
         value.parent.attrname in SAME if isinstance(value.parent, nodes.Attribute) else value.parent.func is value

@@ -1,7 +1,7 @@
-"""The classes that a model is made of: its own, its bases, and those of the layers that they build.
+"""The classes of a model: its own, its bases, and those of the layers that they build.
 
-A model is given by the places that hold it; the calls that made it are followed to classes of the project. Only what the
-imports of a file name for certain counts, so that a class of the same name elsewhere is never taken for a part of it.
+A model is given by its places; the calls that created it are followed to classes of the project. Only certain imports
+count, so that another class with the same name is never mistaken for a part of it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MOST = 300
 
 
 class Part(NamedTuple):
-    """A class or function that a model is made of, by its name and the file that defines it."""
+    """A class or function of a model, by its name and the file that defines it."""
 
     path: str
     name: str
 
 
 class Models:
-    """Answers what the models of a project are made of."""
+    """The parts of the models of a project."""
 
     def __init__(self, project: Project, wraps: Wraps, trees: Trees) -> None:
         self._project = project
@@ -39,13 +39,13 @@ class Models:
         self._mentions: dict[Part, tuple[Part, ...] | None] = {}
 
     def parts(self, path: str, slots: Iterable[Slot], towards: FileSet | None = None) -> Iterator[Part]:
-        """Every class and function that the models in these places are made of, the outer ones first."""
+        """Every class and function of the models in these places, the outer ones first."""
         yield from self.inside((Part(*one) for slot in slots for one in self._made_of(path, slot)), towards)
 
     def inside(self, parts: Iterable[Part], towards: FileSet | None = None) -> Iterator[Part]:
         """These classes and functions and every one of the project that they name, the outer ones first.
 
-        What reaches none of the files ``towards`` which somebody looks is left out.
+        Parts that reach none of the files in ``towards`` are left out.
         """
         waiting = list(dict.fromkeys(parts))
         seen = set(waiting)
@@ -63,17 +63,17 @@ class Models:
                     waiting.append(inner)
 
     def definition(self, part: Part) -> nodes.ClassDef | nodes.FunctionDef | None:
-        """The tree of a class or function; None where the file defines nothing of that name."""
+        """The tree of a class or function; None if the file defines nothing with that name."""
         module = self.trees.of(part.path)
         found = module.locals.get(part.name.partition(".")[0], ()) if module is not None else ()
         return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
 
     def resolve(self, path: str, name: str) -> tuple[str, str] | None:
-        """The file of the project that defines what a name of a file stands for, and its name there."""
+        """The file of the project that defines the object behind a name in a file, and its name there."""
         return self._project.resolve(path, name)
 
     def _mentions_of(self, part: Part) -> tuple[Part, ...] | None:
-        """The parts that a part names, None where it is no class or function of the project."""
+        """The parts named by a part, None if it is not a class or function of the project."""
         if part not in self._mentions:
             node = self.definition(part)
             self._mentions[part] = None if node is None else tuple(dict.fromkeys(self.mentioned(part.path, node)))

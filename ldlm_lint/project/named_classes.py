@@ -1,6 +1,6 @@
-"""The classes that configurations name: no import leads from the program that makes their objects to them.
+"""The classes that configurations name: without an import in the program that instantiates them.
 
-``target: models.gpt.GPT`` and Hydra's ``_target_`` are as good as a call, where a program that trains reads the file.
+``target: models.gpt.GPT`` and Hydra's ``_target_`` count as a call if a training program reads the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WORDS = (b"target", b"class_path")
 _NAMED = lazily(
     rb"(?m)^[ \t-]*[\"']?(?:_target_|target|class_path)[\"']?[ \t]*:[ \t]*[\"']?([A-Za-z_]\w*(?:\.\w+)*\.[A-Z]\w*)[\"']?[ \t\r]*(?:#.*)?$"
 )
-# What such a file is for is no training, whoever reads it.
+# Such a file does not serve training.
 _PREDICTS = lazily(r"(?i)(?:^|[/_.-])(?:infer\w*|sampl\w*|eval\w*|test\w*|demo\w*|predict\w*|generat\w*|serv\w*)(?:[/_.-]|$)")
 
 
@@ -45,7 +45,7 @@ class NamedClasses:
         return path in self._taken
 
     def trained_with(self, path: str, fits: Callable[[Naming], bool]) -> Iterator[str]:
-        """The programs that train with what a file defines, as far as a configuration which fits names it."""
+        """The programs that train with what a file defines, if a matching configuration names it."""
         if self.may_take(path):
             for one in self._namings:
                 if path in one.reach and fits(one):

@@ -1,4 +1,5 @@
-"""Which programs run on several nodes, by the launches that start them, and whether these share a disk as far as a launch tells."""
+"""Which programs run on several nodes, by the launches that start them, and whether these share a disk, judging by the
+launch."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _OF_JOB = lazily(r"\$\{?SLURM_\w*NODES\w*(?::-?[^{}]*)?\}?")
 
 
 class NodeLaunch(NamedTuple):
-    """A launch on several nodes; ``scheduled``: Slurm runs it, whose nodes see the folder that a job was submitted from."""
+    """A launch on several nodes; ``scheduled``: Slurm runs it, whose nodes share the submission folder."""
 
     span: Span
     scheduled: bool
@@ -34,7 +35,7 @@ def launches_on_nodes(project: Project, launches: Launches, path: str) -> Iterat
 
 
 def _nodes(program: Program, of_job: int | None) -> int | None:
-    """On how many nodes a program runs: what the launcher says, else what the job has where each of its nodes starts one."""
+    """The number of nodes of a program: from the launcher, else from the job if each node starts a process."""
     text = program.nodes
     if text is None:
         return of_job if "srun" in program.launchers else None

@@ -1,4 +1,4 @@
-"""How far a definition reaches in a text, as far as a line behind it tells for certain that it is over."""
+"""The extent of a definition in a text, as far as a later line certainly ends it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 
 class Opened:
-    """A definition by the start of its header and the blanks in front of it; others may stand in it."""
+    """A definition by the start of its header and the blanks in front of it; others may be nested in it."""
 
     def __init__(self, start: int, blanks: int) -> None:
         self._blanks = blanks
@@ -16,9 +16,10 @@ class Opened:
         self._left = False
 
     def is_left(self, data: bytes, at: int) -> bool:
-        """Whether a statement between it and a line is for certain none of its own: what a loop behind it defines is not in it.
+        """Whether a statement between it and a line certainly is outside of it: definitions in a later loop are not in
+        it.
 
-        Asked for one line after the other: what stands above the last one is not looked at again.
+        It is called for increasing lines: text above the last one is not checked again.
         """
         if not self._left:
             for match in _statement_outside(self._blanks).finditer(data, self._looked, at):
@@ -29,7 +30,7 @@ class Opened:
         return self._left
 
     def _is_text(self, data: bytes, at: int) -> bool:
-        """Whether a place further down stands in a text of several lines, which may begin one with any word."""
+        """Whether a place further down is in a multi-line text, whose lines may begin with any word."""
         for number, quotes in enumerate((b'"""', b"'''")):
             self._quotes[number] += data.count(quotes, self._looked, at)
         self._looked = at

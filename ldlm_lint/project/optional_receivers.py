@@ -1,4 +1,5 @@
-"""Calls on a parameter that is None unless a caller gives it, where no caller does: ``if sampler is not None: sampler.set_epoch(0)``."""
+"""Calls on a parameter that is None unless a caller gives it, if no caller does: ``if sampler is not None:
+sampler.set_epoch(0)``."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def is_never_given(calls: Calls, path: str, call: CallSite) -> bool:
 
 
 def _owner(data: bytes, position: str) -> str | None:
-    """The name before the first dot of a call, as its text shows it; None where that begins with anything else."""
+    """The name before the first dot of a call, from its text; None if it begins differently."""
     line, column = map(int, position.split(":"))
     rows = data.split(b"\n", line)
     found = _OWNER.match(rows[line - 1], column) if line <= len(rows) else None
@@ -66,7 +67,7 @@ def _receiver(module: nodes.Module, position: str) -> Receiver | None:
 
 
 def _gives(module: nodes.Module, position: str, receiver: Receiver) -> bool:
-    """Whether a call may give the parameter, as one that cannot be found may."""
+    """Whether a call may pass the parameter; unknown calls may."""
     call = _call_at(module, position)
     if call is None or any(isinstance(one, nodes.Starred) for one in call.args):
         return True

@@ -1,4 +1,4 @@
-"""Settings that are off unless a user asks for them: what the texts of a project give a name, wherever they do."""
+"""Settings that are off by default: all values of a name in the texts of a project."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ _DEFAULT = lazily(rb"\bdefault[ \t]*=[ \t]*([^\s,)]+)")
 _REQUIRED = lazily(rb"\brequired[ \t]*=[ \t]*True")
 _GIVEN = rb"(?:--|(?<![\w.-]))(?:[\w.]+\.)?%s(?:=|[ \t]+)[\"']?([^\s\"'\\]+)"
 _WRITTEN = rb"^[ \t\"'{-]*(?:[\w.]+\.)?%s[\"']?[ \t]*[:=][ \t]*([^\s#,}]*)"
-# No flag says more than fits into these bounds, and what is never closed is given up there.
+# Bounds on the text of a flag; an unclosed one is given up there.
 _FLAG = rb"add_argument\(\s*[\"']--%s[\"']((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,400}\)){0,1500})\)"
 _HELD = rb"(?<![\w.])[\"']?%s[\"']?[ \t]*(?::[^=,\n]*=|[:=])[ \t]*([^\s,)}#]+)"
 
 
 def is_off_everywhere(project: Project, name: str, defaults: Iterable[str] = ()) -> bool:
-    """Whether something leaves a setting off, and nothing gives it a value: no default, no configuration, no launch.
+    """Whether a setting is off by default, and no default, configuration or launch sets it.
 
-    ``defaults`` are what the code takes where nobody gives one. Unknown values, such as a variable of a script, count as given.
+    ``defaults`` are the values used in code without one. Unknown values, such as a variable of a script, count as
+    given.
     """
     values = {value.strip(b"\"'").lower() for value in (*_values(project, name), *(one.encode() for one in defaults))}
     return not values.isdisjoint(_OFF) and values <= _OFF
 
 
 def is_one_by_default(project: Project, name: str) -> bool:
-    """Whether all that gives a setting a value gives 1, an option's default among that: steps that nothing accumulates."""
+    """Whether every value of a setting is 1, including an option's default: no accumulation."""
     values = {value.strip(b"\"'").lower() for value in _values(project, name)} - _UNSAID
     return values == {b"1"}
 
@@ -48,7 +49,7 @@ def _values(project: Project, name: str) -> Iterator[bytes]:
         if not known.search(data) or project.is_test(path):
             continue
         yield from (_default_of(arguments) for arguments in flag.findall(data))
-        # What is handed on under the same name says nothing.
+        # Forwarding under the same name is ignored.
         yield from (one for one in held.findall(data) if one.lower() in _OFF or _NUMBER.match(one))
 
 

@@ -1,4 +1,4 @@
-"""Whether a file that checkpoints activations does so for some of its models, or for others only."""
+"""Whether a file checkpoints activations for these models, or only for others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ldlm_lint.python.checkpointing import knows_checkpointing
 
 
 def is_spoken_of(models: Models, path: str, data: bytes, names: tuple[str, ...]) -> bool:
-    """Whether a file checkpoints activations anywhere but in other models, which neither hold classes of these names nor are parts of them."""
+    """Whether a file checkpoints activations anywhere but in other models, which neither contain classes of these names
+    nor are parts of them."""
     others = list(_other_models(models, path, names)) if names else []
     lines = data.splitlines(keepends=True)
     for one in others:
@@ -22,7 +23,7 @@ def is_spoken_of(models: Models, path: str, data: bytes, names: tuple[str, ...])
 
 
 def _other_models(models: Models, path: str, names: tuple[str, ...]) -> Iterator[nodes.ClassDef]:
-    """The models of a file that have to do with none of these classes."""
+    """The models of a file unrelated to these classes."""
     module = models.trees.of(path)
     wanted = {Part(path, name) for name in names}
     made_of = {part.name for part in models.inside(wanted) if part.path == path}

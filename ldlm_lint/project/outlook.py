@@ -1,6 +1,6 @@
-"""What the project can say of a file before it is looked at closely: which rules have no chance there, whatever it holds.
+"""The project's early verdict on a file: the rules that cannot report there, whatever it contains.
 
-Each answer is a necessary condition of what the questions behind the claims of the rule's findings confirm.
+Each answer is a necessary condition for the questions behind the claims of the rule's findings.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ from ldlm_lint.shapes.prospects import ANYWHERE, BY_FUNCTIONS, CLAIMS, Variant
 
 
 def may_hold(context: Context, symbol: str, path: str, functions: Sequence[str]) -> bool:
-    """Whether a rule (its symbol) may hold for one of some functions of a file, as `ldlm_lint.shapes.prospects` names them."""
+    """Whether a rule (its symbol) may report in one of these functions of a file, as `ldlm_lint.shapes.prospects` names
+    them."""
     if tuple(functions) == ANYWHERE:
         return any(_may_stand(context, path, one) for one in CLAIMS[symbol]) and _may_hold_somewhere(context, symbol, path)
     return OUTLOOKS[symbol](context, path, functions)
 
 
 def _may_hold_somewhere(context: Context, symbol: str, path: str) -> bool:
-    """Whether a rule may hold for one of the functions that the text of a file defines, or its module.
+    """Whether a rule may report in one of the functions in the text of a file, or its module.
 
-    So it may where the text does not tell what they are called, or holds what makes their callers matter no more.
+    True if the text does not show their names, or contains code for which their callers do not matter.
     """
     apart = BY_FUNCTIONS.get(symbol)
     if apart is None or any(one.search(context.project.data(path)) for one in apart):
         return True
     sketch = context.calls.sketch
-    # Whether the text tells all of them is found out last: that takes longer than most answers.
+    # Whether the text shows all of them is checked last: that takes longer than most answers.
     return OUTLOOKS[symbol](context, path, ("", *sketch.functions(path))) or not sketch.tells_functions(path)
 
 
 def _may_stand(context: Context, path: str, variant: Variant) -> bool:
-    """Whether a finding with certain claims may stand in a file."""
+    """Whether a finding with these claims may be in a file."""
     if variant.words and not holds_any(context.project.data(path), variant.words):
         return False
     return all(_may(context, path, kind) for kind in variant.claims)
 
 
 def _may(context: Context, path: str, kind: str) -> bool:
-    """Whether a claim of some kind may hold for a file; one that nothing is known of may."""
+    """Whether a claim of a kind may hold for a file; unknown kinds may."""
     if kind not in CONDITIONS:
         return True
     key = (f"may {kind}", path)
@@ -53,6 +54,6 @@ def _may(context: Context, path: str, kind: str) -> bool:
 
 
 def warm(context: Context) -> None:
-    """Read the texts of a project for what the outlooks ask of all of them."""
+    """Read the texts of a project that all early verdicts need."""
     for path in context.project.files:
         may_lack_checkpointing(context, path)

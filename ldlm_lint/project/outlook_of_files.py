@@ -1,4 +1,4 @@
-"""What a claim needs of the project, whatever the file holds that makes it: by its kind, for each a necessary condition.
+"""Necessary conditions of claims on the project, by kind, independent of the file with the claim.
 
 They follow the questions of the same kinds in `ldlm_lint.project.questions`.
 """
@@ -47,7 +47,7 @@ def _makes_sampler(context: Context, path: str) -> bool:
 
 
 def _knows_sampler(context: Context, _path: str) -> bool:
-    """Whose loader a loop goes through is a matter of values; somebody has to name a sampler."""
+    """The loader of a loop depends on values; but a sampler must be named somewhere."""
     return context.project.any_shows(context.project.plain, _SAMPLER)
 
 

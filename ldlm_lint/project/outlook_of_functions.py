@@ -1,4 +1,5 @@
-"""What findings of a rule need of the function that they stand in, by the texts of the project: who may call it, and where."""
+"""Necessary conditions of a rule's findings on their function, by the texts of the project: its callers, and their
+places."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from ldlm_lint.shapes.evaluation import MODE
 from ldlm_lint.shapes.outline import GAP
 
 _WAYS = 400
-# ``model.eval()``, and ``model.train(…)`` with anything in it.
+# ``model.eval()``, and ``model.train(…)`` with any argument.
 _SWITCHES = Trait(
     re.compile(rb"eval" + GAP + rb"\(" + GAP + rb"\)|\." + GAP + rb"train" + GAP + rb"\((?!\))"),
     (b"eval", b"train"),
@@ -28,12 +29,12 @@ def _each(of_one: Callable[[Context, str, str], bool]) -> Outlook:
 
 
 def _may_be_step_of_ranks(context: Context, path: str, scopes: Sequence[str]) -> bool:
-    """Whether a training step may come to a function, calls that happen now and then among those that count."""
+    """Whether a training step may reach a function, including occasional calls."""
     return context.steps.any_may_be_step([(path, one) for one in scopes])
 
 
 def _may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
-    """Whether a way may lead to a function from where processes of a group start that train."""
+    """Whether a function may be reached from the start of training ranks."""
     sketch, ranks = context.calls.sketch, context.ranks
     known = ranks.unreached
     waiting: list[Place] = [(path, scope)] if (path, scope) not in known else []
@@ -46,7 +47,7 @@ def _may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
         seen |= fresh
         waiting.extend(fresh)
     if not waiting:
-        # Every way to what was passed has been gone.
+        # Every path to the visited ones has been followed.
         known |= seen
     return bool(waiting)
 

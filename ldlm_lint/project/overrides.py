@@ -1,4 +1,4 @@
-"""What takes the place of a value of a configuration file: launches that give another, Hydra files that come later."""
+"""Overrides of a value in a configuration file: launches with another value, later Hydra files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def overriding(program: Program, home: Home, entry: Entry) -> Given | None:
-    """The argument of a launch that takes the place of an entry; None where the entry counts."""
+    """The argument of a launch that overrides an entry; None if the entry applies."""
     full = tuple(str(key) for key in (*home.prefix, *entry.path))
     for given in reversed(program.arguments):
         if given.keys == full or (not given.override and given.keys == full[-1:]):

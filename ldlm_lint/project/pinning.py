@@ -1,4 +1,4 @@
-"""Which training loops take their batches from a loader that pins them."""
+"""The training loops that get their batches from a pinning loader."""
 
 from __future__ import annotations
 

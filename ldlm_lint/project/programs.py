@@ -1,4 +1,4 @@
-"""What a launch is: a program with its arguments, their possible values, its environment and its configuration files."""
+"""A launch: a program with its arguments, their possible values, its environment and its configuration files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ldlm_lint.model import Span
 
 
 class Possible(NamedTuple):
-    """A value that an argument may have, as text, and where a user would edit it; ``note`` says how it is known."""
+    """A value that an argument may have, as text, and where a user would edit it; ``note`` says its source."""
 
     text: str
     span: Span
@@ -18,11 +18,11 @@ class Possible(NamedTuple):
 class Given(NamedTuple):
     """An argument that reaches a program, a launcher's option, or a variable of the environment.
 
-    ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader", "num_workers")``;
-    empty for a positional. ``values`` are all the values it may have, None where one is unknown; a flag without a
-    value has none. ``override``: it is written as ``key=value`` (Hydra, OmegaConf), not as an option; ``mark`` is what
-    stands in front of the key: the dashes, or Hydra's ``+``, ``++`` and ``~``. ``written`` is the name as it is written
-    behind the mark, empty for a positional.
+    ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader",
+    "num_workers")``; empty for a positional. ``values`` are all the values it may have, None if one is unknown; a flag
+    without a value has none. ``override``: it has the form ``key=value`` (Hydra, OmegaConf), not as an option; ``mark``
+    is the prefix of the key: the dashes, or Hydra's ``+``, ``++`` and ``~``. ``written`` is the name as written after
+    the mark, empty for a positional.
     """
 
     keys: tuple[str, ...]
@@ -34,7 +34,7 @@ class Given(NamedTuple):
 
     @property
     def home(self) -> Span:
-        """Where a user would edit it: the assignment of its one value, else the argument itself."""
+        """The place to edit: the assignment of its only value, else the argument itself."""
         homes = {one.span for one in self.values or ()}
         return homes.pop() if len(homes) == 1 else self.span
 
@@ -50,12 +50,12 @@ class Given(NamedTuple):
 
     @property
     def texts(self) -> frozenset[str] | None:
-        """The texts of all values; None where one is unknown."""
+        """The texts of all values; None if one is unknown."""
         return None if self.values is None else frozenset(one.text for one in self.values)
 
 
 class ConfigUse(NamedTuple):
-    """A configuration file of the project that a program reads, and the place that says so.
+    """A configuration file of the project that a program reads, and the place that shows it.
 
     ``primary``: the file is named by the launch or by the program; others are parts that the primary one includes.
     """
@@ -69,12 +69,12 @@ class ConfigUse(NamedTuple):
 class Program(NamedTuple):
     """A command that starts a program of the project.
 
-    ``path`` is the file it stands in, ``launcher`` the one that starts the entry as in `ldlm_lint.shell.script.Launch`
-    (of ``srun torchrun …`` torchrun; ``launchers`` has both), ``entry`` the project's Python file that runs (None: not
-    of this project, or unknown), ``entry_text`` as it is written, ``options`` the launchers' own. ``complete``: no
-    argument can reach the program that is not among ``arguments``; False where ``"$@"`` or an unknown variable full of
-    arguments is passed on. ``environment`` are the variables that the script gives it, named in ``keys``. ``via`` are
-    the commands of other scripts that call this one, outermost first; their arguments have been filled in.
+    ``path`` is the file it is in, ``launcher`` the one that starts the entry as in `ldlm_lint.shell.script.Launch` (of
+    ``srun torchrun …`` torchrun; ``launchers`` has both), ``entry`` the project's Python file that runs (None: not of
+    this project, or unknown), ``entry_text`` as written, ``options`` the launchers' own. ``complete``: no argument can
+    reach the program that is not among ``arguments``; False if ``"$@"`` or an unknown variable full of arguments is
+    passed on. ``environment`` are the variables from the script, named in ``keys``. ``via`` are the commands of other
+    scripts that call this one, outermost first; their arguments are filled in.
     """
 
     path: str
@@ -93,18 +93,19 @@ class Program(NamedTuple):
     via: tuple[Span, ...] = ()
 
     def given(self, *keys: str) -> Given | None:
-        """The last argument with these keys, which is the one that counts."""
+        """The last argument with these keys, which is the effective one."""
         return next((one for one in reversed(self.arguments) if one.keys == keys), None)
 
     def exported(self, name: str) -> Given | None:
-        """The variable of the environment that the script gives the program; the last assignment counts."""
+        """The variable of the environment that the script passes to the program; the last assignment counts."""
         return next((one for one in reversed(self.environment) if one.keys == (name,)), None)
 
 
 class Place(NamedTuple):
-    """A place that gives a key a value, where a user would edit it: ``source`` is ``"argument"``, ``"environment"`` or ``"config"``.
+    """A place that sets a key, where a user would edit it: ``source`` is ``"argument"``, ``"environment"`` or
+    ``"config"``.
 
-    ``values`` are all the values it may have, None where one is unknown.
+    ``values`` are all possible values, None if one is unknown.
     """
 
     values: tuple[str, ...] | None
@@ -113,7 +114,7 @@ class Place(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """What a key comes to in one program: the place that wins, and those it takes the place of, strongest first."""
+    """The effective value of a key in one program: the winning place, and those it overrides, strongest first."""
 
     winner: Place
     shadowed: tuple[Place, ...] = ()

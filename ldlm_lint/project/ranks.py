@@ -1,4 +1,4 @@
-"""Which calls of a project every process of a distributed training makes: the ways to them, and who tests the rank."""
+"""The calls that every rank of a distributed training makes: the paths to them, and tests of the rank."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _IN_GROUP = frozenset(
         ),
     }
 )
-# What libraries and companies call their own start of the processes.
+# Names of process launchers in libraries and companies.
 _STARTS_GROUP = lazily(
     r"(^|\.)(init_process_group|init_distributed(_mode|_device)?|init_dist|setup_distributed|DistributedDataParallel)$"
 )
@@ -56,14 +56,14 @@ _TESTS_RANK = (
     rb"|get_rank\("
     rb"|rank\b[()\]\"']*\s*(?:==|!=|in\b|not in|<|>|%%)|not\s+[\w.]*rank|gpu(?:_id)?\s*==\s*0|process_index"
 )
-# The further lines of a statement that is written over several.
+# The continuation lines of a statement.
 _GOES_ON = rb"(?:[^\n]*[(\[{,][ \t]*\n){0,4}?"
 _ASSIGNED = rb"%s(?<!\w%s)[\"']?\]?\s*(?:=(?!=)|:\s*bool\s*=)" + _GOES_ON + rb"[^\n]*(?:" + _TESTS_RANK + rb")"
 _UNDER_RANK = rb"if(?<!\wif)\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n){0,8}?[ \t]+(?:\w+\.)?%s\s*=(?!=)"
 _DEFINED = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
 _SET = rb"%s(?<!\w%s)\s*=(?!=)"
 _SET_BY_RANK = _SET + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
-# A parser of arguments that has one called so names nothing by it.
+# An option with that name in an argument parser does not count.
 _DEFINED_BY_RANK = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?(?![^\n]*add_argument\()[^\n]*rank"
 _BY_RANK = lazily(rb"rank|gpu_id|\bpid\b|uuid")
 
@@ -74,7 +74,7 @@ _RANK_TEST = Trait(
         *(b"should_save", b"gpu", b"process_index"),
     ),
 )
-# What a name that tells the ranks apart is made of.
+# The parts of a name that distinguishes ranks.
 _RANK_NAME = Trait(re.compile(rb"rank|gpu_id|pid|uuid|mkdtemp"), (b"rank", b"gpu_id", b"pid", b"uuid", b"mkdtemp"))
 
 Place = tuple[str, str]
@@ -88,9 +88,9 @@ def _pattern(form: bytes, word: bytes) -> re.Pattern[bytes]:
 
 
 def _sets_by_rank(data: bytes, word: bytes) -> bool:
-    """Whether a text gives a name to a test of the rank, or defines a function of that name which makes one.
+    """Whether a text assigns a test of the rank to a name, or defines a function with that name that does one.
 
-    What begins with the name is found fast; the other forms are looked for only where they can be.
+    Text that begins with the name is found fast; the other forms are searched only if possible.
     """
     if _pattern(_ASSIGNED, word).search(data):
         return True
@@ -100,7 +100,7 @@ def _sets_by_rank(data: bytes, word: bytes) -> bool:
 
 
 def _names_by_rank(data: bytes, word: bytes) -> bool:
-    """Whether a text gives a name to something that tells the ranks apart."""
+    """Whether a text assigns a value that distinguishes ranks to a name."""
     if _pattern(_SET_BY_RANK, word).search(data):
         return True
     return b"def " + word in data and _pattern(_DEFINED_BY_RANK, word).search(data) is not None
@@ -114,7 +114,7 @@ class Way(NamedTuple):
 
 
 class Ranks:
-    """Answers who runs a call of a project, all processes of a group or one of them."""
+    """Decides whether all ranks or one of them runs a call."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -125,12 +125,12 @@ class Ranks:
         """Places to which no way leads from where processes of a group may start, by their texts."""
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
-        """The ways on which every process of a training's group comes to a call."""
+        """The paths on which every rank of a training reaches a call."""
         if not self.guarded(path, call):
             yield from self.ways_into(path, call.scope)
 
     def ways_into(self, path: str, scope: str, *, of_nodes: bool = False) -> Iterator[Way]:
-        """The ways on which every process of a training's group comes to a function; ``of_nodes``: or the first of each node."""
+        """The paths on which every rank of a training reaches a function; ``of_nodes``: or the first of each node."""
         for way in self._up((path, scope), None, frozenset(), of_nodes):
             if self._trains_in_group(way.start):
                 yield way
@@ -140,7 +140,7 @@ class Ranks:
         if place in seen or len(seen) > _DEPTH:
             return
         if not scope:
-            # The cells of a notebook run in one process; what it spawns is a function.
+            # The cells of a notebook run in one process; spawned processes run a function.
             if not is_notebook(path):
                 yield Way(place, last)
             return
@@ -153,7 +153,7 @@ class Ranks:
             yield Way(place, last)
 
     def _is_for_each_node(self, path: str, call: CallSite) -> bool:
-        """Whether the only rank that is tested on the way to a call is the one inside the node."""
+        """Whether the only rank that is tested on the path to a call is the local rank."""
         key = (path, call.position)
         if key not in self._of_nodes:
             module = self._project.trees.of(path)
@@ -163,7 +163,8 @@ class Ranks:
         return self._of_nodes[key]
 
     def _may_test_rank(self, path: str, call: CallSite, place: Place) -> bool:
-        """Whether a call may go to another class's method that saves on one rank: nobody can tell which class the ranks run."""
+        """Whether a call may go to another class's method that saves on one rank: the class that the ranks use is
+        unknown."""
         return any(
             self.guarded(home, one) and (one.callee.name in SAVES or self._calls.saves(home, one.callee))
             for home, scope in other_methods(self._calls, path, call, place)
@@ -171,7 +172,7 @@ class Ranks:
         )
 
     def _is_spawned(self, place: Place) -> bool:
-        """Whether a function of a module is handed to something that starts processes with it."""
+        """Whether a function of a module is passed to a call that starts processes with it."""
         path, scope = place
         if "." in scope:
             return False
@@ -186,11 +187,11 @@ class Ranks:
         return any(guard == RANK or (guard != OTHERS and self._means_rank(path, guard)) for guard in guards)
 
     def divides(self, path: str, call: CallSite) -> bool:
-        """Whether one of the conditions on a call tells one process from the others, whichever of the two comes there."""
+        """Whether one of the conditions on a call distinguishes one rank from the others, in either direction."""
         return OTHERS in self._project.guards(path).get(call.position, ()) or self.guarded(path, call)
 
     def _means_rank(self, path: str, name: str) -> bool:
-        """Whether a name is set by a test of the rank, or is a function that makes one, in the trainings of a file."""
+        """Whether a name is set by a test of the rank, or is a function that does one, in the trainings of a file."""
         word = name.encode()
 
         def means_rank(one: str) -> bool:
@@ -221,7 +222,7 @@ class Ranks:
         return self._project.any_that(files, f"named-by-rank {name}", is_named)
 
     def passes_rank(self, path: str, call: CallSite) -> bool:
-        """Whether the text of a call speaks of the rank, or passes a variable that does."""
+        """Whether the text of a call mentions the rank, or passes a variable that does."""
         line = int(call.position.partition(":")[0])
         lines = self._project.data(path).splitlines()[line - 1 : line + 5]
         names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
@@ -232,7 +233,7 @@ class Ranks:
         return trainings_of(self._project, path) | {path}
 
     def _trains_in_group(self, start: Place) -> bool:
-        """Whether what runs from a place trains, and joins a process group or starts a framework that does."""
+        """Whether the code reached from a place trains, and joins a process group or starts a framework that does."""
         if start not in self._in_group:
             self._in_group[start] = self._find_group(start)
         return self._in_group[start]
@@ -247,18 +248,18 @@ class Ranks:
             trainer = any(call.callee.kind == "import" and _TRAINER.search(call.callee.name) for call in calls)
             trains = trains or trainer or bool(function and function.backward_lines)
             joins = joins or any(self._joins(path, call) for call in calls)
-            # A Trainer makes the group itself, where a launcher starts several processes.
+            # A Trainer creates the group itself if a launcher starts several processes.
             joins = joins or (trainer and _KNOWS_RANKS.search(self._project.data(path)) is not None)
             if trains and joins:
                 return True
         return False
 
     def may_start(self, place: Place) -> bool:
-        """Whether processes of a group may start at a place and train, by the texts of the files that it leads to."""
+        """Whether ranks may start at a place and train, by the texts of the reached files."""
         return may_join_group(self._project, place[0]) and self._may_train(place)
 
     def _may_train(self, start: Place) -> bool:
-        """Whether what runs from a place may train, by the text of the files that it leads to: most scripts do not."""
+        """Whether the code reached from a place may train, by the texts of the files: most scripts do not."""
         sketch, path = self._calls.sketch, start[0]
         if sketch.may_come_to(start, BACKWARD) or sketch.may_come_to((path, ""), BACKWARD):
             return True
@@ -271,7 +272,7 @@ class Ranks:
         return _STARTS_GROUP.search(name) is not None and not self._calls.targets(path, call.callee)
 
     def _reached(self, start: Place) -> Iterator[Place]:
-        """The functions that a place calls, directly or through others, and what its module runs anyway."""
+        """The functions that a place calls, directly or through others, and the top level of its module."""
         waiting = [start, (start[0], "")]
         seen = set(waiting)
         while waiting and len(seen) < _FUNCTIONS:

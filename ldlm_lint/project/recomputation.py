@@ -1,4 +1,4 @@
-"""Whether a model's blocks may run twice in a step, and whether a training has a way of its own to let them."""
+"""Whether a model's blocks may run twice in a step, and whether a training has its own way to do so."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.walks import nodes_of
 
 # FSDP has its own wrapper, which does not gather the parameters a third time; parallelize_module and pipelines cut the
-# model along lines that segments would cross; scripted modules, transforms of torch.func and captured graphs know no
-# saved-tensor hooks.
+# model along lines that segments would cross; scripted modules, transforms of torch.func and captured graphs do not
+# support saved-tensor hooks.
 _OTHER_WAYS = Trait(
     re.compile(
         rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b|parallelize_module|PipelineModule|torch\.distributed\.pipelin|checkpoint_wrapper"
@@ -44,7 +44,7 @@ _LIBRARIES = ("transformers.", "diffusers.")
 
 
 def can_recompute(subject: Subject) -> bool:
-    """Whether nothing speaks against running the blocks of a class a second time in each step."""
+    """Whether the blocks of a class can be run a second time in each step."""
     project, models, path, model = subject.project, subject.models, subject.source.path, subject.model
     if project.any_shows(project.trainings_of(path) | {path}, _OTHER_WAYS):
         return False
@@ -57,7 +57,7 @@ def can_recompute(subject: Subject) -> bool:
 
 
 def _is_scripted(project: Project, path: str) -> bool:
-    """Whether a program that uses the file makes TorchScript of something, which knows no checkpoint."""
+    """Whether a program that uses the file uses TorchScript, which does not support checkpointing."""
     users = project.calling("script") & project.importers(path)
     return any(_SCRIPTS.search(without_comments(project.data(one))) for one in users)
 
@@ -72,7 +72,7 @@ def _belongs_to_library(model: nodes.ClassDef) -> bool:
 
 
 def _blocks(subject: Subject) -> Iterator[Part]:
-    """The classes of the blocks; every class of the file that is not the model where they are not told."""
+    """The classes of the blocks; without them every class of the file except the model."""
     models, path, model = subject.models, subject.source.path, subject.model
     for stack in subject.stacks:
         block = repeated_block(stack.node) if isinstance(stack.node, nodes.Call) else None
@@ -125,7 +125,7 @@ def _draws_elsewhere(method: nodes.FunctionDef) -> bool:
 
 
 def _changes_argument(method: nodes.FunctionDef) -> bool:
-    """Whether ``forward`` changes a tensor in place that it was given, before it gives the name another one."""
+    """Whether ``forward`` changes an argument tensor in place before it rebinds the name."""
     if method.name != "forward":
         return False
     given = {name for name in method.argnames() if name != "self"}

@@ -1,4 +1,4 @@
-"""Whether autograd records what a function of the project does: that is up to its callers too."""
+"""Whether autograd records what a function of the project does: which also depends on its callers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ANYBODY = {"forward", "__call__", "__init__", "__iter__", "__next__", "__getite
 
 
 class Recording:
-    """Answers where gradients are recorded, for whom, and where they are used."""
+    """Decides where gradients are recorded, for which callers, and where they are used."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._project = calls.project
 
     def is_off(self, path: str, scope: str, depth: int = 0) -> bool:
-        """Whether a function always runs without gradients, as far as its callers are known."""
+        """Whether a function always runs without gradients, judging by its known callers."""
         facts = self._facts(path, scope)
         if facts is not None and facts.held:
             return True
@@ -50,14 +50,14 @@ class Recording:
                 yield caller, call
 
     def _is_off_by_name(self, path: str, scope: str, depth: int) -> bool:
-        """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
+        """Without resolved calls: a call of that name turns gradients off, or the function is passed on."""
         name = scope.rpartition(".")[2]
         method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
         if any(is_handed_on(name, self._project.data(one)) for one in self._project.importers(path)):
             return True
         if "." not in scope or name in _ANYBODY:
             return False
-        # The facts of a file are read only where its text calls something by that name.
+        # The facts of a file are read only if its text calls that name.
         texts = ((one, self._project.data(one)) for one in self._project.files)
         others = (one for one, data in texts if name.encode() in data and method.search(data))
         calls = ((other, call) for other in others for call in self._project.flow(other).calls)
@@ -67,7 +67,7 @@ class Recording:
         )
 
     def differentiates_in(self, path: str, scope: str, loops: set[int]) -> bool:
-        """Whether a function calls something that computes gradients, in these loops where some are given."""
+        """Whether a function calls code that computes gradients, in these loops if given."""
         inside = (call for call in self._project.flow(path).calls if call.scope == scope)
         return any(self._differentiates(path, call) for call in inside if not loops or loops & set(call.loops))
 
@@ -82,15 +82,15 @@ class Recording:
         return False
 
     def runs(self, path: str, position: str, root: str) -> bool:
-        """Whether the call at a position goes to a function of the project that runs the model it is given."""
+        """Whether the call at a position goes to a function of the project that runs its model argument."""
         return any(
             self._hands_over(path, call, root) for call in self._project.flow(path).calls if call.position == position
         )
 
     def _hands_over(self, path: str, call: CallSite, root: str, depth: int = 0) -> bool:
-        """Whether a call passes a model, or is a method of it, to where it is run while gradients are recorded."""
+        """Whether a call, by argument or as its method, leads a model to a run with recorded gradients."""
         targets = [(where, function, self._facts(where, function.scope)) for where, function in self._calls.targets(path, call.callee)]
-        # Of the classes that have the method one runs it without gradients: which of them the object is of is not known.
+        # Of the classes that have the method one runs it without gradients: the class of the object is unknown.
         if call.callee.kind == "method" and any(facts is not None and facts.held for _, _, facts in targets):
             return False
         for where, function, facts in targets:
@@ -104,7 +104,7 @@ class Recording:
         return False
 
     def _is_reported(self, path: str, facts: FunctionGradients) -> bool:
-        """Whether a function is an evaluation by itself, which gets a finding of its own."""
+        """Whether a function is an evaluation by itself, with its own finding."""
         name = facts.scope.rpartition(".")[2]
         loops = any(call.loops for call in self._project.flow(path).calls if call.scope == facts.scope)
         return bool(facts.evaluates) or (loops and names_evaluation(name))
@@ -117,9 +117,9 @@ class Recording:
         return any(self._hands_over(path, call, name, depth + 1) for call in inner for name in names)
 
     def caller_that(self, path: str, scope: str, needs: set[str]) -> tuple[str, int] | None:
-        """A recorded call of a function that supplies what is needed.
+        """A recorded call of a function with the needed context.
 
-        A ``repetition`` may be that of a training; a ``loop`` or the ``mode`` count only outside of all training.
+        A ``repetition`` may be that of a training; a ``loop`` or the ``mode`` count only outside of training.
         """
         for caller, call in self._callers(path, scope):
             if self._supplies(path, scope, needs, caller, call) and self._is_open(caller, call, 0):
@@ -129,7 +129,7 @@ class Recording:
     def _supplies(self, path: str, scope: str, needs: set[str], caller: str, call: CallSite) -> bool:
         if "repetition" in needs:
             return self._calls.repeated(path, scope) and self._facts(caller, call.scope) is not None
-        # What a caller does with gradients takes longest to find.
+        # The gradient facts of a caller take longest to compute.
         facts = self._facts(caller, call.scope) if bool(call.loops) == ("loop" in needs) else None
         if facts is None:
             return False
@@ -146,11 +146,12 @@ class Recording:
 
 
 def _keeps_parts_still(scope: str) -> bool:
-    """A module's ``forward``, or a step: what it puts into evaluation mode is a frozen part of what learns."""
+    """A module's ``forward``, or a step: a part that it puts into evaluation mode is a frozen part of the trained
+    model."""
     return scope.rpartition(".")[2] in ("forward", "training_step", "compute_loss")
 
 
 def _names(slot: Slot, root: str) -> bool:
-    """Whether a slot is the variable or attribute that a dotted name speaks of."""
+    """Whether a slot is the variable or attribute that a dotted name mentions."""
     first, _, last = root.rpartition(".")
     return slot.name == last and (slot.kind == "attr") == bool(first)

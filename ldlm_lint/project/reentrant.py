@@ -1,4 +1,4 @@
-"""Which activation checkpoints are reentrant: torch's function, and the switch of transformers."""
+"""Finds reentrant activation checkpoints: torch's function, and the switch of transformers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
-# A call of torch's function, or what gives it another name, where it may be imported.
+# A call of torch's function, or code that renames it, if it may be imported.
 CALLS_TORCHS = Trait(
     re.compile(
         rb"checkpoint(?<!\wcheckpoint)(?<!import torch\.utils\.checkpoint)(?:_sequential)?"
@@ -62,9 +62,11 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
 
 
 def is_left_off(project: Project, call: nodes.Call, near: Iterable[str] = ()) -> bool:
-    """Whether a call stands under ``getattr(config, "checkpointing", False)``, and nothing in the project names that switch otherwise.
+    """Whether a call is under ``getattr(config, "checkpointing", False)``, and the project does not mention that switch
+    otherwise.
 
-    Or under ``self.checkpointing``, which its class sets to False alone, and which no file of the training (``near``) names.
+    Or under ``self.checkpointing``, which its class only sets to False, and which no file of the training (``near``)
+    mentions.
     """
     tests = [one.test for one in call.node_ancestors() if isinstance(one, nodes.If) and any(part is call or part.parent_of(call) for part in one.body)]
     names = {name for test in tests if (name := _default_off(test))}
@@ -83,7 +85,7 @@ def _parts_of_self(test: nodes.NodeNG) -> Iterator[str]:
 
 
 def _only_false(call: nodes.Call, name: str) -> bool:
-    """Whether the class around a call sets an attribute of its objects, and to nothing but False."""
+    """Whether the class around a call sets an attribute of its objects only to False."""
     owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     stores = [one for one in nodes_of(owner, nodes.AssignAttr) if one.attrname == name] if owner is not None else []
     values = [getattr(one.parent, "value", None) for one in stores]
@@ -102,7 +104,7 @@ def _default_off(test: nodes.NodeNG) -> str:
 
 
 def _is_named_elsewhere(project: Project, name: str) -> bool:
-    """Whether code, a script or a configuration names a switch but to look it up; what stands in backticks is prose."""
+    """Whether code, a script or a configuration mentions a switch except to read it; text in backticks is prose."""
     read = re.compile(rb"getattr\([^()\n]*[\"']%s[\"'][^()\n]*\)|`[^`\n]*`" % re.escape(name.encode()))
     spelled = re.compile(rb"[-_]".join(re.escape(part.encode()) for part in name.split("_")))
     texts = (project.data(path) for path in (*project.files, *project.others))
@@ -110,14 +112,14 @@ def _is_named_elsewhere(project: Project, name: str) -> bool:
 
 
 def as_non_reentrant(source: Source, call: nodes.Call) -> Edit | None:
-    """The edit that makes such a call, or one of the switch of transformers, take the other implementation.
+    """The edit that makes such a call, or one of the switch of transformers, use the other implementation.
 
-    None where what chooses the implementation is not written out in the call.
+    None if the choice of the implementation is not a literal in the call.
     """
     if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
         return with_options(source, call, Arguments(call, (_OPTIONS,))[_OPTIONS].node)
     if handed_keywords(call):
-        # The call raises as it is; whether its function takes them is a question of another rule.
+        # The call raises unchanged; whether its function accepts them is checked by another rule.
         return None
     given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
     if given is not None:
@@ -144,7 +146,7 @@ def _span(source: Source, node: nodes.NodeNG) -> Span:
 
 
 def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iterable[Slot]) -> nodes.Call | None:
-    """The call in a file that switches reentrant checkpointing on for a transformers model in one of these places."""
+    """The call in a file that enables reentrant checkpointing for a transformers model in one of these places."""
     wanted = set(slots)
     for call in nodes_of(module, nodes.Call) if module is not None else ():
         if (
@@ -159,7 +161,7 @@ def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iter
 
 
 def switched_on(project: Project, module: nodes.Module | None) -> list[tuple[nodes.Call, bool]]:
-    """The calls of a file that switch checkpointing on for whatever transformers model, and whether it is reentrant then."""
+    """The calls of a file that enable checkpointing for any transformers model, and whether it is reentrant."""
     found = []
     for call in nodes_of(module, nodes.Call) if module is not None else ():
         if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
@@ -169,13 +171,13 @@ def switched_on(project: Project, module: nodes.Module | None) -> list[tuple[nod
 
 
 def may_enable_reentrant(project: Project, path: str) -> bool:
-    """Whether the text of a file allows what `enables_reentrant` looks for in its tree."""
+    """Whether the text of a file may contain a match of `enables_reentrant`."""
     data = project.data(path)
     return _SWITCH.encode() in data and (b"use_reentrant" in data or has_old_transformers(project))
 
 
 def is_reentrant(options: Argument) -> bool:
-    """Whether keyword arguments for checkpointing say that it is reentrant."""
+    """Whether keyword arguments for checkpointing make it reentrant."""
     if options.node is None:
         return False
     chosen = mapping_of(options.node).entries.get("use_reentrant")

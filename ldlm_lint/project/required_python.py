@@ -1,4 +1,4 @@
-"""Which Python a project needs at least, by what its own files say; nothing of it is run, `setup.py` is searched as text."""
+"""The minimum Python version of a project, from its own files; no code is run, `setup.py` is searched as text."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _UPPER = ("<", "!")
 
 
 class RequiredPython(NamedTuple):
-    """The oldest Python that a project runs on, and what says so, such as "`requires-python` in pyproject.toml"."""
+    """The oldest Python that a project runs on, and its source, such as "`requires-python` in pyproject.toml"."""
 
     version: Version
     source: str
 
 
 def required_python(project: Project, path: str) -> RequiredPython | None:
-    """What the nearest folder around a file says, up to the root of the project; None where none of them says it."""
+    """The requirement in the nearest folder around a file, up to the root of the project; None if there is none."""
     root = project.root.rstrip("/")
     folder = posixpath.dirname(path)
     while folder == root or folder.startswith(root + "/"):
@@ -44,7 +44,7 @@ def required_python(project: Project, path: str) -> RequiredPython | None:
 
 
 def _said_in(project: Project, folder: str) -> Iterator[RequiredPython]:
-    """What the files of a folder say, those first that decide an installation."""
+    """The requirements in the files of a folder, those for installation first."""
     toml = _toml(_text(project, folder, "pyproject.toml"))
     yield from _found(_lower(_string(toml, "project", "requires-python")), "`requires-python` in pyproject.toml")
     yield from _found(_lower(_string(toml, "tool", "poetry", "dependencies", "python")), "`python` in pyproject.toml")
@@ -89,7 +89,7 @@ def _string(document: Mapping[str, object], *keys: str) -> str:
 
 
 def _toml(text: str) -> Mapping[str, object]:
-    """A document; empty for one that is no TOML, which the configuration reports if it is ours to read."""
+    """A document; empty if it is not TOML, which the configuration reports if the file is ours."""
     try:
         return loads(text) if text else {}
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether the older ones of numbered checkpoints may be deleted behind a save, judged by all who come to it."""
+"""Whether the older ones of numbered checkpoints may be deleted after a save, judged by all callers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Place = tuple[str, CallSite]
 
 
 def may_go(calls: Calls, ranks: Ranks, trees: Trees, path: str, position: str) -> bool:
-    """Whether all that is known of the ways to a save allows it: none is taken for the sake of the best state, nothing
-    chooses among the files later, and where several processes train one of them alone comes here."""
+    """Whether all known paths to a save allow it: no save of a best state, no later choice among the files, and with
+    several ranks only one of them gets here."""
     project = calls.project
     save = next((one for one in project.flow(path).calls if one.position == position), None)
     if save is None:
@@ -53,9 +53,9 @@ def saves_at(trees: Trees, path: str, positions: Sequence[str]) -> list[nodes.Ca
 
 
 def lost_elsewhere(calls: Calls, trees: Trees, path: str, positions: Sequence[str]) -> str:
-    """What other files of the project would lose with the older ones of the checkpoints that these saves number; empty for nothing.
+    """What other files of the project would lose with the older checkpoints of these saves; empty if nothing.
 
-    A training may keep track of a best value in one file and save in another; a script may evaluate or resume from a number.
+    A training may track a best value in one file and save in another; a script may evaluate or resume from a number.
     """
     from ldlm_lint.checkers.checkpoint_losses import chosen_by_number, unsaved_best
     from ldlm_lint.checkers.checkpoint_rotation import words_of_save
@@ -76,7 +76,7 @@ def _parsed(trees: Trees, paths: Iterable[str]) -> Iterator[nodes.Module]:
 
 
 def _may_read(data: bytes, words: Sequence[str]) -> bool:
-    """Whether a file has a text beside a number, and something that reads or looks for a file."""
+    """Whether a file has a text next to a number, and code that reads or searches a file."""
     return any(word.encode() in data for word in words) and _READS.search(data) is not None
 
 
@@ -94,7 +94,7 @@ def _places(calls: Calls, place: Place, depth: int = 0) -> Iterator[Place]:
 
 
 def _is_chosen(trees: Trees, place: Place) -> bool:
-    """Whether a call is made for what a state is worth; true as well for a call that cannot be looked at."""
+    """Whether a call depends on the quality of a state; also true for an unknown call."""
     path, call = place
     module = trees.of(path)
     found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module else ()

@@ -1,4 +1,4 @@
-"""Which trainings iterate the loader of a DistributedSampler again and again without telling it the epoch."""
+"""The trainings that iterate repeatedly over the loader of a DistributedSampler without calling set_epoch."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _KEYS: frozenset[int | str] = frozenset({"sampler", 3, "batch_sampler", 4})
 _WORD = b"DistributedSampler"
 _CLASS = lazily(rb"^class[ \t]+(\w+)\b([^:]*)", re.M)
 _UNSHUFFLED = lazily(rb"\bshuffle\s*=\s*False\b")
-# A sampler of the project that counts its epochs itself, or that has only one.
+# A sampler of the project that counts epochs itself, or that has only one.
 _COUNTS_ITSELF = lazily(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*(?::[^=,\n]*)?=[ \t]*False")
-# What gives back its own order, and not its base's.
+# Code that returns its own order, not its base's.
 _OWN_ORDER = lazily(rb"def __iter__\b(?![\s\S]*\bsuper\()")
 # ``get = getattr(sampler, "set_epoch", None)`` and ``sampler.epoch = 3`` come to the same as the call; the words of each are
 # found much faster.
@@ -33,7 +33,7 @@ _SETS_OTHERWISE = (
     ((b"sampler", b".epoch"), lazily(rb"sampler\w*\.epoch[ \t]*\+?=[^=]")),
 )
 _SET_EPOCH = b"set_epoch"
-# Accelerate and Lightning call set_epoch on the samplers of the loaders that they are given.
+# Accelerate and Lightning call set_epoch on the samplers of their loaders.
 _TAKES_OVER = Trait(
     lazily(
         rb"\bAccelerator\(|setup_dataloaders\(|StatefulDataLoader|prepare_dataloader\("
@@ -49,9 +49,9 @@ Place = tuple[str, int]
 
 
 class Neglect(NamedTuple):
-    """A sampler (path, position of the call that makes it) and the training loops that never tell it the epoch.
+    """A sampler (path, position of the call that makes it) and the training loops that never call set_epoch on it.
 
-    ``everywhere`` is False where another training that uses the sampler does tell it.
+    ``everywhere`` is False if another training that uses the sampler does.
     """
 
     path: str
@@ -80,16 +80,18 @@ class Samplers:
 
     @cached_property
     def neglected(self) -> tuple[Neglect, ...]:
-        """All samplers of the project that a training does not tell the epoch, by path and position."""
+        """All samplers of the project without set_epoch in a training, by path and position."""
         made = ((path, call) for path in sorted(self._project.files) for call in self._made_in(path))
         return tuple(found for path, call in made if (found := self._neglect(path, call)) is not None)
 
     def at(self, path: str, position: str) -> Neglect | None:
-        """The sampler made at ``line:column`` of a file, where no training tells it the epoch."""
+        """The sampler made at ``line:column`` of a file, if no training calls set_epoch on it."""
         return next((one for one in self.neglected if (one.path, one.position) == (path, position) and one.everywhere), None)
 
     def behind_loop(self, path: str, line: int) -> Neglect | None:
-        """The sampler that a training loop, the first of its file, neglects although another training tells it the epoch."""
+        """The sampler that a training loop, the first of its file, neglects although another training calls
+        set_epoch.
+        """
         for one in self.neglected:
             lines = [number for where, number in one.loops if where == path]
             if not one.everywhere and lines[:1] == [line]:
@@ -110,7 +112,7 @@ class Samplers:
         return not _UNSHUFFLED.search(call_text(self._project.data(path), call.position))
 
     def _derives(self, path: str, call: CallSite) -> bool:
-        """Whether a call makes a sampler of the project that shuffles by an epoch which its caller sets, as torch's does."""
+        """Whether a call creates a sampler of the project that shuffles by an epoch from its caller, like torch's."""
         if call.callee.kind == "def":
             found: tuple[str, str] | None = (path, call.callee.name)
         else:
@@ -140,7 +142,7 @@ class Samplers:
         return Neglect(path, call.position, tuple(sorted(set(untold))), not told) if untold else None
 
     def _training_passes(self, path: str, position: str) -> Iterator[Site]:
-        """The loops that go through a loader again and again and train on it, or hand its batches to a loop that does."""
+        """The loops that go through a loader repeatedly and train on it, or pass its batches to a loop that does."""
         sites = self._tracer.sites(path, position)
         trained = any(self._tracer.trains(one) for one in sites)
         for site in sites:
@@ -152,7 +154,8 @@ class Samplers:
         return function is not None and function.yields
 
     def _entries(self, site: Site) -> set[str]:
-        """The files whose top level ends in a loop, by its callers; where none is known, all that import the loop's file."""
+        """The files whose top level ends in a loop, by its callers; without known callers, all importers of the loop's
+        file."""
         waiting = self._trained_through(site) if self._yields(site) else []
         waiting = waiting or [(site.path, site.scope)]
         seen, found = set(waiting), set()
@@ -167,7 +170,7 @@ class Samplers:
         return found
 
     def _trained_through(self, site: Site) -> list[tuple[str, str]]:
-        """The functions that train on what a generator gives them: evaluations go through their loaders by it, too."""
+        """The functions that train on a generator's elements: evaluations use it for their loaders, too."""
         callers = {(one, call.scope) for one, call in self._calls.callers(site.path, site.scope) if not self._project.is_test(one)}
         functions = ((one, self._calls.function(*one)) for one in sorted(callers))
         return [one for one, function in functions if function is not None and function.backward_lines]
@@ -193,7 +196,7 @@ class Samplers:
         if _SET_EPOCH not in data:
             return False
         flow = self._project.flow(path)
-        # A wrapper's own set_epoch hands the epoch on; somebody still has to call the wrapper's.
+        # A wrapper's own set_epoch passes the epoch on; the wrapper's must still be called.
         calls = (call for call in flow.calls if call.callee.name.rpartition(".")[2] == "set_epoch" and call.scope.rpartition(".")[2] != "set_epoch")
         return not flow.complete or any(
             not is_never_given(self._calls, path, call) and not self._tells_constant(path, call.position) for call in calls

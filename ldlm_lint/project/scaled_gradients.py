@@ -1,4 +1,4 @@
-"""Whether a training reads gradients behind a scaler's step that a fused optimizer would leave scaled."""
+"""Whether a training reads gradients after a scaler's step that a fused optimizer would leave scaled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READS = Trait(re.compile(rb"\.grad\b|clip_grad_|get_total_norm"), (b"grad", b"g
 
 
 class Read(NamedTuple):
-    """The line of a scaler's step, and the line behind it that reads gradients, or calls what does."""
+    """The line of a scaler's step, and the later line that reads gradients, directly or through a call."""
 
     path: str
     step: int
@@ -23,7 +23,7 @@ class Read(NamedTuple):
 
 
 class ScaledGradients:
-    """Finds what reads gradients behind scaled steps; each file is looked at once."""
+    """Finds reads of gradients after scaled steps; each file is analysed once."""
 
     def __init__(self, project: Project, calls: Calls) -> None:
         self._project = project
@@ -32,7 +32,7 @@ class ScaledGradients:
         self._read: dict[str, Read | None] = {}
 
     def read_in(self, trainer: str) -> Read | None:
-        """The first such read in the files of a training; None where there is none."""
+        """The first such read in the files of a training; None if there is none."""
         files = self._project.universe.of(self._project.reach(trainer)) & self._project.showing(_STEPS) & self._project.plain
         return next((found for path in files if (found := self._in_file(path)) is not None), None)
 

@@ -1,4 +1,4 @@
-"""Whether a training shards its model with FSDP, and nothing else about it decides on the order of kernels."""
+"""Whether a training shards its model with FSDP, and no other part determines the order of kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _NEEDS_ORDER = lazily(
 
 
 def shards_with_fsdp(project: Project, path: str, entries: str) -> bool:
-    """Whether what a file starts (``entries``, split by ``|``), or the Python file itself, trains with FSDP alone."""
+    """Whether the programs started by a file (``entries``, separated by ``|``), or the Python file itself, train only
+    with FSDP."""
     if project.is_test(path):
         return False
     if path in project.files:
@@ -31,7 +32,9 @@ def shards_with_fsdp(project: Project, path: str, entries: str) -> bool:
 
 
 def _entry(project: Project, script: str, entry: str) -> str | None:
-    """The project's file that a script starts: beside it, below the root, or the only one whose path ends like that."""
+    """The project's file that a script starts: next to it, below the root, or the only one whose path ends like
+    that.
+    """
     if not entry.endswith(".py"):
         entry = entry.replace(".", "/") + ".py"
     name = re.sub(r"^(?:.*\$\{?\w+\}?/|\./)", "", entry)

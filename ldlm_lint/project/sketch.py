@@ -1,8 +1,8 @@
-"""A call graph from text alone: every call that the facts of a file would show is in it, and more.
+"""A call graph from text alone: a superset of the calls in the facts of a file.
 
-What it rules out need not be parsed. A call stands in one of the definitions above it that are indented less; where the
-text leaves several, all of them are taken. Below the header of a definition everything is its own up to the first line
-that is not indented more: that one may begin a statement of the surroundings, or go on with one of its own.
+Functions that it rules out need not be parsed. A call is in one of the definitions above it that are indented less; if
+several are possible, all of them are used. Everything below the header of a definition belongs to it up to the first
+line that is not indented more: that line may begin a statement outside, or continue one inside.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _LOOPS = 64
 
 
 class Sketch:
-    """Answers which functions may call which, and which may come to a text that somebody looks for."""
+    """Answers which functions may call which, and which may reach a searched text."""
 
     def __init__(self, project: Project, may_call: Callable[[str, str], FileSet]) -> None:
-        """``may_call`` tells the files that may call a function of a file."""
+        """``may_call`` returns the files that may call a function of a file."""
         self._project = project
         self._may_call = may_call
         self._definitions: dict[str, tuple[array[int], list[_Definition]]] = {}
@@ -61,16 +61,16 @@ class Sketch:
         self._names: dict[Trait, frozenset[Place] | None] = {}
 
     def may_come_to(self, place: Place, trait: Trait) -> bool:
-        """Whether a function may call, itself or through others, what the trait's pattern finds in a text."""
+        """Whether a function may call, directly or through others, a match of the trait's pattern."""
         leading = self._leading_to(trait)
         return leading is None or place in leading or not self._knows(*place)
 
     def coming_to(self, trait: Trait) -> frozenset[Place]:
-        """All functions that may, as `may_come_to` tells; none where there are too many to tell."""
+        """All functions that may, as for `may_come_to`; empty if there are too many."""
         return self._leading_to(trait) or frozenset()
 
     def any_may_come_to(self, path: str, name: str, trait: Trait) -> bool:
-        """As `may_come_to`, for the functions and classes of a file that have this last name, whatever they stand in."""
+        """As `may_come_to`, for the functions and classes of a file with this last name, at any depth."""
         if trait not in self._names:
             leading = self._leading_to(trait)
             self._names[trait] = None if leading is None else frozenset((one, _called_as(scope)) for one, scope in leading)
@@ -84,7 +84,7 @@ class Sketch:
         return self._leading[trait]
 
     def _knows(self, path: str, scope: str) -> bool:
-        """Whether a function goes by the same name here as in the facts of its file: one below an ``if`` may not."""
+        """Whether a function has the same name here as in the facts of its file: one below an ``if`` may not."""
         name = scope.removesuffix(".__init__")
         if path not in self._known:
             self._known[path] = frozenset(one.scope for one in self._of(path)[1])
@@ -108,7 +108,7 @@ class Sketch:
         return frozenset(seen)
 
     def _making(self, path: str, scope: str) -> frozenset[Place]:
-        """The function that makes one inside of itself, and may hand it on to be called."""
+        """The function that defines another one inside, and may pass it on to be called."""
         around = scope.rpartition(".")[0]
         return frozenset({(path, around)}) if around and around in self._functions_of(path) else frozenset()
 
@@ -129,16 +129,18 @@ class Sketch:
         return self._told[path]
 
     def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
-        """The functions that may call a function; without ``tests`` those of test suites are left out."""
-        # Who asks remembers what came of it: the callers of all functions of a large project would fill the memory.
+        """The functions that may call a function; without ``tests`` those in test suites are left out."""
+        # Callers cache the result: the callers of all functions of a large project would fill the memory.
         return frozenset(self._find_callers(*place, tests)) if place[1] else frozenset()
 
     def may_call_in(self, path: str, name: str) -> bool:
-        """Whether a file may call something by its last name: examples in its documentation and what it prints do not."""
+        """Whether a file may call something by its last name: examples in documentation and printed text do not
+        count.
+        """
         return bool(self._calling(path, name))
 
     def may_repeat(self, place: Place, callee: str) -> bool:
-        """Whether a function may call something, by its dotted name, in a ``for`` or ``while`` of its own."""
+        """Whether a function may call something, by its dotted name, in its own ``for`` or ``while``."""
         path, name = place[0], _called_as(callee)
         key = (path, name)
         if key not in self._repeating:
@@ -152,14 +154,14 @@ class Sketch:
         loops, starts = self._loops_of(path), self._of(path)[0]
         for at in self._calls_at(path, name) if loops else ():
             around = list(self._around(path, at))
-            # Of all definitions that it may stand in, the outermost one.
+            # The outermost definition that it may be in.
             first = min(starts[number] if number is not None else 0 for number in around)
             low, high = bisect_left(loops, (first,)), bisect_left(loops, (at,))
             if high - low > _LOOPS or self._may_stand_in(path, loops[low:high], at):
                 yield from self._named(path, around)
 
     def _may_stand_in(self, path: str, loops: list[tuple[int, int]], at: int) -> bool:
-        """Whether one of these loops above a place may be around it: it is indented less, or stands on the same line."""
+        """Whether one of these loops above a place may be around it: it is indented less, or is on the same line."""
         data = self._project.data(path)
         begin = data.rfind(b"\n", 0, at) + 1
         indent = _indent(data, begin, at)
@@ -187,7 +189,7 @@ class Sketch:
 
     def _find_calls(self, path: str, name: str) -> Iterator[str]:
         if name in self._project.skim(path).renamed:
-            # It goes by another name there.
+            # It has another name there.
             yield from ("", *(inner.scope for inner in self._of(path)[1]))
             return
         for at in self._calls_at(path, name):
@@ -201,7 +203,7 @@ class Sketch:
                 yield at
 
     def _of(self, path: str) -> tuple[array[int], list[_Definition]]:
-        """Where the definitions of a file begin, and what they are."""
+        """The positions of the definitions of a file, and their kinds."""
         if path not in self._definitions:
             starts = array("Q")
             found: list[_Definition] = []
@@ -218,7 +220,7 @@ class Sketch:
         return self._definitions[path]
 
     def _scopes(self, path: str, at: int) -> set[str]:
-        """The functions that a place of a text may stand in."""
+        """The functions that may contain a place of a text."""
         return self._named(path, self._around(path, at))
 
     def _named(self, path: str, numbers: Iterable[int | None]) -> set[str]:
@@ -227,7 +229,9 @@ class Sketch:
         return {"" if number is None else definitions[number].scope for number in numbers}
 
     def _around(self, path: str, at: int) -> Iterator[int | None]:
-        """The numbers of the definitions that a place of a text may stand in, the inner ones first; None for the module."""
+        """The numbers of the definitions that may contain a place of a text, the inner ones first; None for the
+        module.
+        """
         starts, definitions = self._of(path)
         data = self._project.data(path)
         begin = data.rfind(b"\n", 0, at) + 1
@@ -249,7 +253,7 @@ class Sketch:
         yield None
 
     def body_of(self, path: str, scope: str) -> bytes | None:
-        """The text of a function below its header, as far as it is its own for certain; None where it is not found."""
+        """The text of a function below its header, as far as it certainly belongs to it; None if it is not found."""
         for number, one in enumerate(self._of(path)[1]):
             if one.scope == scope and not one.is_class:
                 first, last = self._body(path, number)
@@ -264,7 +268,7 @@ class Sketch:
             data = self._project.data(path)
             header = _HEADER_ENDS.search(data, starts[number])
             following = starts[number + 1] if number + 1 < len(starts) else len(data)
-            # ``def save(self) -> None: ...`` ends where it begins: the next header is another's.
+            # ``def save(self) -> None: ...`` ends on its line: the next header belongs to another one.
             on_line = _ON_LINE.search(data, starts[number], following) if header is None or header.start() > following else None
             first = on_line.start(1) if on_line else header.end() if header else len(data)
             outside = outside_of(definitions[number].indent).search(data, max(first - 1, 0))
@@ -274,17 +278,17 @@ class Sketch:
 
 
 def _called_as(scope: str) -> str:
-    """The last name by which a function is called; a constructor by that of its class."""
+    """The last name in calls of a function; for a constructor that of its class."""
     return scope.removesuffix(".__init__").rpartition(".")[2]
 
 
 def _defines(data: bytes, at: int) -> bool:
-    """Whether a name with a parenthesis behind it is that of a definition."""
+    """Whether a name with a parenthesis after it is that of a definition."""
     return data[max(at - 12, 0) : at].rstrip(b" \t").endswith((b"def", b"class")) and data[at - 1 : at] in (b" ", b"\t")
 
 
 def _is_no_code(data: bytes, at: int) -> bool:
-    """Whether a place stands in a comment, an example or a plain text that begins its line.
+    """Whether a place is in a comment, an example or a plain text at the beginning of a line.
 
     What may end such a text before the place, or put a call into it, makes it code.
     """
@@ -297,7 +301,8 @@ def _is_no_code(data: bytes, at: int) -> bool:
 
 
 def _indent(data: bytes, begin: int, at: int) -> int | None:
-    """The columns a line is indented by; None where it ends what an earlier one began, so that they say nothing."""
+    """The columns a line is indented by; None if it ends a construct of an earlier line, so that the indentation is
+    meaningless."""
     line = data[begin:at]
     text = line.lstrip()
     if data[begin + len(line) - len(text) :].startswith(_CLOSES):

@@ -1,8 +1,8 @@
 """Scripts that source scripts: ``. "$(dirname "$0")/env.sh"`` runs another file of the project in the same shell.
 
-What a sourced file sets is visible behind the place that sources it, and the other way round its exports are those of
-every script that sources it. Only files of the project count, a file is never followed into itself, and of two files
-that set a variable the later one wins.
+Variables of a sourced file are visible after the place that sources it; conversely, its exports apply to every script
+that sources it. Only files of the project count, recursion is not followed, and of two files that set a variable the
+later one wins.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Sourcing:
         return self._sourced[path]
 
     def around(self, path: str) -> set[str]:
-        """The other scripts that may share a shell with this one: what it sources, and what sources it, at any depth."""
+        """The other scripts that may share a shell with this one: the sourced and the sourcing ones, at any depth."""
         return (self._closure(path, self._targets) | self._closure(path, self._sourcers)) - {path}
 
     def sourcers(self, path: str) -> tuple[str, ...]:
@@ -64,14 +64,14 @@ class Sourcing:
         return tuple(sorted(self._closure(path, self._sourcers) - {path}))
 
     def codes(self, path: str) -> tuple[Code, ...]:
-        """The code of a script whose variables know what it sources; empty where it cannot be read."""
+        """The code of a script with the variables of sourced files; empty if it cannot be read."""
         if path not in self._codes:
             source = self.project.source(path) if self.project.others.get(path) is Kind.SHELL else None
             self._codes[path] = codes(source, self.script(path)) if source is not None else ()
         return self._codes[path]
 
     def script(self, path: str) -> Script:
-        """A script whose variables know what it sources."""
+        """A script with the variables of sourced files."""
         source = self.project.source(path) if self.project.others.get(path) is Kind.SHELL else None
         if source is None:
             return Script()
@@ -80,7 +80,7 @@ class Sourcing:
         return scan(source, lambda name, place: self._visible(path, name, place))
 
     def _visible(self, path: str, name: str, place: int) -> tuple[Value, ...] | None:
-        """What the files that a script has sourced before a place leave in a variable."""
+        """The value of a variable from files sourced before a place."""
         if path in self._running or len(self._running) > _DEPTH:
             return None
         self._running.append(path)
@@ -108,7 +108,7 @@ class Sourcing:
         return any(one.name == name for script in scripts if script is not None for one in script.expansions)
 
     def takes_back(self, path: str, home: str, name: str) -> bool:
-        """Whether a script unsets what a file that it sources has set, before it launches anything."""
+        """Whether a script unsets a sourced file's variables before any launch."""
         script, data = self.project.script(path), self.project.data(path)
         behind = [one.span.end for one in self.sourced_by(path) if home in self.sourced_at_all(one.path)]
         if script is None or name not in script.unset or not behind:
@@ -118,7 +118,7 @@ class Sourcing:
         return bool(steps) and all(one.change is Change.UNSET and one.start >= max(behind) for one in steps)
 
     def unknown(self, path: str) -> Iterator[Word]:
-        """The files that a script sources, as they are written, which are no scripts of the project."""
+        """The files that a script sources, as written, that are not scripts of the project."""
         script = self.project.script(path)
         words = script.sources if script is not None else ()
         return (word for word in words if self._file(path, word) is None)
@@ -157,7 +157,7 @@ class Sourcing:
     # Which file
 
     def _file(self, path: str, word: Word) -> str | None:
-        """The shell script or ``.env`` file of the project that a word names."""
+        """The shell script or ``.env`` file of the project named by a word."""
         found = self._find(path, word.text)
         return found if found is not None and self.project.others.get(found) in (Kind.SHELL, Kind.DOTENV) else None
 

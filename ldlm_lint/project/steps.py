@@ -1,4 +1,6 @@
-"""What a training does in every step: the bodies of its inner loops, and the functions that frameworks call there."""
+"""Code that a training runs in every step: the bodies of its inner loops, and the functions that frameworks call
+there.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,22 @@ _DEPTH = 4
 _LINE = lazily(rb"[^\n]*(?:\n|\Z)")
 _STEP_FUNCTION = lazily(
     r"^_*(forward|forward_step|training_step"
-    # ``train_iters`` runs many of them, and ``train_step_logs`` shows what one said, which need not be each.
+    # ``train_iters`` runs many of them, and ``train_step_logs`` shows the result of one, not necessarily of each.
     r"|(train|training)_(?!(steps|batches|iters|iterations)(_|$))(?!\w*_(logs?|logging|metrics|stats|report)$)(step|batch|iter)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
     rf"|{'|'.join(OF_TRL)}"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )
-# ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
+# ``if step == args.unfreeze_at:`` happens once in any loop.
 _ONCE = lazily(
     rb"\bif\b.*(step|epoch|iter\w*)\s*==|\bif[ \t]+not[ \t]+[\w.]*(?:\b|_)(?:loaded|built|inited|initiali[sz]ed)\b", re.I
 )
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
-# The text of a loop of which each pass steps an optimizer of its own; see `ldlm_lint.python.optimizer_loops`.
+# The text of a loop whose iterations step different optimizers; see `ldlm_lint.python.optimizer_loops`.
 _OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)
 _WRAPS = Trait(
     lazily(
-        # Whoever asks whether a module is wrapped, or tells of it, wraps nothing.
+        # Code that tests whether a module is wrapped, or prints it, does not wrap it.
         rb"(?m)^(?:(?!isinstance).)*?DistributedDataParallel(?=[ \t]*(?:[(,)\]}]|as\b|$))|\bDDP\b|FullyShardedDataParallel|fully_shard|\bAccelerator\b"
         rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
     ),
@@ -69,7 +71,7 @@ class Steps:
         self._drivers: dict[Sketched, bool] = {}
 
     def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
-        """What makes a place run in every step: a step function, a loop or a call; None where nothing is known to."""
+        """Why a place runs in every step: a step function, a loop or a call; None if unknown."""
         key = (path, scope, tuple(loops), depth)
         if key not in self._found:
             self._found[key] = None
@@ -77,9 +79,10 @@ class Steps:
         return self._found[key]
 
     def may_be_step(self, path: str, scope: str, depth: int = 0, repeats: bool = True) -> bool:
-        """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both.
+        """Whether a function, or one above it, has the name of a step or may reach a backward pass, by the text of
+        both.
 
-        The backward pass counts only where it ``repeats`` what stands in the function, too: where a loop is around that.
+        The backward pass counts only if it ``repeats`` the function's code, too: if a loop is around that.
         """
         key = (path, scope, depth, repeats)
         if key not in self._may_be:
@@ -87,7 +90,7 @@ class Steps:
         return self._may_be[key]
 
     def any_may_be_step(self, places: Collection[Sketched], depth: int = 0, repeats: bool = True) -> bool:
-        """As `may_be_step`, for any of some functions: those that call them are looked at level by level."""
+        """As `may_be_step`, for any of these functions: callers are checked level by level."""
         levels, seen = [list(places)], set(places)
         if any(self._is_step_by_itself(one, repeats) for one in places):
             return True
@@ -124,7 +127,7 @@ class Steps:
                 yield caller[0]
 
     def _sketched(self, place: Sketched) -> Iterator[Sketched]:
-        """The functions that may call a function and count, by their text."""
+        """The functions that may call a function and are relevant, by their text."""
         yield from self._calls.sketch.callers(place)
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
@@ -133,7 +136,7 @@ class Steps:
             return None
         if function is not None and not self._is_whole_training(path, function):
             return path, function.line
-        # Without a way to a backward pass none of the loops around is one of steps.
+        # Without a path to a backward pass no enclosing loop is a loop of steps.
         for line in loops if any(loops) and self._calls.sketch.may_come_to((path, scope), BACKWARD) else ():
             if line and not self._holds_steps(path, line) and self._is_step_loop(path, scope, line):
                 return path, line
@@ -147,7 +150,9 @@ class Steps:
         return None
 
     def _is_named_step(self, path: str, scope: str) -> bool:
-        """Whether a function is a step by its name; a robot or a simulation may ``run_step``, too, and computes no gradients."""
+        """Whether a function is a step by its name; a robot or a simulation may also ``run_step``, without
+        gradients.
+        """
         runs = scope.rpartition(".")[2].strip("_") == "run_step"
         return _is_step_function(scope) and (not runs or self._calls.sketch.may_come_to((path, scope), BACKWARD))
 
@@ -157,7 +162,7 @@ class Steps:
         return bool(passes) and not any(self._repeats_nothing(path, loops) for loops in passes)
 
     def _waits_for_actors(self, path: str, scope: str) -> bool:
-        """Whether a function is that of a driver of Ray: other processes train, and it holds what they send, on the host."""
+        """Whether a function belongs to a Ray driver: other processes train, and it has their results on the host."""
         if b"ray.get(" not in self._project.data(path):
             return False
         key = (path, scope)
@@ -171,13 +176,13 @@ class Steps:
         calls = [call for call in self._project.flow(path).calls if call.scope == scope]
         if function is None or function.backward_lines or all(call.callee.name != "ray.get" for call in calls):
             return False
-        # What it gets may be a batch that it trains on itself.
+        # Its argument may be a batch that it trains on itself.
         return not any(call.callee.kind != "method" and self._takes_a_step(path, call.callee) for call in calls)
 
     def distributed(self, path: str) -> bool:
-        """Whether a training that a file takes part in may wrap its model for several processes.
+        """Whether a training that a file takes part in may wrap its model for several ranks.
 
-        Where it only forms a group, what it imports may wrap it; by itself a group has no part in a model's gradients.
+        If it only creates a group, its imports may wrap the model; a group alone does not affect a model's gradients.
         """
         project = self._project
         trainings = project.trainings_of(path)
@@ -216,12 +221,12 @@ class Steps:
         return False
 
     def _holds_steps(self, path: str, line: int) -> bool:
-        """Whether a loop goes over epochs, or over the optimizers of one step."""
+        """Whether a loop iterates over epochs, or over the optimizers of one step."""
         text = self._line(path, line)
         return is_epoch_loop(text.decode(errors="replace")) or _OVER_OPTIMIZERS.search(text) is not None
 
     def _repeats_nothing(self, path: str, loops: Iterable[int]) -> bool:
-        """Whether no loop is among these but those of gradient accumulation and over several optimizers."""
+        """Whether these loops are only for gradient accumulation or over several optimizers."""
         lines = (self._line(path, line) for line in loops)
         return all(_ACCUMULATION.search(line) or _OVER_OPTIMIZERS.search(line) for line in lines)
 
@@ -238,7 +243,7 @@ class Steps:
         return self._lines[path]
 
     def _happens_once(self, path: str, number: int) -> bool:
-        """Whether a line stands under a test for one certain step or epoch."""
+        """Whether a line is under a test for one certain step or epoch."""
         indent = _indent(self._line(path, number))
         data, ends = self._project.data(path), self._ends(path)
         while 1 < number <= len(ends) and indent > 0:

@@ -1,4 +1,4 @@
-"""Where gradients of DDP models stay local: `no_sync()` calls, and engines that are told to accumulate."""
+"""Where gradients of DDP models stay local: `no_sync()` calls, and engines configured to accumulate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SETTINGS = lazily(r"accum|steps$|iters$|batches$|every|freq|interval|num_|size|
 
 
 def local_passes(module: nodes.Module) -> Iterator[tuple[nodes.Call, list[Slot]]]:
-    """The calls of ``no_sync()`` that the first training step makes, and the places that hold their models."""
+    """The calls of ``no_sync()`` that the first training step makes, and the places of their models."""
     for call in nodes_of(module, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "no_sync" or call.args:
             continue
@@ -38,7 +38,7 @@ def local_passes(module: nodes.Module) -> Iterator[tuple[nodes.Call, list[Slot]]
 
 
 def engine_accumulates(module: nodes.Module, engine: str) -> tuple[nodes.Call, str] | None:
-    """The call that tells an engine to accumulate more than one micro-batch, and the setting as it is written."""
+    """The call that makes an engine accumulate more than one micro-batch, and the setting as written."""
     name, setting = _ENGINES[engine]
     for call in nodes_of(module, nodes.Call):
         if not is_named(call.func, {name}):
@@ -52,7 +52,8 @@ def engine_accumulates(module: nodes.Module, engine: str) -> tuple[nodes.Call, s
 
 
 def _steps_of_plugin(node: nodes.NodeNG | None) -> nodes.NodeNG | None:
-    """The number of micro-batches that Accelerate's plugin accumulates without reducing; None where it is one, or each is reduced."""
+    """The number of micro-batches that Accelerate's plugin accumulates without reducing; None if it is one, or each is
+    reduced."""
     made = only_binding(node) if isinstance(node, nodes.Name) else node
     if not isinstance(made, nodes.Call) or not is_named(made.func, _PLUGINS):
         return None
@@ -76,7 +77,7 @@ def _evaluates(call: nodes.Call) -> bool:
 
 
 def _spares_first(call: nodes.NodeNG) -> bool:
-    """Whether a test around a call keeps it from running in the first step."""
+    """Whether a test around a call prevents it in the first step."""
     child, function = call, function_of(call)
     while child is not function and child.parent is not None:
         parent = child.parent

@@ -1,4 +1,4 @@
-"""What the linked program takes of files: their tables, made where a file is parsed anyway, and remembered by content."""
+"""The files' facts for the linked program: their tables, built when a file is parsed anyway, and cached by content."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ldlm_lint.program.slices import shown_by
 
 
 class Tabled(NamedTuple):
-    """The table of a file, as bytes where it is to be small, and what it shows."""
+    """The table of a file, as bytes to save memory, and its `Shown`."""
 
     shown: Shown
     table: Table | bytes
 
 
 def tabled(tree: ast.Module) -> Tabled | None:
-    """What the tree of a file says; None where it is nested too deeply to be walked here."""
+    """The table of a file from its tree; None if it is nested too deeply to be walked here."""
     try:
         table = table_of(tree)
     except (RecursionError, MemoryError):
@@ -34,7 +34,7 @@ def small(one: Tabled) -> Tabled:
 
 
 def remembered(one: Tabled | None) -> bytes:
-    """What a cache keeps, empty for a file without a table: plain values alone, see `ldlm_lint.cache.values`."""
+    """The cached form, empty for a file without a table: plain values only, see `ldlm_lint.cache.values`."""
     if one is None:
         return b""
     table = unpacked(one.table) if isinstance(one.table, bytes) else one.table
@@ -42,7 +42,7 @@ def remembered(one: Tabled | None) -> bytes:
 
 
 def recalled(data: bytes) -> Tabled | None:
-    """The table that a cache has kept; raises ValueError for bytes that are none."""
+    """The table from the cache; raises ValueError for invalid bytes."""
     if not data:
         return None
     try:
@@ -53,7 +53,7 @@ def recalled(data: bytes) -> Tabled | None:
 
 
 class Tables:
-    """Tables that were made before the program is linked; many of them stand as bytes."""
+    """Tables built before the program is linked; many of them are stored as bytes."""
 
     def __init__(self) -> None:
         self._known: dict[str, Tabled] = {}

@@ -1,4 +1,4 @@
-"""The text of a call or a class of a file, for what the facts about it leave out."""
+"""The text of a call or a class of a file, for details missing in its facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]
 
 
 def call_text(data: bytes, position: str) -> bytes:
-    """The bytes of the call that starts at ``line:column``, up to its closing parenthesis, with what is called on its result."""
+    """The bytes of the call that starts at ``line:column``, up to its closing parenthesis, with calls on its result."""
     return _balanced(data, offset_of(data, position), (b"(", b"[", b"."))
 
 
@@ -21,7 +21,7 @@ def call_alone(data: bytes, start: int) -> bytes:
 
 
 def _balanced(data: bytes, start: int, onward: tuple[bytes, ...]) -> bytes:
-    """The bytes from an offset up to the parenthesis that closes the first one, unless it goes on behind that."""
+    """The bytes from an offset up to the parenthesis that closes the first one, unless more follows."""
     depth = 0
     for at in range(start, min(len(data), start + _LONGEST)):
         one = data[at : at + 1]
@@ -45,7 +45,9 @@ def offset_of(data: bytes, position: str) -> int:
 
 
 def class_text(data: bytes, name: str) -> bytes:
-    """The bytes of a top-level class, from its header to the next statement of the top level; empty where there is none."""
+    """The bytes of a top-level class, from its header to the next statement of the top level; empty if there is
+    none.
+    """
     header = re.search(rb"^class[ \t]+" + re.escape(name.encode()) + rb"\b", data, re.M)
     if header is None:
         return b""
@@ -56,7 +58,7 @@ def class_text(data: bytes, name: str) -> bytes:
 def is_handed_on(name: str, data: bytes) -> bool:
     """Whether a text uses a function as a value: passes it, or stores it."""
     word = name.encode()
-    # What ends like a value is found fast.
+    # Text that ends like a value is found fast.
     if re.search(word + rb"[ \t]*[,)\]}\n]", data) is None:
         return False
     value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + word + rb"[ \t]*[,)\]}\n]")

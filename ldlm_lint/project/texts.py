@@ -1,6 +1,6 @@
-"""The bytes of a project's files: as many as fit lie ready, the others are read again when somebody asks for them.
+"""The bytes of a project's files: as many as fit stay in memory, the others are read again on demand.
 
-What is read again is what was read before, or else the question fails: a run never puts two states of a file together.
+A reread file must be unchanged, or the question fails: a run never mixes two states of a file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _Stamp = tuple[int, int, int, int]
 
 
 class ChangedError(Exception):
-    """A file is no longer what it was when this run read it first."""
+    """A file has changed since this run read it first."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} has changed while it was checked; run again")
 
 
 class Texts:
-    """Reads files, those of ``overlay`` from there; of a notebook its code."""
+    """Reads files, those of ``overlay`` from there; for a notebook its code."""
 
     def __init__(self, overlay: Mapping[str, bytes]) -> None:
         self._overlay = overlay
@@ -38,7 +38,7 @@ class Texts:
         self._size = self._recent_size = 0
 
     def of(self, path: str) -> bytes:
-        """The bytes of a file; empty where it cannot be read. Raises ChangedError where they are no longer the same."""
+        """The bytes of a file; empty if it cannot be read. Raises ChangedError if they are no longer the same."""
         found = self._ready.get(path)
         if found is None:
             found = self._recent.get(path)
@@ -83,12 +83,12 @@ class Texts:
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
-    # The last is beyond the reach of whoever sets the time of the change back, on most systems.
+    # On most systems the last one cannot be set back.
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
 
 
 def _code(path: str, data: bytes) -> bytes:
-    """The bytes of a file; of a notebook those of its code."""
+    """The bytes of a file; for a notebook those of its code."""
     if not is_notebook(path):
         return data
     try:

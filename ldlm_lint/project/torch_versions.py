@@ -1,4 +1,4 @@
-"""Which versions of torch the programs of a project run on, as far as a fix that writes something newer must know."""
+"""The torch versions of a project's programs, for fixes that use newer interfaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ldlm_lint.python.torch_branches import OlderTorch
 
 _NEW = b"|".join(sorted({name.rpartition(".")[2].encode() for name in tables.dated_names()}))
-# Without one of these a file has no branch for an older torch: its version, a question for a new name, an import that stands in a block.
+# Without one of these a file has no branch for an older torch: its version, a question for a new name, an import that
+# is in a block.
 _ASKS = Trait(
     re.compile(
         rb"torch\.(?:torch_)?(?:version\.)?__version__|torch[\w.]* import[^\n]*__version__|hasattr\([^()]*,\s*[\"'](?:%s)[\"']"
@@ -32,7 +33,7 @@ _ASKS = Trait(
     (b"__version__", b"hasattr(", b"from torch"),
 )
 _ENVIRONMENT = Trait(lazily(rb"^[ \t]*-[^#\n]*torch", re.M), (b"torch",), beside=lazily(rb"^dependencies[ \t]*:", re.M))
-# What a folder holds that only lists packages: such a folder has no code that would make it known.
+# Files of a folder that only lists packages: it has no code.
 _LISTS = ("requirements.txt", "environment.yml", "environment.yaml")
 
 
@@ -44,7 +45,8 @@ class _Bound(NamedTuple):
 
 
 class TorchVersions:
-    """The versions of torch that a project allows; ``told`` gives the one that the configuration of a file names, which decides alone."""
+    """The versions of torch that a project allows; ``told`` returns the one in the configuration of a file, which
+    decides alone."""
 
     def __init__(self, project: Project, told: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
         self._project = project
@@ -52,7 +54,7 @@ class TorchVersions:
         self._older: dict[str, list[OlderTorch]] = {}
 
     def why_lacking(self, path: str, needs: Sequence[Interface]) -> str:
-        """Why a torch that the code of a file runs on lacks one of these interfaces, in words; empty where none is known to."""
+        """Why a torch version of a file lacks one of these interfaces, as text; empty if none is known to."""
         if not needs:
             return ""
         newest = max(needs, key=lambda one: one.since)
@@ -70,7 +72,7 @@ class TorchVersions:
         return f"{place[0]}:{place[1].line} has a branch for torch before {_words(place[1].before)}, {missing}" if place else ""
 
     def _bounds_of(self, path: str) -> Iterator[Floor]:
-        """The bounds that hold for a file: those of the folders around it, and of those that its program takes code from."""
+        """The bounds for a file: those of the folders above it, and of the folders of its program's code."""
         programs = self._programs(path)
         for folder, floor in self._bounds:
             below = folder.rstrip("/") + "/"
@@ -78,7 +80,7 @@ class TorchVersions:
                 yield floor
 
     def _programs(self, path: str) -> list[str]:
-        """The files that run in one program with a file; only itself where it is no Python."""
+        """The files that run in one program with a file; only itself if it is not Python."""
         if path not in self._project.files:
             return [path]
         return [path, *self._project.universe.joined(self._project.reach(path), self._project.importers(path))]
@@ -91,7 +93,7 @@ class TorchVersions:
 
     @cached_property
     def _environments(self) -> dict[str, list[str]]:
-        """The conda environments of the project that hold torch, whatever their names, by folder."""
+        """The conda environments of the project with torch, under any name, by folder."""
         found: dict[str, list[str]] = {}
         for path in self._project.of_kind(Kind.YAML):
             if _ENVIRONMENT.shows(self._project.data(path)):
@@ -134,14 +136,14 @@ class TorchVersions:
         return frozenset(_around(self._project.files, self._project.root))
 
     def _governed(self, folder: str) -> str:
-        """The folder whose code a folder speaks for: one without code speaks for what is around it."""
+        """The folder whose code a folder's requirements apply to: one without code applies to the folder above."""
         root = self._project.root
         while folder not in self._coded and folder != root and folder.startswith(root):
             folder = posixpath.dirname(folder)
         return folder
 
     def _branch(self, path: str, since: TorchVersion) -> tuple[str, OlderTorch] | None:
-        """A branch in the programs of a file for a torch that lacks what is there since a version."""
+        """A branch in the programs of a file for torch versions before a version."""
         asking = self._project.showing(_ASKS) & self._project.plain
         for one in self._programs(path):
             for branch in self._branches(one) if one in asking else ():

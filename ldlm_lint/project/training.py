@@ -1,4 +1,4 @@
-"""What the trainings that a file belongs to are: where they run, in how many processes, with whose settings."""
+"""The trainings of a file: where they run, with how many ranks, with whose settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MANY_RANKS = Trait(
         *(b"deepspeed.init", b"init_distributed", b"lightning"),
     ),
 )
-# What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
+# The marks of a training step for `ldlm_lint.python.flow.is_backward`, as text.
 BACKWARD = Trait(
     lazily(
         rb"(?:\.\s*(?:backward|manual_backward|zero_grad|train_batch)"
@@ -38,9 +38,10 @@ ON_TPU = Trait(lazily(rb"torch_xla"), (b"torch_xla",))
 
 
 def is_tutorial(project: Project, path: str) -> bool:
-    """A file in a folder of tutorials, toys or demonstrations, or one that is called so and takes no options.
+    """A file in a folder of tutorials, toys or demonstrations, or one with such a name and without options.
 
-    What takes options is run again and again, whatever its name says: many a project's only training is ``tutorial_train.py``.
+    A program with options is run repeatedly, whatever its name: the only training of many projects is
+    ``tutorial_train.py``.
     """
     folder, _, name = path.removeprefix(project.root).rpartition("/")
     if _TUTORIAL.search(folder + "/"):
@@ -54,7 +55,7 @@ def _takes_options(project: Project, path: str) -> bool:
 
 
 def is_probe(path: str) -> bool:
-    """A file that debugs, tests or measures by its name; a program inside a script has no name of its own."""
+    """A file that debugs, tests or measures by its name; a program inside a script has no name."""
     return script_of(path) is None and is_diagnostic(path, ())
 
 
@@ -64,7 +65,7 @@ def trainings_of(project: Project, path: str) -> FileSet:
 
 
 def trains_on_cuda(project: Project, path: str) -> bool:
-    """Whether a training that uses a file speaks of CUDA and not of TPUs; not for tutorials."""
+    """Whether a training that uses a file mentions CUDA and not of TPUs; not for tutorials."""
     files = trainings_of(project, path)
     if is_tutorial(project, path) or not project.any_skim(files, "cuda"):
         return False
@@ -72,5 +73,5 @@ def trains_on_cuda(project: Project, path: str) -> bool:
 
 
 def runs_many_ranks(project: Project, path: str) -> bool:
-    """Whether a training that uses a file makes a process group, or has a launcher or framework that makes one."""
+    """Whether a training that uses a file creates a process group, or has a launcher or framework that does."""
     return project.any_shows(trainings_of(project, path), _MANY_RANKS)

@@ -1,4 +1,4 @@
-"""What the text of a file shows by itself, asked of sets of files: each file is looked at once for each trait."""
+"""Traits in the text of files, for sets of files: each file is searched once per trait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.python.skim import holds_any, without_comments
 
 @dataclass(frozen=True, eq=False)
 class Trait:
-    """A pattern that a file's text may show; each match holds one of the words, which are found much faster.
+    """A pattern that a file's text may show; each match contains one of the words, which are found much faster.
 
     ``code``: comments are left out. ``beside`` is what the text must show too.
     Words of a pattern that ignores case are written in lower case.
@@ -55,7 +55,7 @@ class Traits:
         return FileSet(self._universe, self._shown[trait])
 
     def any_that(self, paths: Collection[str], key: object, test: Callable[[str], bool]) -> bool:
-        """Whether one of these files passes a test, which the key stands for."""
+        """Whether one of these files passes a test, identified by the key."""
         files = self._universe.of(paths)
         if files is not paths and any(path not in self._universe.numbers and test(path) for path in paths):
             return True
@@ -66,7 +66,7 @@ class Traits:
             self._known[key] = self._known.get(key, 0) | files.bits
             return False
         bit = 1 << self._universe.numbers[found]
-        # Those in front of it were put to the test as well.
+        # Earlier ones were tested as well.
         self._known[key] = self._known.get(key, 0) | (files.bits & ((bit << 1) - 1))
         self._shown[key] = self._shown.get(key, 0) | bit
         return True

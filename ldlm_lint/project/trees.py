@@ -1,4 +1,4 @@
-"""Trees of project files, for the few questions that the facts of a file do not answer."""
+"""Trees of project files, for the few questions that need more than the facts of a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = Parsed(None)
 
 
 class _Tree:
-    """A tree of a text of some bytes, and whether somebody may still hold nodes of it."""
+    """A tree of a text of some bytes, and whether its nodes may still be in use."""
 
     __slots__ = ("is_lent", "parsed", "size")
 
@@ -33,9 +33,9 @@ class _Tree:
 
 
 class Trees:
-    """The trees of files, parsed when they are asked for; of the last ones as many are kept as are small enough.
+    """The trees of files, parsed on demand; the last small ones are kept.
 
-    ``data`` gives the bytes of a file, ``named`` the name of its module.
+    ``data`` returns the bytes of a file, ``named`` the name of its module.
     """
 
     def __init__(self, data: Callable[[str], bytes], named: Callable[[str], str]) -> None:
@@ -44,7 +44,7 @@ class Trees:
         self._kept: dict[str, _Tree] = {}
 
     def of(self, path: str) -> nodes.Module | None:
-        """The tree of a file, or of what stands before its first syntax error; None where not even that parses."""
+        """The tree of a file, or of what is before its first syntax error; None if not even that parses."""
         return self.parsed(path).module
 
     def parsed(self, path: str) -> Parsed:
@@ -55,10 +55,9 @@ class Trees:
         return tree.parsed
 
     def glance(self, path: str, find: Callable[[nodes.Module, bool], T]) -> T | None:
-        """What is found in the tree of a file, which ends or not at a syntax error; None where nothing parses.
+        """The facts found in the tree of a file, which may end at a syntax error; None if nothing parses.
 
-        Nothing that is found may hold a node: the facts are all that is kept, the trees of a large project would fill the
-        memory.
+        The facts must not contain nodes: the trees of a large project would fill the memory.
         """
         tree = self._take(path)
         try:
@@ -83,7 +82,7 @@ class Trees:
             source = Source.from_bytes(path, data, Kind.PYTHON)
         except UnreadableError:
             return _Tree(_NOTHING, 0)
-        # With the source goes the tree of the standard library, which takes as much memory as the other one.
+        # Dropping the source also drops the standard library's tree, which is as large as the other one.
         return _Tree(parse(source, self._named(path)), len(data))
 
 

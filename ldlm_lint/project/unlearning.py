@@ -1,4 +1,4 @@
-"""Models whose runs autograd does not record: under ``no_grad()``, or frozen on inputs that need no gradients either."""
+"""Models whose runs autograd does not record: under ``no_grad()``, or frozen with inputs that need no gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPTH = 4
 
 
 class Unlearning:
-    """Answers which classes make models that nothing is learned with."""
+    """Finds classes whose models are never trained."""
 
     def __init__(self, calls: Calls, trees: Trees, runs: ModelRuns) -> None:
         self._calls = calls
@@ -28,7 +28,7 @@ class Unlearning:
         self._runs = runs
 
     def keeps_nothing(self, path: str, name: str) -> bool:
-        """Whether no run of the models of a class keeps activations, as far as all their runs are known.
+        """Whether no run of the models of a class keeps activations, if all their runs are known.
 
         ``name`` may be the ``line:column`` of a call that makes a model, too.
         """
@@ -39,7 +39,8 @@ class Unlearning:
             return False
 
     def _is_unrecorded(self, run: Run, depth: int) -> bool:
-        """Whether a run happens without gradients: where it stands, wherever its function is called, or with the model around it."""
+        """Whether a run happens without gradients: at its place, at all calls of its function, or through the enclosing
+        model."""
         if is_surely_unrecorded(run.call) or self._is_called_unrecorded(run.path, run.call, depth):
             return True
         owner = _class_around(run.call)
@@ -63,7 +64,7 @@ class Unlearning:
         return all(self._is_data(run.path, one, depth) for one in values)
 
     def _is_data(self, path: str, value: nodes.NodeNG, depth: int) -> bool:
-        """Whether no gradient can flow through an expression: it is made of batches, and of what is not recorded."""
+        """Whether no gradient can flow through an expression: it consists of batches and unrecorded values."""
         if depth > _DEPTH:
             return False
         if is_surely_unrecorded(value):
@@ -90,7 +91,7 @@ class Unlearning:
         return False
 
     def _is_passed_data(self, path: str, function: nodes.NodeNG, parameter: str, depth: int) -> bool:
-        """Whether everybody who calls a function, or runs the model whose method it is, hands over data."""
+        """Whether all callers of a function, or runs of its model, pass data."""
         owner = _class_around(function)
         if owner is None or parameter == "self":
             return False
@@ -98,7 +99,7 @@ class Unlearning:
 
 
 def _holds_of_all(runs: Iterator[Run], holds: Callable[[Run], bool]) -> bool:
-    """Whether there are runs and something holds of each; the first that it does not hold of spares the search for the others."""
+    """Whether there are runs and a condition holds for each; the first failure stops the search."""
     found = False
     for run in runs:
         if not holds(run):

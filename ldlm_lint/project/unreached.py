@@ -1,8 +1,9 @@
-"""Functions and classes that no program of a project reaches: their module is imported, and nothing that runs mentions them.
+"""Functions and classes that no program of a project reaches: their module is imported, but no running code mentions
+them.
 
-A program is a file that nobody imports and that does something by itself. Everything that is not known for certain counts as
-reached: what tests, configurations or scripts mention, what a decorator may have kept, what is looked up by a computed name, what
-a package offers to others, and whatever is imported by a file that is no program.
+A program is a file that is not imported and does something itself. Uncertain code counts as reached: names in tests,
+configurations or scripts, code kept by a decorator, names computed at run time, the interface of a package, and imports
+of a file that is not a program.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.index import Project
 
-# What may run or look up code by a name that nobody can read.
+# Calls that may run or look up code by a computed name.
 _COMPUTED = lazily(
     rb"import_module\((?![ \t\n]*[\"'][\w.]+[\"'][ \t\n]*[,)])|__import__\((?![ \t\n]*[\"'])|sys\.modules"
     rb"|exec\((?<![\w.]exec\()"
 )
 _COMPUTED_WORDS = (b"import_module(", b"__import__(", b"sys.modules", b"exec(")
-# What reads a name that nobody can read among those that the file itself holds.
+# Calls that read a computed name among those of the file itself.
 _OWN_NAMES = lazily(rb"eval\((?<![\w.]eval\()|globals\(\)|locals\(\)")
 _OWN_NAMES_WORDS = (b"eval(", b"globals()", b"locals()")
-# A module whose names are looked up: the name of the module decides which of them are reached.
+# A module whose names are looked up: the module's name decides which of them are reached.
 _LOOKED_UP = (
     (lazily(rb"(\w+)\.__dict__"), b".__dict__"),
     (lazily(rb"(?:get|has)attr\((\w+)[ \t]*,[ \t\n]*(?![\"'])"), b"attr("),
@@ -61,7 +62,7 @@ class Unreached:
         self._lookups: dict[str, frozenset[str]] = {}
 
     def standing(self, path: str, line: int) -> Standing | None:
-        """What is known of the code at a line of a file, where no program reaches it; else None."""
+        """The `Standing` of the code at a line of a file if no program reaches it; else None."""
         if path not in self._project.plain or is_notebook(path) or not self._is_known(path):
             return None
         part = self._of(path).part_at(line)
@@ -75,7 +76,7 @@ class Unreached:
         return self._mentions[path]
 
     def _read(self, path: str) -> Mentions:
-        """What a file mentions; one that cannot be read may mention anything, and nothing is said of its parts."""
+        """The names that a file mentions; an unreadable one may mention anything, and its parts are not judged."""
         try:
             tree = syntax_of(Source.from_bytes(path, self._project.data(path), Kind.PYTHON))
         except UnreadableError:
@@ -83,7 +84,7 @@ class Unreached:
         return NOTHING if tree is None else mentions_in(tree)
 
     def _is_known(self, path: str) -> bool:
-        """Whether all programs that import a file are known, and none of them looks code up by names that cannot be read."""
+        """Whether all programs that import a file are known, and none of them looks code up by computed names."""
         if path not in self._known:
             self._known[path] = self._has_known_programs(path)
         return self._known[path]
@@ -102,11 +103,11 @@ class Unreached:
         return not any(path in self._looked_up(one) for one in used)
 
     def _begins(self, path: str) -> bool:
-        """Whether nobody imports a file, or it is a program besides."""
+        """Whether a file is not imported, or is also a program."""
         return path not in self._imported or _MAIN in self._project.data(path)
 
     def _acts(self, path: str) -> bool:
-        """Whether a file does something when it is run: else who takes what from it is not known."""
+        """Whether a file does something when it is run; otherwise its users are unknown."""
         return _MAIN in self._project.data(path) or self._of(path).acts
 
     @cached_property
@@ -150,7 +151,7 @@ class Unreached:
         found: set[str] = set()
         for imported in project.skim(path).bound if names else ():
             last = imported.rpartition(".")[2]
-            # What is imported under another name may be called anything.
+            # A renamed import may have any name.
             if names.isdisjoint((last, imported.lstrip(".").partition(".")[0])) and last not in project.skim(path).renamed:
                 continue
             module = project.resolve(path, imported)
@@ -162,21 +163,21 @@ class Unreached:
         return {module, *self._project.imported_by(module)}
 
     def _modules_held(self, path: str) -> Iterator[str]:
-        """The modules that a file binds to a name, or takes all names of; what it takes one by one is mentioned there."""
+        """The modules that a file binds to a name, or imports with a star; single imports are mentioned there."""
         for imported in self._project.skim(path).bound:
             module = self._project.resolve(path, imported.removesuffix(".*"))
             if module is not None and not module[1]:
                 yield module[0]
 
     def _is_reached(self, name: str) -> bool:
-        """Whether anything that runs mentions a name, directly or by way of what it mentions."""
+        """Whether running code mentions a name, directly or transitively."""
         if name not in self._names:
             self._names[name] = True
             seen: set[str] = set()
             reached = self._leads_to_running(name, seen)
             self._names[name] = reached
             if not reached:
-                # Nothing that mentions one of these runs either.
+                # Code that mentions one of these does not run either.
                 self._names.update(dict.fromkeys(seen, False))
         return self._names[name]
 
@@ -201,13 +202,13 @@ class Unreached:
         return False
 
     def _runs(self, path: str, part: Part) -> bool:
-        """Whether a part of a file runs for all that is known, whatever mentions it."""
+        """Whether a part of a file may run without being mentioned."""
         kept = part.announced or (part.derived and self._keeps_subclasses)
         return kept or not self._is_known(path) or self._names.get(part.name, False)
 
     @cached_property
     def _keeps_subclasses(self) -> bool:
-        """Whether a class of the project learns of the classes that are derived from it."""
+        """Whether a class of the project is notified of its subclasses."""
         texts = (self._project.data(path) for path in self._project.universe.paths)
         return any(holds_any(data, _SUBCLASSES_WORDS) and _SUBCLASSES.search(data) for data in texts)
 
@@ -216,12 +217,12 @@ class Unreached:
         return (path for path in self._project.universe.paths if word in self._project.data(path))
 
     def _is_mentioned_outside(self, name: str) -> bool:
-        """Whether a script, a configuration or a file of another kind holds the word."""
+        """Whether a script, a configuration or a file of another kind contains the word."""
         return any(name.encode() in self._project.data(path) for path in self._project.others)
 
 
 def merged(standings: Iterable[Standing]) -> dict[Standing, Standing]:
-    """What a report names for unreached code: the folder where several of its files are concerned, else the file."""
+    """The name of unreached code in a report: the folder if several of its files are concerned, else the file."""
     unreached = {one for one in standings if one.reach is Reach.UNREACHED}
     folders: dict[str, int] = {}
     for one in unreached:

@@ -1,4 +1,4 @@
-"""Where all ranks but one wait at a collective, while that one downloads or prepares data for as long as it takes."""
+"""Finds collectives where all ranks wait while one rank downloads or prepares data for an unknown time."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _OF_TORCH = {
 _COLLECTIVES = {f"torch.distributed.{name}" for name in _OF_TORCH} | {"torch.nn.parallel.DistributedDataParallel"}
 # Methods of Accelerate's Accelerator and of Lightning's strategies that wait for every process.
 _WAITING_METHODS = {"wait_for_everyone", "barrier"}
-# Context managers of transformers and Accelerate: the others wait until the first one has left the block.
+# Context managers of transformers and Accelerate: the other ranks wait until the first one has left the block.
 _FIRST = {"main_process_first", "local_main_process_first", "rank_zero_first"}
 _STARTS = {
     *("torch.distributed.init_process_group", "deepspeed.init_distributed", "accelerate.Accelerator"),
     *("transformers.TrainingArguments", "transformers.HfArgumentParser"),
 }
-# Libraries whose calls fetch or prepare data: a network, a disk and the size of a corpus decide how long they take.
+# Libraries whose calls fetch or prepare data: their time depends on a network, a disk and the size of a corpus.
 _LONG = (
     *("datasets.load_dataset", "datasets.load_from_disk", "huggingface_hub.", "nltk.download", "urllib.request.", "requests.", "gdown."),
     *("wget.", "subprocess.", "os.system", "torch.hub.", "torchvision.datasets.", "kaggle.", "tarfile.", "zipfile.", "boto3.", "tokenizers."),
 )
-# Methods that go through a whole dataset or corpus, of the datasets and tokenizers libraries and those that follow them.
+# Methods that process a whole dataset or corpus, of the datasets and tokenizers libraries and similar ones.
 _LONG_METHODS = {
     *("map", "save_to_disk", "download_and_prepare", "train_from_iterator", "train_new_from_iterator", "prepare_data", "from_pretrained"),
     *("encode_batch", "batch_encode_plus", "extractall"),
 }
-# Each takes a moment, and a corpus has millions of lines or files: long in a loop of their own.
+# Each takes a moment, and a corpus has millions of lines or files: so they take long in a loop.
 _LONG_IN_LOOPS = {"encode", "encode_ordinary", "tokenize", "encode_plus", "loads", "read", "read_text", "readlines", "imread", "urlopen"}
 
 
 class Wait(NamedTuple):
-    """The line of a collective where the others wait, and the work of the one rank: its line and what it calls."""
+    """The line of a collective where the others wait, and the work of the one rank: its line and its call."""
 
     path: str
     line: int
@@ -55,7 +55,7 @@ class Wait(NamedTuple):
 
 
 class WaitingRanks:
-    """Finds what ranks wait for; each file is looked at once."""
+    """Finds the work that ranks wait for; each file is analysed once."""
 
     def __init__(self, project: Project, calls: Calls, ranks: Ranks) -> None:
         self._project = project
@@ -66,7 +66,7 @@ class WaitingRanks:
         self._waiting: dict[tuple[str, str], bool] = {}
 
     def in_files(self, files: Iterable[str]) -> Wait | None:
-        """The first wait in some files; None where there is none."""
+        """The first wait in these files; None if there is none."""
         paths = self._project.universe.of(files) & self._project.showing(_SYNCHRONISES) & self._project.plain
         return next((found for path in paths if (found := self._in_file(path)) is not None), None)
 
@@ -124,7 +124,7 @@ class WaitingRanks:
     def _synchronises_in(self, path: str, scope: str, depth: int) -> bool:
         key = (path, scope)
         if key not in self._waiting:
-            # One that is asked for while it is looked at calls itself.
+            # A repeated request during the analysis means recursion.
             self._waiting[key] = False
             self._waiting[key] = any(self._synchronises(path, one, depth + 1) for one in self._project.calls_in(path, scope))
         return self._waiting[key]
@@ -138,7 +138,7 @@ class WaitingRanks:
         )
 
     def _long_work(self, path: str, call: CallSite, depth: int = 0) -> str:
-        """What a call does that may take as long as a download or a whole corpus, by name; empty where nothing is known of it."""
+        """The long work of a call, such as a download or processing a corpus, by name; empty if unknown."""
         kind, name = call.callee
         last = name.rpartition(".")[2]
         if (kind == "import" and name.startswith(_LONG)) or (kind in ("method", "import") and last in _LONG_METHODS):
@@ -154,7 +154,7 @@ class WaitingRanks:
     def _long_in(self, path: str, scope: str, depth: int) -> str:
         key = (path, scope)
         if key not in self._long:
-            # One that is asked for while it is looked at calls itself.
+            # A repeated request during the analysis means recursion.
             self._long[key] = ""
             inner = (self._long_work(path, one, depth + 1) for one in self._project.calls_in(path, scope))
             self._long[key] = next(filter(None, inner), "")

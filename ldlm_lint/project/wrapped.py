@@ -1,4 +1,4 @@
-"""Which variables and attributes hold a model that a call of DistributedDataParallel returned."""
+"""The variables and attributes with a model returned by DistributedDataParallel."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ class Wrap(NamedTuple):
 
 
 class Wraps:
-    """Follows values backwards, from where they are used to the call that made them."""
+    """Follows values backwards, from their use to the call that created them."""
 
     def __init__(self, project: Project, calls: Calls) -> None:
         self._project = project
         self._calls = calls
 
     def of(self, path: str, slot: Slot) -> Wrap | None:
-        """The wrapper call whose value a slot of a file may hold; None where none is found."""
+        """The wrapper call whose result may be in a slot of a file; None if none is found."""
         return next(self.all_of(path, slot), None)
 
     def all_of(self, path: str, slot: Slot) -> Iterator[Wrap]:
-        """Every wrapper call whose value a slot of a file may hold, the nearest first."""
+        """Every wrapper call whose result may be in a slot of a file, the nearest first."""
         for where, call, files in self.makers(path, slot):
             if call.callee.kind == "import" and call.callee.name == _WRAPPER:
                 yield Wrap(where, int(call.position.partition(":")[0]), files)
 
     def makers(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite, frozenset[str]]]:
-        """The calls that may have made the value of a slot: file, call, and the files on the way to it."""
+        """The calls that may have created the value of a slot: file, call, and the files on the way to it."""
         waiting, seen = [(path, slot)], {(path, slot)}
         while waiting and len(seen) < _STEPS:
             where, current = waiting.pop()
@@ -67,7 +67,7 @@ class Wraps:
             yield from self._arguments(path, slot)
 
     def _results(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
-        """What the functions of the project return that a call may go to."""
+        """The results of the project functions that a call may reach."""
         for call in self._project.drawn(path, _calls).get(slot.name, ()):
             for where, function in self._calls.targets(path, call.callee):
                 yield where, Slot("ret", function.scope, "", slot.index)
@@ -75,7 +75,7 @@ class Wraps:
                 yield from ((path, passed.slot) for passed in call.passed if passed.key == 0)
 
     def _arguments(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
-        """What callers pass for a parameter."""
+        """The arguments of callers for a parameter."""
         function = self._calls.function(path, slot.scope)
         if function is None or slot.name not in function.params:
             return
@@ -86,7 +86,7 @@ class Wraps:
 
 
 def _moves(flow: ModuleFlow) -> Mapping[tuple[str, str, str], list[tuple[Slot, Slot]]]:
-    """The moves of a file by where they lead, its index left out."""
+    """The moves of a file by target, without its index."""
     found: dict[tuple[str, str, str], list[tuple[Slot, Slot]]] = {}
     for move in flow.moves:
         found.setdefault(move[1][:3], []).append(move)

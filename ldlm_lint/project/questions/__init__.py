@@ -1,7 +1,8 @@
-"""The questions that findings ask of the project, one room per topic; each answer says whether the finding stands, and why.
+"""The questions of findings to the project, one module per topic; each answer says whether the finding is confirmed,
+and why.
 
-A question is asked with the finding and the subject of its claim. Where the project does not decide it, the answer
-is no: unknown is not a finding.
+A question gets the finding and the subject of its claim. If the project does not decide it, the answer is no: unknown
+is not a finding.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ QUESTIONS: Mapping[str, Question] = _Questions()
 
 
 def decide(finding: Finding, context: Context) -> Finding | None:
-    """The finding with what the project adds to it, or None where a claim does not hold."""
+    """The finding with the project's additions, or None if a claim does not hold."""
     claims = finding.claims
     for claim in claims:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
@@ -119,7 +120,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
 
 
 def _allowed(finding: Finding, context: Context) -> Fix | None:
-    """The fix of a finding, which is only shown where a torch that the project allows lacks what it writes."""
+    """The fix of a finding, which is only shown if a torch version that the project allows lacks its interfaces."""
     fix = finding.fix
     lacking = context.torch.why_lacking(finding.span.path, fix.needs) if fix is not None and fix.needs else ""
     if fix is not None and fix.untold:
@@ -129,16 +130,16 @@ def _allowed(finding: Finding, context: Context) -> Fix | None:
 
 
 def only_shown(fix: Fix | None, why: str) -> Fix | None:
-    """A fix that is only shown for a reason, empty where there is none; its other reasons follow."""
+    """A fix that is only shown for a reason, empty if there is none; its other reasons follow."""
     if fix is None or not why:
         return fix
     reason = f"{why}; {fix.reason}" if fix.reason else why
-    # What others of its group do may go on without it, unless a part of it would be dangerous.
+    # The other fixes of its group remain, unless a partial fix would be dangerous.
     return fix._replace(applicability=Applicability.DISPLAY, reason=reason, group=fix.group if fix.whole else "")
 
 
 def _moved(finding: Finding, place: Span) -> Finding:
-    """The finding at another of its places; what it names between the two does not have the defect."""
+    """The finding at another of its places; the places it names in between do not have the defect."""
     return finding._replace(span=place, related=tuple(one for one in finding.related if not finding.span.start < one.span.start <= place.start))
 
 

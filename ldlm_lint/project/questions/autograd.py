@@ -1,4 +1,4 @@
-"""What the rules of graphs ask of the project."""
+"""The questions of the rules about autograd graphs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_HAND = Trait(
 
 
 def _meter_keeps_graphs(context: Context, finding: Finding, subject: str) -> Verdict:
-    """The method of a class of the project, ``Class.method|position``, sums up or lists its argument as it is."""
+    """The method of a class of the project, ``Class.method|position``, sums up or collects its argument unchanged."""
     project, path = context.project, finding.span.path
     name, _, position = subject.partition("|")
     resolved = (path, name[1:]) if name.startswith(".") and _defines(context, path, name[1:]) else None
@@ -44,14 +44,14 @@ def _defines(context: Context, path: str, scope: str) -> bool:
 
 
 def _is_called_again(context: Context, finding: Finding, scope: str) -> Verdict:
-    """A function runs again and again: a loop calls it, or a function that one does, or a framework."""
+    """A function runs repeatedly: a loop calls it, or a function that one does, or a framework."""
     path = finding.span.path
     again = context.calls.repeated(path, scope) or context.calls.in_training_loop(path, scope, ()) is not None
     return Verdict(again or _is_called_in_loop(context, finding))
 
 
 def _is_called_in_loop(context: Context, finding: Finding) -> bool:
-    """Whether the program shows a call of the function around a finding that stands in a loop."""
+    """Whether the program shows a call of the function around a finding that is in a loop."""
     view = context.view
     module = view.module(finding.span.path)
     if module is None:
@@ -64,7 +64,8 @@ def _is_called_in_loop(context: Context, finding: Finding) -> bool:
 
 
 def _gradients_are_left_alone(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Nothing near the training adds to gradients or sends them by itself, for which they must exist; what is reset holds gradients."""
+    """Nothing near the training adds to gradients or communicates them itself, for which they must exist; the reset
+    object has gradients."""
     if _resets_something_else(context, finding):
         return Verdict(False)
     files = trainings_of(context.project, finding.span.path)
@@ -72,7 +73,8 @@ def _gradients_are_left_alone(context: Context, finding: Finding, _subject: str)
 
 
 def _resets_something_else(context: Context, finding: Finding) -> bool:
-    """Whether ``zero_grad`` is a method of a class of the project that is no module or optimizer, nor hands on to one."""
+    """Whether ``zero_grad`` is a method of a class of the project that is not a module or optimizer, nor forwards to
+    one."""
     view = context.view
     module = view.module(finding.span.path)
     call = None if module is None else view.call_at(module, view.place_at(module, finding.span.start))

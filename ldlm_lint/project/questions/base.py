@@ -1,4 +1,4 @@
-"""What questions share: the verdict, the analyses of a project, and the type of a question."""
+"""Shared parts of questions: the verdict, the analyses of a project, and the type of a question."""
 
 from __future__ import annotations
 
@@ -54,23 +54,24 @@ if TYPE_CHECKING:
 _SETS_TIMEOUT = ("_set_pg_timeout", "_set_default_timeout")
 
 
-# What starts a training by a way that no call shows.
+# Code that starts a training without a visible call.
 _STARTS = lazily(
     rb"(?<![a-z])(?:train(?:er|ing)?|fit|learn|finetune|fine_tune|spawn|instantiate|import_module|entrypoint)\w*[ \t]*\("
     rb"|(?<![.a-z])launch\w*[ \t]*\(|Trainer|CLI\(|[Rr]egistry|build_(?:runner|engine|agent|algorithm|experiment)|\bgetattr\((?:\w+|self\.\w+), *\w+\)\("
 )
-# A class that is kept by its name is made by it: no import leads from the training to the class.
+# A class registered by name is instantiated by name: the training does not import it.
 _REGISTERED = lazily(rb"^@(?:\w+\.)*\w*register\w*", re.M | re.I)
 
-# How much of a line a message shows that says what is there.
+# The length of quoted code in a message about a place.
 _LONGEST = 40
 
 
 class Verdict(NamedTuple):
-    """Whether a claim holds, the places that show it, and message fields that it fills.
+    """Whether a claim holds, the places that show it, and the message fields it fills.
 
-    ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix; ``fix``
+    replaces it; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to``
+    one of the places that it names, and no longer names the earlier ones.
     """
 
     holds: bool
@@ -109,14 +110,14 @@ class Context:
 
     @cached_property
     def view(self) -> View:
-        """The project as rules see it that ask the program."""
+        """The view of the project for rules that query the program."""
         from ldlm_lint.checkers.by_program.view import View
 
         return View(self)
 
     @cached_property
     def wait_order(self) -> WaitOrder:
-        """The order of what runs in one training step."""
+        """The execution order within one training step."""
         from ldlm_lint.concepts.wait_order import WaitOrder
 
         return WaitOrder(self.view)
@@ -130,28 +131,28 @@ class Context:
 
     @cached_property
     def scaled_gradients(self) -> ScaledGradients:
-        """What reads gradients behind the steps of gradient scalers."""
+        """Reads of gradients after the steps of gradient scalers."""
         from ldlm_lint.project.scaled_gradients import ScaledGradients
 
         return ScaledGradients(self.project, self.calls)
 
     @cached_property
     def waiting(self) -> WaitingRanks:
-        """Where ranks wait for the work of one of them."""
+        """Places where ranks wait for the work of one of them."""
         from ldlm_lint.project.waiting_ranks import WaitingRanks
 
         return WaitingRanks(self.project, self.calls, self.ranks)
 
     @cached_property
     def copied(self) -> Copied:
-        """What was copied in from other projects."""
+        """Code copied from other projects."""
         from ldlm_lint.project.copied import Copied
 
         return Copied(self.project, lambda: self.launches)
 
     @cached_property
     def unreached(self) -> Unreached:
-        """What no program reaches."""
+        """Code that no program reaches."""
         from ldlm_lint.project.unreached import Unreached
 
         return Unreached(self.project)
@@ -171,14 +172,15 @@ class Context:
         return Launches(self.project, lambda: self.view.launches_of_python)
 
     def sets_timeouts_later(self, paths: Collection[str]) -> bool:
-        """Whether one of some files sets the timeouts of groups that exist already."""
+        """Whether one of these files sets the timeouts of existing groups."""
         program = self.program
         names = {other for name in _SETS_TIMEOUT for other in (name, *program.aliases.get(name, ()))}
         calls = (call for name in sorted(names) for call in program.calls.get(name, ()))
         return any(self.view.path(program.module_of(call)) in paths for call in calls)
 
     def divides_accumulation(self, entry: str) -> bool:
-        """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation steps."""
+        """Whether code of a launched file, by its name, or of the project if that is unknown, divides accumulation
+        steps."""
         key = ("divides-accumulation", entry)
         if key not in self.answers:
             entries = [path for path in self.project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
@@ -188,9 +190,10 @@ class Context:
         return self.answers[key]
 
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
-        """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.
+        """The scripts of launches, once per launch, and the files that take part in it: the script, code,
+        configurations.
 
-        None where no question has asked for the launches: this is for hints alone.
+        None if the launches were not computed: this is only for hints.
         """
         asked = "launches" in vars(self) and "starts" in vars(self.launches)
         return ((start.path, self.launches.taking_part(start, paths)) for start in (self.launches.starts if asked else ()))
@@ -202,7 +205,7 @@ class Context:
 
     @cached_property
     def makers(self) -> ClassMakers:
-        """Who makes objects of which classes."""
+        """The creators of objects by class."""
         from ldlm_lint.project.class_makers import ClassMakers
 
         return ClassMakers(self.project)
@@ -216,14 +219,14 @@ class Context:
 
     @cached_property
     def models(self) -> Models:
-        """What the models are made of."""
+        """The parts of the models."""
         from ldlm_lint.project.models import Models
 
         return Models(self.project, self.wraps, self.trees)
 
     @cached_property
     def reentrant(self) -> FileSet:
-        """The files with a reentrant call of torch's ``checkpoint``: of those whose text may hold one there are few."""
+        """The files with a reentrant call of torch's ``checkpoint``: few texts may contain one."""
         from ldlm_lint.project.reentrant import CALLS_TORCHS, reentrant_calls
 
         trees = ((path, self.trees.of(path)) for path in self.project.showing(CALLS_TORCHS))
@@ -266,7 +269,7 @@ class Context:
 
     @cached_property
     def dead_keys(self) -> dict[str, frozenset[Path]]:
-        """The keys that nothing reads, by configuration file, as they are found."""
+        """The unread keys, by configuration file, cached."""
         return {}
 
     @cached_property
@@ -306,7 +309,7 @@ class Context:
 
     @cached_property
     def samplers(self) -> Samplers:
-        """The distributed samplers and whether anybody tells them the epoch."""
+        """The distributed samplers and whether ``set_epoch`` is called on them."""
         from ldlm_lint.project.samplers import Samplers
 
         def tells_constant(path: str, position: str) -> bool:
@@ -353,7 +356,7 @@ class Context:
 
     @cached_property
     def unlearning(self) -> Unlearning:
-        """The models whose runs keep no activations."""
+        """The models whose runs do not keep activations."""
         from ldlm_lint.project.model_runs import ModelRuns
         from ldlm_lint.project.unlearning import Unlearning
 
@@ -369,14 +372,16 @@ class Context:
         return self.answers[key]
 
     def runs_training(self, path: str) -> bool:
-        """Whether a file has a backward pass, hands the training to a Trainer, or calls a function of the project that trains."""
+        """Whether a file has a backward pass, passes the training to a Trainer, or calls a function of the project that
+        trains."""
         functions = self.project.flow(path).functions
         return self.project.skim(path).trains or any(self.calls.trains(path, one.scope) for one in functions)
 
     def starts_training(self, path: str) -> bool:
-        """Whether one of the files that bring a file and a training together trains, or may start the training.
+        """Whether one of the files that connect a file and a training trains, or may start the training.
 
-        A script that predicts imports the class of a trainer for its weights: what else it imports belongs to no training.
+        A prediction script imports the class of a trainer for its weights: its other imports do not belong to a
+        training.
         """
         trainers = self.project.trainers_of(path)
         if _REGISTERED.search(self.project.data(path)):
@@ -397,7 +402,8 @@ class Context:
         return Datasets(self.project, self.calls)
 
     def described(self, path: str, line: int, own: str = "") -> str:
-        """What is on a line and where: "the loop at line 12" of the finding's ``own`` file, "`run()` at train.py:12" of another."""
+        """The code of a line and its place: "the loop at line 12" of the finding's ``own`` file, "`run()` at
+        train.py:12" of another."""
         text, where = self._text(path, line), located(path, line, own)
         if begins_loop(text):
             return f"the loop at {where}"
@@ -405,7 +411,7 @@ class Context:
         return f"{quoted(f'{name}()' if name else text, _LONGEST)} at {where}"
 
     def each_step(self, path: str, line: int, own: str = "") -> str:
-        """How often a training step runs, by what makes it run: a loop, a function that is a step, or a call of one."""
+        """How often a training step runs, by its cause: a loop, a function that is a step, or a call of one."""
         text, found = self._text(path, line), self.described(path, line, own)
         if begins_loop(text):
             return f"in every step of {found}"

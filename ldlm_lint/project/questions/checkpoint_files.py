@@ -1,4 +1,4 @@
-"""What checkpoints ask: whether anybody wants them, and who may delete old ones."""
+"""Questions about checkpoints: whether they are wanted, and whether old ones may be deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP
 
 
 def _save_is_not_optional(context: Context, finding: Finding, position: str) -> Verdict:
-    """The setting that a save waits for is on somewhere: what nobody turns on fills no disk."""
+    """The setting behind a save is on somewhere: a save that is never enabled fills no disk."""
     view = context.view
     module = view.module(finding.span.path)
     line, _, column = position.partition(":")
@@ -28,7 +28,7 @@ def _is_off(context: Context, interval: Interval) -> bool:
 
 
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:
-    """Always true; the fix deletes old files behind these saves, where the ways to all of them allow it."""
+    """Always true; the fix deletes old files after these saves, where the ways to all of them allow it."""
     from ldlm_lint.checkers.checkpoint_rotation import rotation_fix, shown_where_lost
     from ldlm_lint.frameworks.sections import integer
     from ldlm_lint.project.rotation import lost_elsewhere, may_go, saves_at

@@ -1,4 +1,4 @@
-"""What checkpoints ask: which processes write them."""
+"""Questions about checkpoints: which processes write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ldlm_lint.wording import quoted
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Every process of a training comes to the save, or the first of every node, and nothing it is named by tells them apart."""
+    """Every rank of a training reaches the save, or the first of every node, and the file name does not distinguish
+    them."""
     path = finding.span.path
     position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in context.project.flow(path).calls if one.position == position), None)
@@ -54,7 +55,8 @@ def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameter
 
 
 def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | None:
-    """A launch that runs a file on nodes which share the disk that it writes to: as the path says, or as those of Slurm do."""
+    """A launch that runs a file on nodes which share the disk that it writes to: by the path, or because Slurm nodes
+    do."""
     if disk == "node":
         return None
     found = launches_on_nodes(context.project, context.launches, path)
@@ -62,7 +64,7 @@ def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | Non
 
 
 def _disk_given(context: Context, path: str, position: str, names: list[str]) -> str:
-    """Whose disk a path lies on that options give: by what launches say for an option in it, else by the options' defaults."""
+    """The disk of a path from options: by the launches' values of an option in it, else by the options' defaults."""
     given = [one for program in context.launches.running(path) for one in program.arguments if one.keys and one.keys[-1] in names]
     texts = {text for one in given for text in one.texts or ()}
     if not texts:

@@ -1,4 +1,4 @@
-"""What findings in configuration files ask: who reads a key, where its value goes, and what overrides it."""
+"""Questions of findings in configuration files: readers of a key, the use of its value, and its overrides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 class _Reached(NamedTuple):
-    """A call that takes a value of a file: the program, the keys that are read, and the call."""
+    """A call that gets a value of a file: the program, the read keys, and the call."""
 
     home: Home
     origin: Origin
@@ -35,7 +35,7 @@ class _Reached(NamedTuple):
 
 
 def asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
-    """The entry that a finding speaks of."""
+    """The entry that a finding mentions."""
     document = context.project.document(finding.span.path)
     if document is None:
         return None
@@ -46,13 +46,13 @@ def asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
 def _reached(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool] = lambda _: True
 ) -> list[_Reached]:
-    """The calls that matter and take an entry's value, those of the surest and nearest program first."""
+    """The relevant calls that get an entry's value, those of the surest and nearest program first."""
     found = reached_by(context, document, entry, topic, matters)
     return sorted(found, key=lambda one: (not one.home.chosen, _distance(document.path, one.sink.path)))
 
 
 def _distance(one: str, other: str) -> int:
-    """How many folders lie between two files."""
+    """How many folders are between two files."""
     shared = posixpath.commonpath((one, other))
     return one.count("/") + other.count("/") - 2 * shared.count("/")
 
@@ -65,7 +65,7 @@ def reached_by(
         return
     read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
     taken = [(sink, origin) for sink, origin in read if may_match(origin, document, entry) and matters(sink)]
-    # Who reads the file is asked last, since that takes a look at the whole project.
+    # The readers of the file are checked last, since that needs the whole project.
     for home in context.homes.of(document.path) if taken else ():
         reach = context.homes.reach_of(home, document)
         for sink, origin in taken:
@@ -74,15 +74,16 @@ def reached_by(
 
 
 def _is_read_somewhere(context: Context, key: str) -> bool:
-    """Whether the text of any file holds a key: what reads none can hand it to no call, unless the call's own parameter is the key."""
+    """Whether the text of any file contains a key: otherwise no call can get it, unless the call's own parameter is the
+    key."""
     project, word = context.project, key.encode()
     return any(word in project.data(path) for path in project.files)
 
 
 def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Verdict:
-    """A value goes to a call of the topic, and what the topic asks of that call holds.
+    """A value reaches a call of the topic, and the topic's questions hold for that call.
 
-    The subject is the topic, and options beside the value with which the call would raise: another finding's matter.
+    The subject is the topic, and options next to the value with which the call would raise, which is another finding.
     """
     name, _, options = subject.partition(" ")
     found, topic = asked(context, finding), TOPICS.get(name)
@@ -119,7 +120,7 @@ def programs_of(context: Context, document: Document, home: Home) -> tuple[Progr
 
 
 def answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> Verdict | None:
-    """What the questions of a topic answer about a call; None where one says no."""
+    """The answers to a topic's questions about a call; None if one is no."""
     at_call = finding._replace(span=context.line_span(sink.path, sink.node.lineno))
     related: tuple[Related, ...] = ()
     args: dict[str, object] = {}
@@ -135,13 +136,13 @@ def answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> Ve
 
 
 def _subject_of(kind: str, sink: Sink) -> str:
-    """What a question about a call is asked of: its place, unless the question speaks of a wrapper."""
+    """The subject of a question about a call: its place, unless the question is about a wrapper."""
     if kind == "no-sync-on-wrap":
         return str(sink.node.lineno)
     if kind == "model-checkpoints-reentrantly":
         arguments = Arguments(sink.node, ("module",))
         slots = slots_of(arguments["module"].node) if arguments["module"].node is not None else []
-        # A static graph knows which parameters are used.
+        # A static graph already has the used parameters.
         known = arguments["static_graph"].absent or arguments["static_graph"].is_only(False)
         return ";".join("|".join((one.kind, one.scope, one.name, one.index)) for one in slots) if known else ""
     return sink.position
@@ -157,7 +158,7 @@ def _places(context: Context, one: _Reached) -> tuple[Related, ...]:
 
 
 def _section_reaches_loader(context: Context, finding: Finding, options: str) -> Verdict:
-    """One loader takes no workers from here and options that only workers know: nothing of it overridden by a launch."""
+    """One loader gets no workers from here but options that need workers, without an override by a launch."""
     found = asked(context, finding)
     if found is None:
         return Verdict(False)
@@ -179,7 +180,7 @@ def _is_taken(context: Context, document: Document, option: Entry, one: _Reached
 
 
 def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Not every launch of the programs that use a file gives the setting another value, there or in a configuration.
+    """Not every launch of the programs that use a file sets the setting to another value, there or in a configuration.
 
     The subject is the name of the setting and its default.
     """
@@ -199,7 +200,7 @@ def _given(program: Program, name: str) -> Given | None:
 
 
 def _gives_another(context: Context, program: Program, name: str, default: str) -> bool:
-    """Whether a launch, or else a configuration that it names, gives a setting something else than its default."""
+    """Whether a launch, or else a configuration that it names, sets a setting to something other than its default."""
     given = _given(program, name)
     if given is not None:
         return given.values is None or all(one.text != default for one in given.values)

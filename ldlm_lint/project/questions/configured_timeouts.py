@@ -1,4 +1,4 @@
-"""What timeouts in configuration files ask: whether a process group takes them, and how long they are in its unit."""
+"""Questions about timeouts in configuration files: whether a process group uses them, and their length in its unit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) -> Verdict:
-    """A number goes into the ``timedelta`` of a process group, in the unit that is written there."""
+    """A number goes into the ``timedelta`` of a process group, in the unit written there."""
     found = asked(context, finding)
     if found is None:
         return Verdict(False)
@@ -50,14 +50,14 @@ def _timeout_node(sink: Sink) -> nodes.NodeNG | None:
 
 
 def _keys_in_timeout(context: Context, sink: Sink) -> set[str]:
-    """The last keys of what a call's ``timedelta`` is made of."""
+    """The last keys in a call's ``timedelta``."""
     found = timedelta_call(_timeout_node(sink))
     parts = [*found.args, *(keyword.value for keyword in found.keywords)] if found is not None else []
     return {origin.keys[-1] for part in parts for origin in context.reads.origins_of(sink.path, part)}
 
 
 def _length(context: Context, sink: Sink, document: Document, entry: Entry, home: Home) -> float | None:
-    """The seconds that a call makes of an entry's number; None where it does not take it."""
+    """The seconds in a call from an entry's number; None if it does not use it."""
     node = _timeout_node(sink)
     taken: list[nodes.NodeNG] = []
 

@@ -1,4 +1,4 @@
-"""What the rules of copies and sharded_data ask of the project."""
+"""The questions of the rules in copies and sharded_data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _loop_takes_pinned_batches(context: Context, finding: Finding, line: str) ->
 
 
 def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """A training that uses the loader wraps its model in DDP, and none of its files speaks of sharing data out."""
+    """A training that uses the loader wraps its model in DDP, and none of its files mentions splitting data."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)

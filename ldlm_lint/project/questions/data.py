@@ -1,4 +1,4 @@
-"""What the loaders ask that a configuration gives options, and those that share data out: the linked program answers."""
+"""Questions about loaders with options from a configuration, and about splitting data: the linked program answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
         return Verdict(False)
     found = context.view.loaders.repeated(one)
     if found is None or is_changed_between_passes(context.view, one):
-        # Workers that start anew see a change; persistent ones would go on with the dataset as it was.
+        # Restarted workers see a change; persistent ones would keep the old dataset.
         return Verdict(False)
     return _at(context, finding, one, found, "this iterates the DataLoader repeatedly")
 
@@ -34,7 +34,7 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
 
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:
-    """A dataset that nobody knows may do so."""
+    """An unknown dataset may do so."""
     one = _loader(context, finding, position)
     return Verdict(one is None or works_per_item(context.view, one))
 
@@ -44,14 +44,15 @@ def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:
 
 
 def _each_rank_has_its_loader(context: Context, finding: Finding, subject: str) -> Verdict:
-    """No ``DataParallel`` of one process takes the batches of a loader for all GPUs of the node, in a file or a launched one (its name)."""
+    """No ``DataParallel`` of one process uses a loader for all GPUs of the node, in a file or a launched one (its
+    name)."""
     named = [path for path in context.project.files if path.endswith(f"/{subject}")] if subject.endswith(".py") else [finding.span.path]
     modules = [module for module in map(context.view.module, named) if module is not None]
     return Verdict(not modules or not all(map(context.view.replicas.are_of_one_process, modules)))
 
 
 def _loader(context: Context, finding: Finding, position: str) -> LoaderCall | None:
-    """The loader at a place, if it is not one of a test."""
+    """The loader at a place, unless it belongs to a test."""
     path = finding.span.path
     return None if context.project.is_test(path) else context.view.loaders.at(path, position)
 

@@ -1,4 +1,4 @@
-"""What the rules of DDP's graph and of `no_sync` ask of the project."""
+"""The questions of the rules about DDP's graph and `no_sync`."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verd
 
 
 def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: str) -> Verdict:
-    """A class of the model calls torch's ``checkpoint`` in its reentrant form, or the model is told to."""
+    """A class of the model calls torch's ``checkpoint`` in its reentrant form, or the model is configured to."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    # The tree of a file is built only where its text may hold the switch.
+    # The tree of a file is built only where its text may contain the switch.
     found = enables_reentrant(project, context.trees.of(path), _slots(slots)) if may_enable_reentrant(project, path) else None
     if found is not None:
         return _reentrant_at(context, path, [(path, found)])
@@ -138,7 +138,7 @@ def _transformers_is_old(context: Context, _finding: Finding, _subject: str) -> 
 
 
 def _model_changes_its_graph(context: Context, finding: Finding, slots: str) -> Verdict:
-    """A forward pass of the model takes a path that is drawn anew in every step."""
+    """A forward pass of the model takes a path that is randomly chosen in every step."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
@@ -161,7 +161,7 @@ def _happens_between_steps(context: Context, finding: Finding, place: str) -> Ve
 
 
 def _model_was_wrapped(context: Context, finding: Finding, slots: str) -> Verdict:
-    """One of these places holds a model of DDP that neither searches for unused parameters nor has a static graph."""
+    """One of these places has a DDP model that neither searches for unused parameters nor has a static graph."""
     path = finding.span.path
     trees = context.trees
     for slot in _slots(slots):
@@ -180,7 +180,7 @@ def _waits_for_all(module: nodes.Module, line: int) -> bool:
 
 
 def _no_sync_is_of_ddp(context: Context, finding: Finding, slots: str) -> Verdict:
-    """One of these places holds a model that DDP wraps, and nothing on its way shards it."""
+    """One of these places has a model that DDP wraps, and no code on its way shards it."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
@@ -195,7 +195,7 @@ def _no_sync_is_of_ddp(context: Context, finding: Finding, slots: str) -> Verdic
 
 
 def _nothing_shards(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """No file of the training knows of FSDP or DeepSpeed, which an accelerator may be told to use."""
+    """No file of the training mentions FSDP or DeepSpeed, which an Accelerator may be configured to use."""
     project, path = context.project, finding.span.path
     files = {path, *trainings_of(project, path)}
     known = path in project.files and not project.is_test(path)

@@ -1,4 +1,4 @@
-"""What process groups, DDP and the environment ask of the project."""
+"""The questions about process groups, DDP and the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"
 
 
 def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdict:
-    """No Python of the project reads the variable, nor does a script in the same shell or one that a container's environment may reach."""
+    """No Python of the project reads the variable, nor does a script in the same shell or one that may get a
+    container's environment."""
     project, path = context.project, finding.span.path
     if context.reads_variable(name):
         return Verdict(False)
@@ -45,9 +46,9 @@ def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdic
 
 
 def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Verdict:
-    """The file computes gradients, itself or through what it calls, or a file does that imports it.
+    """The file computes gradients, directly or through callees, or an importing file does.
 
-    Where all callers of the function are known, these files are the ones that lead there.
+    If all callers of the function are known, only the calling files count.
     """
     project, path = context.project, finding.span.path
     if project.is_test(path):
@@ -58,14 +59,15 @@ def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Ver
 
 
 def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Nothing near the training detaches gradients in place, which a view does not allow, or keeps them elsewhere."""
+    """Nothing near the training detaches gradients in place, which a view does not allow, or stores them elsewhere."""
     project, path = context.project, finding.span.path
     near = project.around(path) & project.showing(_DETACHES_GRADIENTS)
     return Verdict(not any(_detaches(context, one) for one in near))
 
 
 def _detaches(context: Context, path: str) -> bool:
-    """Whether a file may detach gradients of parameters in place; those of an input that it asks gradients for are none of DDP's."""
+    """Whether a file may detach gradients of parameters in place; those of an input that requires gradients do not
+    concern DDP."""
     module = context.view.module(path)
     if module is None or _AUTOGRAD_OF_RANKS.search(context.project.data(path)):
         return True
@@ -89,11 +91,11 @@ def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verd
 
 
 def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verdict:
-    """One of the variables that a loop calls holds a DDP model, and nothing on its way takes care of the synchronisation."""
+    """One of the variables that a loop calls is a DDP model, and no code on its way handles the synchronisation."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    # The index of a slot is an expression, and may hold either sign.
+    # The index of a slot is an expression, and may contain either sign.
     for parts in (slot.split(":", 3) for slot in slots.split(";")):
         wrap = context.wraps.of(path, Slot(*parts)) if len(parts) == 4 else None
         if wrap is None:
@@ -109,7 +111,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
             holds = not context.view.reduction.is_taken_care_of(module, models)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
-            # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.
+            # An engine controls synchronisation itself, and DDP wraps other models; its `no_sync` forbids steps.
             holds = stands_in_other_arm(project.data(wrap.path), wrap.line, _DEEPSPEED)
         shown = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
         return Verdict(holds, shown, withdraws=engine)
@@ -117,7 +119,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
 
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
-    """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
+    """No code of a launched file, or of the project if that is unknown, divides the steps by the world size."""
     return Verdict(not context.divides_accumulation(entry))
 
 

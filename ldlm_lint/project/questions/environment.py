@@ -1,4 +1,4 @@
-"""What findings about variables ask of the files that set the environment of the same processes."""
+"""Questions of findings about variables on files that set the environment of the same processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SET = lazily(HEARTBEAT.encode() + rb"(?!\w)[\"']?\]?\s*(?:[:=,]|\bvalue\b\s*:?)
 
 
 def _no_heartbeat_elsewhere_is_wrong(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The finding stands in any case; its fix does not where another file gives the same processes a wrong heartbeat."""
+    """The finding is always confirmed; its fix is withdrawn if another file gives the same processes a wrong
+    heartbeat.
+    """
     project, path = context.project, finding.span.path
     if finding.fix is None:
         return Verdict(True)
@@ -40,12 +42,12 @@ def _find_wrong_heartbeat(context: Context, path: str) -> bool:
     if all(map(is_harmless, texts)):
         return False
     source = context.project.source(path) if context.project.others.get(path) is Kind.SHELL else None
-    # A script may only speak of it, as one that edits others does.
+    # A script may only mention it, for example to edit other scripts.
     return source is None or any(map(is_wrong_heartbeat, settings(source, context.sourcing.codes(path), (HEARTBEAT,))))
 
 
 def _process_group_takes_timeout(context: Context, finding: Finding, length: str) -> Verdict:
-    """The finding stands in any case; where one process group is made without a timeout, its fix passes it there."""
+    """The finding is always confirmed; if one process group is created without a timeout, its fix passes it there."""
     fix = finding.fix
     if fix is None:
         return Verdict(True)

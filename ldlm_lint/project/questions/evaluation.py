@@ -1,4 +1,4 @@
-"""What the rules of evaluation ask of the project."""
+"""The questions of the evaluation rules."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ldlm_lint.project.traits import Trait
 from ldlm_lint.testfiles import is_started
 
 _DIFFERENTIATES = Trait(lazily(rb"(?:autograd\.|(?<![\w.]))grad[ \t]*\("), (b"autograd",), code=True)
-# The gradient of a penalty is no output of a model.
+# The gradient of a penalty is not an output of a model.
 _PENALTY = lazily(r"loss|penalt|regulari|criterion|objective", re.I)
 
 
 def is_unit_test(project: Project, path: str) -> bool:
-    """A file of a test suite that nobody starts by itself."""
+    """A file of a test suite that is not started directly."""
     inside = "/tests/" in path.removeprefix(project.root)
     return project.is_test(path) and (inside or not is_started(project.data(path)))
 
 
 def _evaluation_records_gradients(context: Context, finding: Finding, subject: str) -> Verdict:
-    """One of the runs of a model is recorded: no caller turns gradients off, and nothing near it computes any."""
+    """One of the runs of a model is recorded: no caller turns gradients off, and no code near it computes gradients."""
     project, path = context.project, finding.span.path
     if path not in project.files or is_unit_test(project, path):
         return Verdict(False)
@@ -34,7 +34,7 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         scope, loops, needs, helper, root, bases = one.split("|")
         if any(project.resolve(path, base) is None for base in bases.split(",") if base):
             continue
-        # What is asked last reads the most files.
+        # The last question reads the most files.
         related: tuple[Related, ...] = ()
         if needs and needs != "apart":
             found = recording.caller_that(path, scope, set(needs.split(",")))
@@ -54,7 +54,9 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
 
 
 def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
-    """Whether a run is part of a training step, wherever the backward pass stands: in a hook that a runner calls by its name."""
+    """Whether a run is part of a training step, with the backward pass anywhere: in a hook that a runner calls by
+    name.
+    """
     module = context.view.module(finding.span.path)
     if module is None:
         return False
@@ -65,9 +67,10 @@ def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
 
 
 def _models_differentiate(context: Context, path: str, scope: str) -> bool:
-    """Whether a model near a function has gradients among its outputs, such as forces: without a graph its ``forward`` fails.
+    """Whether a model near a function has gradients among its outputs, such as forces: without a graph its ``forward``
+    fails.
 
-    Near are the models of what the function's file and those of its callers import.
+    Models imported by the function's file and its callers' files count as near.
     """
     places = context.calls.sketch.coming_to(_DIFFERENTIATES)
     found = {one for one, name in places if _is_forward(name) and not context.project.is_test(one)}
@@ -94,7 +97,7 @@ def _is_made_frozen(context: Context, path: str, scope: str, root: str) -> bool:
 
 
 def _place_of(project: Project, finding: Finding, helper: str) -> Span | None:
-    """The run that stands, where it is another one than the first of those that the finding names."""
+    """The confirmed run, if it is not the first one that the finding names."""
     start = offset_of(project.data(finding.span.path), helper) if helper else finding.span.start
     return next((one.span for one in finding.related if one.span.start == start and start > finding.span.start), None)
 

@@ -1,4 +1,4 @@
-"""What settings of training frameworks ask: who reads them, and who else sets them."""
+"""Questions about settings of training frameworks: their readers, and other places that set them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ def _trainer_reads_configuration(context: Context, finding: Finding, reader: str
 
 
 def _launch_runs_trainer(context: Context, _finding: Finding, entry: str) -> Verdict:
-    """The file that a launch starts, by the end of its path, takes its arguments as those of the Trainer."""
+    """The file that a launch starts, by the end of its path, parses arguments of the Trainer."""
     found = _entries(context.project, entry)
     return Verdict(bool(found) and all(context.trainers.entry_runs(one) for one in found))
 
 
 def _entries(project: Project, entry: str) -> list[str]:
-    """The files that an entry may be: those at the end of its path, else all of its name; a package runs its ``__main__``."""
+    """The possible files of an entry: those matching the end of its path, else all with its name; a package runs its
+    ``__main__``."""
     if entry.endswith(".py"):
         names = [posixpath.normpath(entry).removeprefix("../")]
     else:
@@ -55,7 +56,7 @@ def _programs(context: Context, path: str) -> tuple[Program, ...]:
 
 
 def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdict:
-    """Not every launch that reads the place gives another value; those that do are shown."""
+    """Not every launch that reads the place sets another value; those that do are shown."""
     path = finding.span.path
     programs = _programs(context, path)
     overriding = [one for one in programs if setting_of(one, name) is not None or _configures(context, one, path, name)]
@@ -66,15 +67,15 @@ def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdi
 
 
 def _configures(context: Context, program: Program, path: str, name: str) -> bool:
-    """Whether a file that a program reads gives the setting another value than the default in its Python."""
+    """Whether a file that a program reads sets the setting to another value than the default in its Python."""
     return path in context.project.files and any(holds_key(context.project, use.path, name) for use in program.configs)
 
 
 def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
-    """No launch that reads the place gives the setting, no other file that it reads, and no Python that it meets."""
+    """No launch that reads the place sets the setting, nor another file that it reads, nor its Python code."""
     project, path = context.project, finding.span.path
     if path in project.files:
-        # What else the code passes to the call is seen there; another file can only set it on the object.
+        # Other arguments of the call are visible there; another file can only set it on the object.
         return Verdict(not any(stores(project.data(one), name) for one in project.files if one != path and not project.is_test(one)))
     programs = context.launches.of_config(path)
     if any(setting_of(one, name) is not None or not one.complete for one in programs):
@@ -88,7 +89,7 @@ def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
 
 
 def _default_is_left(context: Context, finding: Finding, name: str) -> Verdict:
-    """Nothing in the project gives a field that a class does not declare: no Python, no configuration, no launch."""
+    """No Python code, configuration or launch of the project sets a field that a class does not declare."""
     project, word = context.project, name.encode()
     if any(stores(project.data(one), name) for one in project.files if not project.is_test(one)):
         return Verdict(False)
@@ -104,7 +105,9 @@ def _launches_do_not_shard(context: Context, finding: Finding, _name: str) -> Ve
 
 
 def _launch_varies_processes(context: Context, finding: Finding, name: str) -> Verdict:
-    """A launch that reads the file takes its number of processes from outside, and sets no batch size for all of them."""
+    """A launch that reads the file gets its number of processes from outside, and sets no batch size for all of
+    them.
+    """
     for program in _programs(context, finding.span.path):
         if setting_of(program, name) is not None or any(is_global_batch_size(one.name) for one in program.arguments):
             continue
@@ -124,7 +127,8 @@ def _project_uses_lightning(context: Context, _finding: Finding, _subject: str) 
 
 
 def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimizer: str) -> Verdict:
-    """The project makes objects from configurations and trains on CUDA, without Lightning, which may not clip with it."""
+    """The project creates objects from configurations and trains on CUDA, without Lightning, which may not clip with
+    it."""
     project = context.project
     if uses_lightning(project):
         return Verdict(False)

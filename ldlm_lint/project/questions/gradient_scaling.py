@@ -1,4 +1,4 @@
-"""What the rules of scaled gradients and of fused optimizers, which unscale by themselves, ask of the project."""
+"""The questions of the rules about scaled gradients and about fused optimizers, which unscale themselves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ldlm_lint.python.slots import Slot
 
 _SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
 _OFF = lazily(rb"enabled\s*=\s*False")
-# What clips, and what may be told to by a command or a configuration of any name.
+# Clipping calls, and code that a command or a configuration may make clip.
 _MAY_CLIP = Trait(
     lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
     (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
@@ -33,7 +33,7 @@ _REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
 
 
 def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict:
-    """No call that may have made the scaler is a class of the project, which may unscale by itself, or one switched off."""
+    """No call that may have made the scaler is a class of the project, which may unscale itself, or switched off."""
     makers, project = Makers(context.project, context.calls), context.project
     on = known = False
     for text in filter(None, slots.split(";")):
@@ -83,7 +83,8 @@ def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) ->
 
 
 def _lightning_clips_nowhere(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Lightning Trainers that use the file's module are made with settings written out, and nothing in the project clips gradients."""
+    """Lightning Trainers that use the file's module are created with literal settings, and no code in the project clips
+    gradients."""
     project, path = context.project, finding.span.path
     key = ("lightning-clips-nowhere", "")
     if key not in context.answers:

@@ -1,4 +1,4 @@
-"""What a file that does not parse asks: whether that is the file's mistake, or the running Python is too old for it."""
+"""The question of a file that does not parse: whether that is the file's error, or the running Python is too old."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ldlm_lint.python.newer_syntax import certain_version, possible_version
 
 
 def _may_need_newer_python(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Always true; syntax of a newer Python is no error of the file, where its form or the project's requirement tells that it is that."""
+    """Always true; syntax of a newer Python is not an error of the file, if its form or the project's requirement shows
+    that."""
     message, _, line = subject.partition("\n")
     running = sys.version_info[:2]
     possible = possible_version(line, message, running)

@@ -1,4 +1,4 @@
-"""What options of launches ask: where the program that is started takes their values."""
+"""The questions about launch options: where the started program uses their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _ACCUMULATES = {
 
 
 def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Verdict:
-    """A program that the launch starts reads the option, and hands its value to a call of the topic, of which holds what the topic asks."""
+    """A program that the launch starts reads the option, and passes its value to a call of the topic for which the
+    topic's questions hold."""
     name, _, option = subject.partition("|")
     topic = TOPICS.get(name)
     if topic is None:

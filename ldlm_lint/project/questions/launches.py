@@ -1,4 +1,4 @@
-"""What findings ask of the launches of a project: which programs they start, with what."""
+"""Questions of findings about a project's launches: the started programs and their arguments."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def _comes_from(given: Given, finding: Finding) -> bool:
 
 
 def _needs_no_rank_argument(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The finding stands in any case; its fix does not where a program takes its rank only as an argument."""
+    """The finding is always confirmed; its fix is withdrawn if a program gets its rank only as an argument."""
     view = context.view
-    # The program of a large project is linked, and its launches are read, only where an answer hangs on them.
+    # The program of a large project is linked, and its launches are read, only if an answer depends on them.
     if not context.project.showing(_MENTIONS_OPTION) or not view.local_ranks.is_given(view.program.live):
         return Verdict(True)
     return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in sorted(context.launches.entries_at(finding.span))))
 
 
 def _takes_rank_as_argument(context: Context, entry: str) -> bool:
-    """Whether a program has an option for its rank, and nothing that looks for it in the environment."""
+    """Whether a program has an option for its rank, and no code that reads it from the environment."""
     module = context.view.module(entry)
     around = [one for path in sorted(context.project.reach(entry)) if (one := context.view.module(path)) is not None]
     return module is not None and context.view.local_ranks.is_only_given(module, around)

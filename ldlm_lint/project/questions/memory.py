@@ -1,4 +1,4 @@
-"""What models ask: which blocks attend, and whether activation checkpointing is known."""
+"""Questions about models: which blocks compute attention, and whether activation checkpointing exists."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _BLOCK_NAME = lazily(
 
 
 def _no_activation_checkpointing(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Neither the model, nor the files of its bases and blocks, nor the trainings that use it know it.
+    """Neither the model, nor the files of its bases and blocks, nor the trainings that use it have it.
 
-    ``subject`` holds the names of the classes and, behind a bar, the origins of their bases and blocks. Another model that
-    has a switch says nothing about this one.
+    ``subject`` contains the names of the classes and, after a bar, the origins of their bases and blocks. A switch of
+    another model does not count.
     """
     path = finding.span.path
     names, _, origins = subject.rpartition("|")
     if not may_lack_checkpointing(context, path, origins, tuple(names.split())) or hands_out_frozen(context.project, path):
         return Verdict(False)
-    # A program that makes the model by a name in its configuration may switch checkpointing on for it.
+    # A program that creates the model by a name in its configuration may enable checkpointing for it.
     project, programs = context.project, list(context.named.trained_with(path, lambda _: True))
     if not programs and is_taken_without_gradients(project, path):
         return Verdict(False)
@@ -38,9 +38,9 @@ def _no_activation_checkpointing(context: Context, finding: Finding, subject: st
 
 
 def may_lack_checkpointing(context: Context, path: str, origins: str = "", names: tuple[str, ...] | None = None) -> bool:
-    """Whether nothing that is known of the classes of some names in a file, and of the files of their origins, checkpoints activations.
+    """Whether no known code of these classes in a file, nor of the files of their origins, checkpoints activations.
 
-    With an empty tuple it is about the file's code outside of classes, with None about whatever the file may hold.
+    With an empty tuple it is about the file's code outside of classes, with None about anything in the file.
     """
     project = context.project
     trainers = project.trainers_of(path)
@@ -56,25 +56,25 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "", names
     if project.any_that(project.around(path), "no-model-checkpoints", _speaks_for_all(project)):
         return False
     if not any(map(checkpoints_activations, context.engines.configs.values())):
-        # Which programs run under which file is asked only where it matters: that reads all launches.
+        # The launching programs of a file are determined only if needed: that reads all launches.
         return True
     engines = (engine for one in (path, *trainers) for engine in context.engines.of(one))
     return not any(map(checkpoints_activations, engines))
 
 
 def _speaks_for_all(project: Project) -> Callable[[str], bool]:
-    """Whether a file that holds no model of its own checkpoints activations."""
+    """Whether a file without its own models checkpoints activations."""
     return lambda path: project.skim(path).checkpoints_activations and path not in project.derivations.holding(_MODULES)
 
 
 def _activations_are_kept(context: Context, finding: Finding, names: str) -> Verdict:
-    """Unless every run of the models of these classes is known, and none of them is recorded."""
+    """True unless every run of the models of these classes is known to be unrecorded."""
     path = finding.span.path
     return Verdict(path in context.project.files and not all(context.unlearning.keeps_nothing(path, name) for name in names.split()))
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
-    """Whether a block's class, by its qualified name, computes attention; another package's is told by its name."""
+    """Whether a block's class, by its qualified name, computes attention; another package's is judged by its name."""
     resolved = context.project.resolve(finding.span.path, name)
     if resolved is not None:
         return Verdict(_ATTENDS.search(context.project.data(resolved[0])) is not None)
@@ -82,7 +82,7 @@ def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
 
 
 def _class_is_foreign(context: Context, finding: Finding, name: str) -> Verdict:
-    """Whether a class, by its qualified name, is none of the project's."""
+    """Whether a class, by its qualified name, does not belong to the project."""
     path = finding.span.path
     return Verdict(path in context.project.files and context.project.resolve(path, name) is None)
 
@@ -102,7 +102,7 @@ def _is_module(project: Project, path: str, name: str, depth: int = 0) -> bool:
 
 
 def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
-    """Always true: the fix for the classes of these names, where they run their blocks in a way that is known."""
+    """Always true: the fix for the classes of these names, if they run their blocks in a known way."""
     from ldlm_lint.project.activation_fix import checkpoint_fix
     from ldlm_lint.project.hub_models import enabling_fix
 

@@ -1,4 +1,5 @@
-"""What settings in the configurations of OpenMMLab ask: whether they are ones, and whether another file decides."""
+"""Questions about settings in OpenMMLab configurations: whether they are such settings, and whether another file
+decides."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
 def _is_setting_of_mm(context: Context, finding: Finding, name: str) -> Verdict:
-    """The file is a configuration for mmcv or mmengine, and no other file decides the setting of a name, if one is given."""
+    """The file is a configuration for mmcv or mmengine, and no other file decides the named setting, if one is
+    given.
+    """
     configs, path = context.mm_configs, finding.span.path
     if not configs.is_config(path):
         return Verdict(False)
@@ -17,7 +20,7 @@ def _is_setting_of_mm(context: Context, finding: Finding, name: str) -> Verdict:
 
 
 def _some_child_keeps_setting(context: Context, finding: Finding, name: str) -> Verdict:
-    """Not every configuration that is made of the file gives the variable another value."""
+    """Not every configuration derived from the file overrides the variable."""
     return Verdict(not context.mm_configs.is_overridden(finding.span.path, name.encode()))
 
 

@@ -1,4 +1,4 @@
-"""What optimizers ask of the project."""
+"""The questions about optimizers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
         engine = project.skim(trainer).engine or project.skim(path).engine
         if engine or not project.any_skim(project.reach(trainer), "cuda"):
             continue
-        # Which programs run under which file is asked only where it matters: that reads all launches.
+        # The launching programs of a file are determined only if needed: that reads all launches.
         described = any(map(makes_optimizer, context.engines.configs.values()))
         if not (described and any(map(makes_optimizer, context.engines.of(trainer)))) and not _runs_under_deepspeed(context, trainer):
             clipped = _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2])
@@ -36,7 +36,8 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
 
 
 def fusable_in(context: Context, trainers: Iterable[str]) -> Verdict:
-    """The finding stands; its fix is only shown where a training reads gradients behind a scaler's step: a fused optimizer leaves them scaled."""
+    """The finding is confirmed; its fix is only shown if a training reads gradients after a scaler's step: a fused
+    optimizer leaves them scaled."""
     read = next((found for one in trainers if (found := context.scaled_gradients.read_in(one)) is not None), None)
     if read is None:
         return Verdict(True)
@@ -46,7 +47,8 @@ def fusable_in(context: Context, trainers: Iterable[str]) -> Verdict:
 
 
 def _runs_under_deepspeed(context: Context, trainer: str) -> bool:
-    """Whether Accelerate hands a training to DeepSpeed, by all launches that are known of it; where none is, by all files of Accelerate's."""
+    """Whether Accelerate passes a training to DeepSpeed, by all its known launches; without launches, by all Accelerate
+    files."""
     if b"Accelerator" not in context.project.data(trainer):
         return False
     if programs := list(context.launches.running(trainer)):
@@ -56,8 +58,8 @@ def _runs_under_deepspeed(context: Context, trainer: str) -> bool:
 
 
 def _is_clipped_by_lightning(context: Context, path: str, position: str) -> bool:
-    """Whether an optimizer is made for Lightning's ``configure_optimizers``, and a Trainer may clip in mixed precision: Lightning
-    refuses that with a fused one."""
+    """Whether an optimizer is created for Lightning's ``configure_optimizers``, and a Trainer may clip in mixed
+    precision: Lightning refuses that with a fused one."""
     project = context.project
     scope = next((one.scope for one in project.flow(path).calls if one.position == position), "")
     callers = context.calls.callers(path, scope) if scope else ()
@@ -67,7 +69,7 @@ def _is_clipped_by_lightning(context: Context, path: str, position: str) -> bool
 
 
 def _tries_out(context: Context, path: str, position: str) -> bool:
-    """Whether the statements of a module make an optimizer, and nothing there trains: a schedule that is drawn, a test of itself."""
+    """Whether the statements of a module create an optimizer without training: plotting a schedule, a self-test."""
     calls = context.project.flow(path).calls
     return any(one.scope == "" and one.position == position for one in calls) and not context.runs_training(path)
 

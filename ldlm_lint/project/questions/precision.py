@@ -1,4 +1,4 @@
-"""What the rules of precision ask of the project."""
+"""The questions of the precision rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _code(context: Context, paths: Collection[str]) -> bytes:
 
 
 def _is_entry(context: Context, path: str) -> bool:
-    """A script that runs a training, and is neither a test, a toy nor a check."""
+    """A script that runs a training and is not a test, a toy or a check."""
     project = context.project
     if project.is_test(path) or is_tutorial(project, path) or is_probe(path):
         return False
@@ -62,7 +62,7 @@ def _is_entry(context: Context, path: str) -> bool:
 
 
 def _runs_full_precision_training(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """A training whose matrix products are float32 for all that its files say, and nothing chooses their precision."""
+    """A training whose matrix products are float32 by its files, without any choice of precision."""
     path = finding.span.path
     if not _is_entry(context, path):
         return Verdict(False)
@@ -74,7 +74,7 @@ def _runs_full_precision_training(context: Context, finding: Finding, _subject: 
 
 
 def _convolves_one_size(context: Context, finding: Finding, benchmark: str) -> Verdict:
-    """Trainings that convolve images of a fixed size; where ``benchmark`` is unset, none of their files sets it."""
+    """Trainings that convolve images of a fixed size; if ``benchmark`` is unset, none of their files sets it."""
     project, path = context.project, finding.span.path
     if benchmark == "unset":
         if not _is_entry(context, path):
@@ -122,7 +122,7 @@ def _line_of(data: bytes, word: bytes) -> int:
 
 
 def _runs_in_training(context: Context, finding: Finding, place: str) -> Verdict:
-    """A statement runs in a process that trains: its function trains, or who calls it does."""
+    """A statement runs in a process that trains: its function or a caller trains."""
     path = finding.span.path
     scope = place.partition("|")[0]
     if context.project.is_test(path) or is_tutorial(context.project, path) or is_probe(path):
@@ -149,7 +149,7 @@ def _trains_after(context: Context, path: str, scope: str, depth: int = 0) -> bo
 
 
 def _is_on_request(data: bytes, line: int) -> bool:
-    """Whether a condition of the user's stands around a line: an ``if`` above it that is indented less."""
+    """Whether a condition of the user's is around a line: an ``if`` above it that is indented less."""
     lines = data.splitlines()[:line]
     indent = _indent(lines[-1])
     for text in reversed(lines[:-1]):

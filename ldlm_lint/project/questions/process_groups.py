@@ -1,4 +1,4 @@
-"""What timeouts of process groups ask of the project: what the default group is given, and whether it is set later."""
+"""Questions about timeouts of process groups: the default group's, and whether it is set later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a sepa
 
 
 def _set_later(context: Context, path: str) -> bool:
-    """Whether a program that uses a file may set timeouts when the groups are made."""
+    """Whether a program that uses a file may set timeouts after the groups are created."""
     project = context.project
     flow = project.reach_of_all((path, *(project.importers(path) & project.plain)))
     return context.sets_timeouts_later(flow)
@@ -36,7 +36,7 @@ def _timeouts_are_not_set_later(context: Context, finding: Finding, _subject: st
 
 
 def _default_group_has_timeout(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """A program that loads the file gives its default group a timeout wherever it makes one, and sets none later."""
+    """A program that loads the file passes a timeout wherever it creates the default group, and sets none later."""
     project, path = context.project, finding.span.path
     if _set_later(context, path):
         return Verdict(False)
@@ -44,7 +44,7 @@ def _default_group_has_timeout(context: Context, finding: Finding, _subject: str
     loading = project.importers(path) & project.plain
     imported = {target for one in loading for target in project.imported_by(one)}
     making = project.universe.of(one for one in project.plain if b"init_process_group" in project.data(one))
-    # A file that is imported itself knows only a part of its program.
+    # A file that is imported itself shows only a part of its program.
     for entry in loading - imported or loading:
         made = []
         for one in making & project.reach(entry):
@@ -58,7 +58,7 @@ def _default_group_has_timeout(context: Context, finding: Finding, _subject: str
 
 
 class _Made(NamedTuple):
-    """How often a file makes the default group, and where it gives it a timeout, in words which."""
+    """The number of default groups created in a file, and the timeouts passed there, as text."""
 
     calls: int
     given: tuple[tuple[Related, str], ...]
@@ -77,7 +77,7 @@ def _made_in(context: Context, path: str) -> _Made:
 
 
 def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The finding stands; its fix is only put in words where ranks of the program wait for the long work of one of them."""
+    """The finding is confirmed; its fix is only described if ranks of the program wait for long work of one of them."""
     wait = context.waiting.in_files(_program_of(context, finding.span))
     if wait is None:
         return Verdict(True)
@@ -91,7 +91,7 @@ def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -
 
 
 def _program_of(context: Context, place: Span) -> Iterable[str]:
-    """The files of the programs that a place belongs to: by imports, by the launches around it, by what reads the configuration."""
+    """The files of a place's programs: by imports, by the launches around it, by the readers of the configuration."""
     project, path = context.project, place.path
     if path in project.files:
         return project.reach_of_all((path, *(project.importers(path) & project.plain)))
@@ -101,7 +101,7 @@ def _program_of(context: Context, place: Span) -> Iterable[str]:
 
 
 def _deepspeed_reads_timeout(context: Context, _finding: Finding, _subject: str) -> Verdict:
-    """Some file lets DeepSpeed make its process group, and passes no timeout of its own there."""
+    """Some file lets DeepSpeed create its process group without passing a timeout."""
     project = context.project
     key = ("deepspeed-reads-timeout", "")
     if key not in context.answers:
@@ -111,7 +111,9 @@ def _deepspeed_reads_timeout(context: Context, _finding: Finding, _subject: str)
 
 
 def _leaves_timeout_to_deepspeed(module: nodes.Module | None) -> bool:
-    """Whether a file makes DeepSpeed's group by a call without ``timeout=``: another group, or one with it, is what ``initialize`` takes."""
+    """Whether a file creates DeepSpeed's group by a call without ``timeout=``: ``initialize`` reuses an existing
+    group.
+    """
     calls = [(call, next(iter(names))) for call in nodes_of(module, nodes.Call) if len(names := qualified(call.func)) == 1] if module else []
     groups = [call for call, name in calls if name in ("deepspeed.init_distributed", "deepspeed.comm.init_distributed", DEFAULT_GROUP)]
     if groups:

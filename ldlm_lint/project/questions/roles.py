@@ -1,4 +1,4 @@
-"""What every rule may ask: whether code trains, where it runs, how often."""
+"""Questions for every rule: whether code trains, where it runs, how often."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def _is_named_to_train(context: Context, path: str, model: str) -> bool:
 
 
 def _is_imported_to_train(context: Context, path: str, model: str) -> bool:
-    """Whether a file that starts a training reaches the class by imports, and one that makes objects of it."""
+    """Whether a file that starts a training reaches the class by imports, and one that creates objects of it."""
     project, makers = context.project, context.makers
     if not context.starts_training(path):
         return False
-    # What costs most is asked last: the calls of all files are known, their texts are not.
+    # The most expensive check comes last: the calls of all files are cached, their texts are not.
     for builders in (makers.calling, makers.holding):
         for trainer in project.trainers_of(path):
             reach = project.reach(trainer)
@@ -48,7 +48,8 @@ def _is_imported_to_train(context: Context, path: str, model: str) -> bool:
 
 
 def _trains_itself(context: Context, trainer: str, path: str) -> bool:
-    """Whether a training is a trainer's own, and none of a library that a model's file imports, which trains something else."""
+    """Whether a training belongs to a trainer itself, and not to a library imported by a model's file for something
+    else."""
     return trainer != path or path in context.project.training_files or context.runs_training(path)
 
 
@@ -64,7 +65,7 @@ def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> 
 
 
 def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """A training is reached from the same files as this one; a script that only predicts reaches none."""
+    """A training is reached from the same files as this one; a script that only predicts does not reach one."""
     path = finding.span.path
     return Verdict(not context.project.is_test(path) and bool(context.project.trainers_of(path)))
 
@@ -88,7 +89,7 @@ def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdi
     if context.project.is_test(path) or not steps.distributed(path):
         return Verdict(False)
     found = steps.every_step(path, scope, [int(line) for line in loops.split(",") if line])
-    # What a measurement calls again and again may serve a training of several ranks, too, which calls it once.
+    # Code that a benchmark calls repeatedly may also serve a multi-rank training, which calls it once.
     if found is None or not steps.distributed(found[0]):
         return Verdict(False)
     where = context.each_step(*found, path)
@@ -96,7 +97,8 @@ def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdi
 
 
 def _module_hands_on(context: Context, finding: Finding, names: str) -> Verdict:
-    """A module of the project imports the public name that the finding rests on, and nothing else under its last name."""
+    """A module of the project imports the public name that the finding depends on, and no other object with its last
+    name."""
     written, _, meant = names.partition("|")
     found = context.project.resolve(finding.span.path, written)
     last = meant.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""What the rules of schedule ask of the project: whose schedulers these are, and what a call to another file steps."""
+"""The questions of the schedule rules: the origin of schedulers, and the steps in calls to other files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASE = lazily(r"LRScheduler\b|(^|\.)_?\w+LR$")
 
 
 def _schedules_learning_rate(context: Context, finding: Finding, subject: str) -> Verdict:
-    """No call that may have made the scheduler is another library's or a class that torch's has no part in."""
+    """No call that may have made the scheduler is another library's or a class not derived from torch's."""
     which, _, slots = subject.partition("|")
     makers = Makers(context.project, context.calls)
     known: set[str] = set()
@@ -52,7 +52,7 @@ def _call_steps_schedule(context: Context, finding: Finding, position: str) -> V
 
 
 def _call_steps(context: Context, finding: Finding, position: str, *, optimizer: bool) -> Verdict:
-    """A function that the call goes to steps an optimizer, or a schedule."""
+    """A function that the call reaches steps an optimizer, or a schedule."""
     view = context.view
     module = view.module(finding.span.path)
     line, _, column = position.partition(":")

@@ -1,4 +1,4 @@
-"""What checkpointed segments, and skips of one rank, ask of the project: signatures, repetition, reductions."""
+"""Questions about checkpointed segments and skips of one rank: signatures, repetition, reductions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _DEVICES = Trait(
 
 
 def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Whether an imported callee refuses what a call hands on to it: ``kind|qualified name|positional|keywords``."""
+    """Whether an imported callee rejects the arguments that a call passes on to it: ``kind|qualified
+    name|positional|keywords``."""
     kind, name, positional, passed = subject.split("|")
     function, path = _resolved(context, finding, kind, name)
     if function is None:
@@ -49,7 +50,7 @@ def _resolved(context: Context, finding: Finding, kind: str, name: str) -> tuple
 
 
 def _callee_takes_keywords(context: Context, finding: Finding, subject: str) -> Verdict:
-    """The finding stands; its fix is applied only where an imported callee is known to take the keywords."""
+    """The finding is confirmed; its fix is applied only if an imported callee is known to accept the keywords."""
     kind, name, positional, passed = subject.split("|")
     function, _ = _resolved(context, finding, kind, name)
     keywords = None if passed == "?" else set(filter(None, passed.split(",")))
@@ -66,7 +67,7 @@ def _callee_takes_arguments(context: Context, finding: Finding, subject: str) ->
 
 
 def _definition(module: nodes.Module, name: str, instance: bool) -> nodes.FunctionDef | None:
-    """The function of a dotted name, or what an object of the class of that name runs."""
+    """The function with a dotted name, or the one that an object of that class runs."""
     found = next((one for one in nodes_of(module, (nodes.FunctionDef, nodes.ClassDef)) if scope_name(one) == name), None)
     if instance:
         return method_of(found, "forward") if isinstance(found, nodes.ClassDef) else None
@@ -82,7 +83,7 @@ def _class_is_built_once(context: Context, finding: Finding, name: str) -> Verdi
 
 
 def _nothing_is_reduced(context: Context, finding: Finding, positions: str) -> Verdict:
-    """None of these calls goes to a function of the project that reduces over the ranks."""
+    """None of these calls calls a function of the project that reduces over the ranks."""
     path = finding.span.path
     wanted = set(positions.split(";"))
     calls = (call for call in context.project.flow(path).calls if call.position in wanted)
@@ -91,7 +92,7 @@ def _nothing_is_reduced(context: Context, finding: Finding, positions: str) -> V
 
 
 def _lightning_uses_several_devices(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Lightning takes one device or many; only what a training sets tells."""
+    """Lightning may use one or many devices; only the settings of a training show which."""
     return Verdict(context.project.any_shows(trainings_of(context.project, finding.span.path), _DEVICES))
 
 

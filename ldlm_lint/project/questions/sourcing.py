@@ -1,4 +1,4 @@
-"""What findings in scripts ask of the scripts that share a shell with theirs, through ``source``."""
+"""Questions of findings in scripts about scripts in the same shell, through ``source``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SHOWN = 3
 
 
 def _holds_with_sourced_scripts(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The launch gets the same value when the variables that other files set are known too."""
+    """The launch gets the same value also with the variables of sourced files."""
     path = finding.span.path
     return Verdict(any(one.span == finding.span for one in _of_launches(context, path, finding)))
 
 
 def _holds_in_sourcing_script(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """A script that sources this one hands the value to a training; one finding for all of them."""
+    """A script that sources this one passes the value to a training; one finding for all of them."""
     from ldlm_lint.project.questions import decide
 
     args: Mapping[str, object] = {}
@@ -38,7 +38,7 @@ def _holds_in_sourcing_script(context: Context, finding: Finding, _subject: str)
 
 
 def _of_launches(context: Context, path: str, finding: Finding) -> Iterator[Finding]:
-    """What the rule of a finding says of the launches of a script that knows what it sources."""
+    """The findings of a rule for the launches of a script with its sourced files."""
     from ldlm_lint.shell import launch_values
 
     codes = context.sourcing.codes(path)
@@ -88,14 +88,15 @@ def _winner_differs_beside(context: Context, finding: Finding, subject: str) -> 
 
 
 def _is_taken_back(context: Context, path: str, home: str, name: str) -> bool:
-    """Whether every script that runs two files in one shell unsets what one of them (``home``) has set, before it launches anything."""
+    """Whether every script that runs two files in one shell unsets the variables of one of them (``home``) before any
+    launch."""
     sourcing = context.sourcing
     shells = [one for one in (path, *sourcing.sourcers(path)) if home != one and home in sourcing.sourced_at_all(one)]
     return bool(shells) and all(sourcing.takes_back(one, home, name) for one in shells)
 
 
 def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str) -> Verdict:
-    """The finding stands in any case; but where other files read the variable, it must not change without a look there."""
+    """The finding is in any case; but where other files read the variable, it must not change without a look there."""
     path = finding.span.path
     if finding.fix is None:
         return Verdict(True)

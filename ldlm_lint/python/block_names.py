@@ -1,4 +1,4 @@
-"""Names of what stacks of transformer blocks are built with and from, and of the switches that checkpoint them."""
+"""Names used to build stacks of transformer blocks, and of the switches that checkpoint them."""
 
 from __future__ import annotations
 

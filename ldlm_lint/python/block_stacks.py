@@ -1,4 +1,4 @@
-"""Finds the stacks of blocks that a class builds, and tells which of them are transformer blocks."""
+"""Finds the stacks of blocks that a class builds, and decides which of them are transformer blocks."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ _ENCODERS = {
     "torch.nn.Transformer": ("d_model", "nhead", "num_layers", "num_decoder_layers"),
 }
 _COPIES = {"copy.deepcopy", "copy.copy"}
-# What stands beside attention in the stages of a U-Net.
+# Layers next to attention in the stages of a U-Net.
 _CONVOLUTIONAL = lazily(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
 _PRETRAINED = lazily(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
 _GENERATIVE = lazily(
     r"(^|\.)transformers\.\w+For(CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)\.from_pretrained$"
 )
-# A model beside the one that learns.
+# A model besides the trained one.
 _BESIDE = lazily(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
-# What a function is called that builds a block.
+# Names of functions that build a block.
 _MAKES_BLOCK = lazily(f"{BLOCK.pattern}|encoder|decoder|{TRANSFORMER.pattern}", re.I)
 # ``parts.append(torch.empty(…))`` collects tensors.
 _FUNCTION = lazily(r"^torch\.(?:\w+\.)*[a-z]\w*$")
 
 
 class Stack(NamedTuple):
-    """Blocks that a model repeats: the place that builds them, and in words what they are.
+    """Blocks that a model repeats: the place that builds them, and a description.
 
-    ``external`` is the qualified name of the block's class where only the project can tell whether it attends,
-    ``foreign`` that of a model which only the project can tell from one of its own, ``bases`` those of the model's bases
-    of which only the project can tell that they are modules.
+    ``external`` is the qualified name of the block's class if only the project can decide whether it computes
+    attention, ``foreign`` that of a model which only the project can identify as external, ``bases`` those of the
+    model's bases which only the project can identify as modules.
     """
 
     node: nodes.NodeNG
@@ -70,7 +70,7 @@ class Stack(NamedTuple):
 
     @property
     def is_certain(self) -> bool:
-        """Whether the file itself tells all of it."""
+        """Whether the file alone decides all of it."""
         return not (self.external or self.foreign or self.bases)
 
 
@@ -124,7 +124,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
 def _has_switch(model: nodes.ClassDef) -> bool:
     named = nodes_of(model, (nodes.AssignName, nodes.Name, nodes.FunctionDef, nodes.AssignAttr))
     names = {one.attrname if isinstance(one, nodes.AssignAttr) else one.name for one in named}
-    # ``supports_gradient_checkpointing = False`` says that there is none.
+    # ``supports_gradient_checkpointing = False`` means that there is none.
     if any(SWITCH.search(name) and "supports" not in name for name in names):
         return True
     return any(SWITCH_CALL.search(last_name(call.func)) for call in nodes_of(model, nodes.Call))
@@ -149,7 +149,7 @@ def repeated_block(call: nodes.Call) -> nodes.Call | None:
 
 
 def _listed(node: nodes.NodeNG) -> nodes.NodeNG:
-    """What a container is given, behind a star and behind a name that is bound once."""
+    """The arguments of a container, through a star and a name that is bound once."""
     inner = node.value if isinstance(node, nodes.Starred) else node
     return (only_binding(inner) or inner) if isinstance(inner, nodes.Name) else inner
 
@@ -165,7 +165,7 @@ def _built(node: nodes.NodeNG) -> nodes.Call | None:
 
 
 def _few(iterable: nodes.NodeNG) -> bool:
-    """A loop over a literal handful: too few blocks to be worth recomputing."""
+    """A loop over a short literal: too few blocks to be worth recomputing."""
     if isinstance(iterable, nodes.Call) and last_name(iterable.func) == "range" and iterable.args:
         count = iterable.args[-1]
         return isinstance(count, nodes.Const) and isinstance(count.value, int) and count.value <= _SHALLOW
@@ -173,7 +173,7 @@ def _few(iterable: nodes.NodeNG) -> bool:
 
 
 def _clones_parts(call: nodes.Call) -> bool:
-    """Whether what is cloned is a part of a block: a layer of torch's that holds no attention, or a handful of something."""
+    """Whether the cloned object is a part of a block: a torch layer without attention, or a few objects."""
     if not call.args:
         return False
     block = _built(call.args[0])
@@ -209,12 +209,12 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
 
 
 def _may_build_block(name: str) -> bool:
-    """A class, or a function that says so: ``optimizers.append(create_optimizer(…))`` stacks no blocks."""
+    """A class, or a function with such a name: ``optimizers.append(create_optimizer(…))`` stacks no blocks."""
     return name[:1].isupper() or _MAKES_BLOCK.search(name) is not None
 
 
 def _normalizes_images(model: nodes.ClassDef) -> bool:
-    """A convolutional network, in which attention is a mask over what it finds."""
+    """A convolutional network, in which attention is a mask over its features."""
     return "BatchNorm2d" in {last_name(call.func) for call in nodes_of(model, nodes.Call)}
 
 
@@ -240,7 +240,9 @@ def _attends_in_parts(container: nodes.Call) -> bool:
 
 
 def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether a class (or a whole module) computes attention, itself or in a class of the same file that it builds."""
+    """Whether a class (or a whole module) computes attention, directly or in a class of the same file that it
+    builds.
+    """
     for inner in nodes_of(node, (nodes.Name, nodes.Attribute, nodes.AssignAttr)):
         if ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
             return True
@@ -252,13 +254,13 @@ def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
 
 
 def foreign_stack(call: nodes.Call) -> str | None:
-    """In words the transformer that a call of another package builds, None where it is none or offers a switch."""
+    """The transformer built by a call of another package, as text; None if it is not one or has a switch."""
     names = qualified(call.func)
     if len(names) != 1 or (name := next(iter(names))).startswith((".", UNKNOWN)):
         return None
     known = name in _ENCODERS or _PRETRAINED.search(name) is not None
     if not known and (name.startswith("torch.") or not last_name(call.func)[:1].isupper() or not TRANSFORMER.search(name)):
-        # Most calls: what they pass need not be told.
+        # Most calls: their arguments are not needed.
         return None
     arguments = Arguments(call)
     if any(keyword.arg and SWITCH_ARGUMENT.search(keyword.arg) for keyword in call.keywords):
@@ -280,13 +282,14 @@ def foreign_stack(call: nodes.Call) -> str | None:
 
 
 def foreign_name(call: nodes.Call) -> str:
-    """The qualified name of a transformer of another package; empty where no folder of a project can have its name."""
+    """The qualified name of a transformer of another package; empty if no folder of a project can have its name."""
     name = next(iter(qualified(call.func)), "")
     return "" if name.startswith(("torch.", "transformers.", UNKNOWN)) else name
 
 
 def trained_from_hub(call: nodes.Call) -> str | None:
-    """The variable of a pretrained generative model whose parameters the same file hands to an optimizer; None otherwise."""
+    """The variable of a pretrained generative model whose parameters the same file passes to an optimizer; None
+    otherwise."""
     statement = call.parent
     if not isinstance(statement, nodes.Assign) or not any(map(_GENERATIVE.search, qualified(call.func))):
         return None
@@ -307,7 +310,7 @@ def _is_shallow(values: tuple[object, ...]) -> bool:
 
 
 def _freezes(model: nodes.ClassDef) -> bool:
-    """Whether a class freezes what it holds on every path, or runs it without gradients."""
+    """Whether a class freezes its parts on every path, or runs it without gradients."""
     for node in nodes_of(model, (nodes.AssignAttr, nodes.Attribute)):
         if node.attrname in ("no_grad", "inference_mode") or _chooses_gradients(node):
             return True
@@ -318,7 +321,7 @@ def _freezes(model: nodes.ClassDef) -> bool:
 
 
 def _chooses_gradients(node: nodes.NodeNG) -> bool:
-    """``set_grad_enabled(self.finetune)``: a setting of the class may leave the model as it is."""
+    """``set_grad_enabled(self.finetune)``: a setting of the class may leave the model trainable."""
     call = node.parent
     if not isinstance(node, nodes.Attribute) or node.attrname != "set_grad_enabled" or not isinstance(call, nodes.Call):
         return False

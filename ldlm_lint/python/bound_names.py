@@ -1,4 +1,4 @@
-"""What the names of a file stand for, all scopes together, read off the scopes of its light tree."""
+"""The meanings of a file's names, for all scopes, from its light tree."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _IMPORTS = (nodes.Import, nodes.ImportFrom)
 
 
 class BoundNames:
-    """Answers as `ldlm_lint.autofix.imports.Names` gives them, without another walk over the whole file."""
+    """Same interface as `ldlm_lint.autofix.imports.Names`, without another walk over the whole file."""
 
     def __init__(self, module: nodes.Module) -> None:
         self._module = module
 
     def only(self, local: str, target: str) -> bool:
-        """Whether ``local`` stands for ``target`` wherever it is bound."""
+        """Whether ``local`` means ``target`` at every binding."""
         return self._imports.get(local) == {target} and not self._is_bound_otherwise(local)
 
     def free(self, local: str, target: str) -> bool:
-        """Whether the top level may bind ``local`` to ``target`` without changing what the file means."""
+        """Whether the top level may bind ``local`` to ``target`` without changing the meaning of the file."""
         if self._imports.get(local, {target}) != {target} or self._is_bound_otherwise(local):
             return False
         return local in self._imports or not self._is_read(local)

@@ -1,4 +1,4 @@
-"""The parts of a text that is put together: formatted strings, ``join``, ``format``, ``%``, and ``+=`` line by line."""
+"""The parts of a composed text: formatted strings, ``join``, ``format``, ``%``, and ``+=`` line by line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 def parts_of(node: nodes.NodeNG) -> list[Part] | None:
-    """The parts of a text, one after the other; None for an expression that puts none together, or that cannot be read."""
+    """The parts of a text, in order; None for an expression that does not compose one, or is unknown."""
     found: list[Part] | None = None
     if isinstance(node, nodes.JoinedStr):
         found = _of_formatted(node)
@@ -58,7 +58,7 @@ def _of_formatted(node: nodes.JoinedStr) -> list[Part] | None:
 
 
 def _of_join(call: nodes.Call) -> list[Part] | None:
-    """``",".join([a, b])``; the list may be a variable that only grows before."""
+    """``",".join([a, b])``; the list may be a variable that only grew before."""
     elements = _elements(call.args[0], call) if len(call.args) == 1 and not call.keywords else None
     between = _text_of(call.func.expr) or ""
     if elements is None:
@@ -106,7 +106,7 @@ def _of_steps(name: nodes.Name) -> list[Part] | None:
 
 
 def _steps(name: nodes.Name) -> list[nodes.NodeNG] | None:
-    """The one assignment of a variable and the additions to it, in one block in front of a place that reads it."""
+    """The only assignment of a variable and the additions to it, in one block before a place that reads it."""
     found = [one.parent for one in bindings(name)] if len(bindings(name)) <= _MOST_PARTS else []
     found = sorted((one for one in found if one is not None), key=lambda one: one.lineno or 0)
     if not found or not isinstance(found[0], nodes.Assign) or len(found[0].targets) != 1:
@@ -131,7 +131,7 @@ def _elements(sequence: nodes.NodeNG, call: nodes.Call) -> Sequence[nodes.NodeNG
 
 
 def _added(name: nodes.Name, first: nodes.Assign, call: nodes.Call) -> Iterator[list[nodes.NodeNG] | None]:
-    """What each use of a list adds to it before it is joined; None for a use that may change it in another way."""
+    """The additions to a list by each use before it is joined; None for a use that may change it in another way."""
     scope = scope_of(name)
     for use in (one for one in nodes_of(scope, nodes.Name) if one.name == name.name) if scope is not None else ():
         method = use.parent if isinstance(use.parent, nodes.Attribute) and isinstance(use.parent.parent, nodes.Call) else None

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
 
-# In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
+# In the reversed text a call begins with its parenthesis, which is found ten times as fast as a name.
 _BACKWARDS = lazily(rb"\([ \t]*\w+(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))\.?")
 _DIGITS = "0123456789"
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 class Called(NamedTuple):
-    """The last names of what a text calls.
+    """The last names of calls in a text.
 
-    ``members`` are those that stand behind a dot somewhere, ``spaced`` those with a blank before a parenthesis.
+    ``members`` are those after a dot somewhere, ``spaced`` those with a blank before a parenthesis.
     """
 
     names: frozenset[str]
@@ -34,7 +34,7 @@ def called_in(code: bytes) -> Called:
     found = b"\n".join(set(_BACKWARDS.findall(code[::-1])))
     if not found:
         return _NOTHING
-    # Put the right way round all at once: a large file calls hundreds of names.
+    # Reversed back all together: a large file calls hundreds of names.
     forms = found[::-1].decode().replace("(", "").split("\n")
     spaced = [one for one in forms if one[-1] in " \t"] if b" " in found or b"\t" in found else []
     # The same names are called in most files of a project.
@@ -48,9 +48,9 @@ def called_in(code: bytes) -> Called:
 
 
 def calls_of(data: bytes, name: str, spaced: bool) -> Iterator[int]:
-    """Where a text may call something by its last name, its definitions among that.
+    """The possible calls of a last name in a text, including its definitions.
 
-    ``spaced``: whether a blank may stand before the parenthesis.
+    ``spaced``: whether a blank may be before the parenthesis.
     """
     word = name.encode()
     for form in (word + b"(", word + b" ", word + b"\t") if spaced else (word + b"(",):

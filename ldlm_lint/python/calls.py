@@ -1,7 +1,7 @@
-"""What a call passes: three-valued arguments (absent, known, unknown) through keyword dictionaries.
+"""The arguments of a call, three-valued (absent, known, unknown) through keyword dictionaries.
 
-``DataLoader(ds, **cfg)`` passes ``num_workers`` as an unknown value where ``cfg`` may hold it, and as an absent
-one where ``cfg`` is a dictionary of the file that certainly does not.
+``DataLoader(ds, **cfg)`` passes ``num_workers`` as an unknown value if ``cfg`` may contain it, and as an absent one if
+``cfg`` is a dictionary of the file that certainly does not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BUILTINS_THAT_ONLY_READ = {
 
 
 class State(enum.Enum):
-    """Whether an argument is passed: certainly not, certainly, or nobody can tell (or with an unknown value)."""
+    """Whether an argument is passed: certainly not, certainly, or unknown (or with an unknown value)."""
 
     ABSENT = "absent"
     KNOWN = "known"
@@ -48,7 +48,7 @@ class State(enum.Enum):
 class Argument(NamedTuple):
     """One argument of a call.
 
-    ``node`` is its expression where there is one; ``state`` is KNOWN only where `values` decides all its values.
+    ``node`` is its expression if there is one; ``state`` is KNOWN only if `values` decides all its values.
     """
 
     state: State
@@ -82,13 +82,13 @@ def _argument(node: nodes.NodeNG) -> Argument:
 
 @dataclass
 class Mapping:
-    """The keys of a keyword dictionary; ``open`` where it may hold further ones."""
+    """The keys of a keyword dictionary; ``open`` if it may contain further ones."""
 
     entries: dict[str, Argument] = field(default_factory=dict)
     open: bool = False
 
     def update(self, other: Mapping) -> None:
-        """Let the entries of another dictionary win, as ``dict.update`` does; an open one may hold any key."""
+        """Update with the entries of another dictionary, like ``dict.update``; an open one may contain any key."""
         if other.open:
             self.forget()
         self.entries.update(other.entries)
@@ -105,7 +105,7 @@ class Mapping:
 
 
 class Arguments:
-    """The arguments of one call by parameter name, those that a ``functools.partial`` has bound before among them."""
+    """The arguments of one call by parameter name, including those bound by a ``functools.partial``."""
 
     def __init__(self, call: nodes.Call, positional: Sequence[str] = ()) -> None:
         self.call = call
@@ -129,12 +129,12 @@ class Arguments:
 
     @property
     def given(self) -> dict[str, Argument]:
-        """What is passed or may be, by name."""
+        """Certain and possible arguments, by name."""
         return self._mapping.entries
 
     @property
     def open(self) -> bool:
-        """Whether further arguments may be passed, under names that the file does not tell."""
+        """Whether further arguments may be passed, under unknown names."""
         return self._mapping.open
 
     def __getitem__(self, name: str) -> Argument:
@@ -143,7 +143,7 @@ class Arguments:
 
 
 def mapping_of(node: nodes.NodeNG, depth: int = 0) -> Mapping:
-    """The keyword dictionary that an expression holds; open where the file does not decide it."""
+    """The keyword dictionary of an expression; open if the file does not decide it."""
     if depth > _DEPTH:
         return Mapping(open=True)
     if isinstance(node, nodes.Dict):
@@ -207,7 +207,7 @@ def _of_name(node: nodes.Name, depth: int) -> Mapping:
     if result is None:
         return Mapping(open=True)
     for one in merged:
-        # As with `update`: the value may or may not have come.
+        # As with `update`: the value may or may not be set.
         result.entries |= {name: Argument(State.UNKNOWN, held.node) for name, held in one.entries.items()}
         if one.open:
             result.forget()
@@ -217,7 +217,7 @@ def _of_name(node: nodes.Name, depth: int) -> Mapping:
 
 
 def _either(left: Mapping, right: Mapping) -> Mapping:
-    """A dictionary that is one of two: a key that they do not share is possibly there."""
+    """One of two dictionaries: an unshared key is possible."""
     result = Mapping(open=left.open or right.open)
     for name in left.entries.keys() | right.entries.keys():
         mine, other = left.entries.get(name), right.entries.get(name)
@@ -226,7 +226,7 @@ def _either(left: Mapping, right: Mapping) -> Mapping:
         elif mine and other:
             result.entries[name] = _UNKNOWN
         else:
-            # Where it is passed its expression is known.
+            # If it is passed, its expression is known.
             result.entries[name] = Argument(State.UNKNOWN, (mine or other or _UNKNOWN).node)
     return result
 
@@ -242,7 +242,7 @@ def _mutate_by_uses(mapping: Mapping, scope: nodes.NodeNG, name: str, depth: int
 
 
 def _mutate(mapping: Mapping, use: nodes.Name, depth: int) -> None:
-    """Take back what a use of the dictionary may change: its keys become unknown, whether guarded or not."""
+    """Apply a use that may change the dictionary: its keys become unknown, guarded or not."""
     child, parent = use, use.parent
     while isinstance(parent, nodes.IfExp):
         child, parent = parent, parent.parent
@@ -267,7 +267,7 @@ def _mutate_by_alias(mapping: Mapping, statement: nodes.Assign | nodes.AnnAssign
 
 
 def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
-    """Whether what stands around a dictionary neither changes it nor hands it to somebody who may."""
+    """Whether the code around a dictionary neither changes it nor passes it to code that may."""
     if isinstance(parent, nodes.Call):
         return child in parent.args and (_is_builtin(parent.func, _BUILTINS_THAT_ONLY_READ) or _updates_another(parent, child))
     if isinstance(parent, nodes.Keyword):
@@ -282,7 +282,7 @@ def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
 
 
 def _updates_another(call: nodes.Call, child: nodes.NodeNG) -> bool:
-    """``options.update(common)`` copies the entries of what it is given."""
+    """``options.update(common)`` copies the entries of its argument."""
     return isinstance(call.func, nodes.Attribute) and call.func.attrname == "update" and call.args == [child]
 
 
@@ -296,7 +296,7 @@ def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
         names = {*added.entries, *(keyword.arg for keyword in call.keywords if keyword.arg)}
         passed = {keyword.arg: _argument(keyword.value) for keyword in call.keywords if keyword.arg}
         for name in names:
-            # The value may or may not have come, but where it did its expression is known.
+            # The value may or may not be set, but if it is, its expression is known.
             possible = passed.get(name) or added.entries[name]
             mapping.entries[name] = Argument(State.UNKNOWN, possible.node)
         if added.open or any(keyword.arg is None for keyword in call.keywords):
@@ -311,7 +311,7 @@ def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
 
 
 def _touch(mapping: Mapping, name: object, value: nodes.NodeNG | None = None) -> None:
-    """A key is stored or removed somewhere; its expression stays known where it is the only one that is ever stored."""
+    """A key is stored or removed somewhere; its expression stays known if it is the only stored one."""
     if not isinstance(name, str):
         mapping.forget()
     elif name in mapping.entries and mapping.entries[name].node is not value:

@@ -1,7 +1,7 @@
-"""What an expression that chooses may stand for: tables of classes, attributes of a class, conditional expressions.
+"""The possible values of a selecting expression: tables of classes, attributes of a class, conditional expressions.
 
-``OPTIMIZERS[name]`` stands for one of the table's values, ``self.loader_class`` for what the class assigns to it. Only
-what the file decides counts: a table or an attribute that something else may change has no known alternatives.
+``OPTIMIZERS[name]`` means one of the table's values, ``self.loader_class`` the class's assignments to it. Only what the
+file decides counts: a table or an attribute that other code may change has no known alternatives.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from astroid.const import Context
 from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 from ldlm_lint.python.walks import nodes_of
 
-# An attribute that is assigned more often than any class by hand does: what it may be is not known.
+# An attribute with more assignments than hand-written code has: its values are unknown.
 _MOST = 64
 _ATTRIBUTES, _HOLDERS = "_ldlm_attributes", "_ldlm_holders"
-# A class that has one of these makes or uses its instances in a way of its own.
+# A class that has one of these creates or uses its instances in its own way.
 _OWN_WAYS = {"__init__", "__new__", "__call__", "__iter__", "__init_subclass__", "step", "forward"}
 _READING = {"get", "keys", "values", "items"}
 
 
 def alternatives(node: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The expressions of which a choosing expression is one; empty where there is no choice or it is not known."""
+    """The alternatives of a selecting expression; empty if there is no choice or it is unknown."""
     if isinstance(node, nodes.Attribute):
         return _of_attribute(node.expr, node.attrname) if isinstance(node.expr, nodes.Name) else []
     if isinstance(node, nodes.Call):
@@ -34,7 +34,7 @@ def alternatives(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def inherited(node: nodes.ClassDef) -> nodes.NodeNG | None:
-    """The only base of a class that makes and uses its instances just as the base does; None for any other class.
+    """The only base of a class that creates and uses its instances like the base; None for any other class.
 
     One that assigns in its body may change a default, as dataclasses do.
     """
@@ -62,7 +62,7 @@ def _of_table(value: nodes.NodeNG, key: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def _table(node: nodes.NodeNG) -> nodes.Dict | None:
-    """The dictionary display that an expression is, or that a name is bound to once and that nothing changes."""
+    """The dictionary display of an expression, or of a name that is bound once and never changed."""
     if isinstance(node, nodes.Dict):
         return node
     if not isinstance(node, nodes.Name):
@@ -91,7 +91,7 @@ def _only_looks_up(use: nodes.Name) -> bool:
 
 
 def _of_attribute(owner: nodes.Name, name: str) -> list[nodes.NodeNG]:
-    """What ``self.name`` or ``Class.name`` may be, by the class's own text; empty if anything but a plain value is."""
+    """The values of ``self.name`` or ``Class.name`` in the class's own text; empty if one is not a plain value."""
     holder = _class_of(owner)
     if holder is None:
         return []
@@ -100,7 +100,7 @@ def _of_attribute(owner: nodes.Name, name: str) -> list[nodes.NodeNG]:
 
 
 def _class_of(owner: nodes.Name) -> nodes.ClassDef | None:
-    """The class that a name is, or whose method it is the first parameter of; the same for every use in a scope."""
+    """The class of a name, or of the method whose first parameter it is; the same for every use in a scope."""
     around = enclosing(owner).__dict__
     known: dict[str, nodes.ClassDef | None] | None = around.get(_HOLDERS)
     if known is None:
@@ -120,7 +120,8 @@ def _find_class(owner: nodes.Name) -> nodes.ClassDef | None:
 
 
 def _attributes(holder: nodes.ClassDef) -> dict[str, list[nodes.NodeNG | None]]:
-    """The values that a class binds to its attributes, None for one that is no plain assignment; kept with the class."""
+    """The values that a class binds to its attributes, None for one that is not a plain assignment; cached with the
+    class."""
     found: dict[str, list[nodes.NodeNG | None]] | None = holder.__dict__.get(_ATTRIBUTES)
     if found is None:
         found = {}

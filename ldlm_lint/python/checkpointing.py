@@ -1,4 +1,4 @@
-"""Whether a file knows of activation checkpointing: by what it calls and names, not by what it merely imports or says."""
+"""Whether a file uses activation checkpointing: by its calls and names, not by imports or comments alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORDS = lazily(
     rb"|grad_ckpt|act_ckpt|GradientCheckpoint|ActivationCheckpoint|checkpoint_wrapper|use_checkpoint|use_ckpt|checkpoint_sequential"
     rb"|checkpoint_seq\b|checkpoint_activations|checkpoint_level|checkpoint_blocks|checkpoint_layers|checkpoint_grads|enable_checkpoint"
     rb"|checkpoint_core_attention|checkpoint_num_layers|use_reentrant|recompute_(?:granularity|method|modules|layers)|(?<![a-z])remat\(|use_remat"
-    # A helper of the project: ``checkpoint(self._forward, inputs, …)``; and what switches it on along the way.
+    # A helper of the project: ``checkpoint(self._forward, inputs, …)``; and calls that enable it on the way.
     rb"|(?<![\w.])checkpoint\(\s*[\w.]+\s*,|prepare_model_for_(?:kbit|int8)_training"
     rb"|\bwith_cp\b|deepspeed\.checkpointing|\bapply_ac\("
 )
@@ -25,7 +25,7 @@ _TORCHS = lazily(
     re.M,
 )
 _USED = rb"(?<![\w.])%s(?:\.\w+)?[ \t]*\(|[(,=][ \t]*%s(?:\.checkpoint)?[ \t]*,"
-# What the first pattern finds begins with one of these; by what stands in all of those that are looked for together.
+# Matches of the first pattern begin with one of these; words common to all of those searched together.
 _CHECKPOINTS = (
     *(b"gradient_c", b"grad_c", b"activation_c", b"GradientCheckpoint", b"ActivationCheckpoint", b"checkpoint_"),
     *(b"use_checkpoint", b"enable_checkpoint", b"checkpoint(", b"deepspeed.checkpointing"),
@@ -42,7 +42,7 @@ _BEFORE_DOCSTRING = lazily(rb"[ \t]*[rR]?")
 
 
 def knows_checkpointing(data: bytes) -> bool:
-    """Whether a file's text, comments and docstrings left out, switches activation checkpointing on or offers to."""
+    """Whether a file's text, without comments and docstrings, enables activation checkpointing or offers to."""
     imports = b"torch.utils" in data and b"checkpoint" in data
     if not (imports or any(True for _ in _spoken(data))):
         return False
@@ -55,7 +55,7 @@ def knows_checkpointing(data: bytes) -> bool:
 
 
 def _spoken(text: bytes) -> Iterator[int]:
-    """Where the words stand; each is looked for where it may begin, which takes a tenth of the time."""
+    """The positions of the words; each is searched where it may begin, which takes a tenth of the time."""
     for core, beginnings in _BEGINNINGS.items():
         for beginning in beginnings if core in text else ():
             at = text.find(beginning)
@@ -77,7 +77,7 @@ def _speaks_outside_imports(code: bytes) -> bool:
 
 
 def _import_around(code: bytes, at: int) -> re.Match[bytes] | None:
-    """The import statement that a place stands in, if any."""
+    """The import statement that a place is in, if any."""
     statement = _IMPORT.match(code, code.rfind(b"\n", 0, at) + 1)
     if statement is None:
         # One over several lines: its parenthesis is still open.
@@ -86,7 +86,7 @@ def _import_around(code: bytes, at: int) -> re.Match[bytes] | None:
 
 
 def _without_docstrings(code: bytes) -> bytes:
-    """The text without what begins with three quotes at the beginning of a line, up to the next ones."""
+    """The text without texts in three quotes that begin a line."""
     kept, done = [], 0
     for begin, quotes in _openings(code):
         end = code.find(quotes, begin + 3) if begin >= done else -1
@@ -97,13 +97,13 @@ def _without_docstrings(code: bytes) -> bytes:
 
 
 def _openings(code: bytes) -> list[tuple[int, bytes]]:
-    """Where three quotes stand with nothing but blanks before them on their lines, and which."""
+    """The positions of three quotes at the beginning of a line, and their kind."""
     found = []
     for quotes in _QUOTES:
         last, at = 0, code.find(quotes)
         while at >= 0:
             line = code.rfind(b"\n", last, at)
-            # Behind others on its line it opens nothing, and looking back no further keeps a long line cheap.
+            # After others on its line it opens nothing, and not looking further back keeps a long line cheap.
             if (line >= 0 or not last) and _BEFORE_DOCSTRING.fullmatch(code, line + 1, at):
                 found.append((at, quotes))
             last = at + 3

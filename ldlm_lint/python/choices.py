@@ -1,4 +1,4 @@
-"""Whether a state is saved for what it is, such as the best so far, and not for when it is."""
+"""Whether a state is saved because of its quality, such as the best so far, and not because of the time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def speaks_of_worth(text: str) -> bool:
 
 
 def is_chosen(node: nodes.NodeNG) -> bool:
-    """Whether a test around a node in its own function, or the function's name, speaks of what a state is worth.
+    """Whether a test around a node in its own function, or the function's name, is about the quality of a state.
 
     ``if is_best``, ``if loss < lowest``, ``def save_best(...)``.
     """

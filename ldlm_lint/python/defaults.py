@@ -1,6 +1,6 @@
-"""What a setting is where nobody sets it: command-line flags, parameters, look-ups and fields, each with its origin.
+"""Default values of settings: command-line flags, parameters, look-ups and fields, each with its origin.
 
-A default is no constant: the command line or a caller may replace it. A rule that speaks of a default says so.
+A default is not a constant: the command line or a caller may replace it. A message about a default says so.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ldlm_lint.python.walks import nodes_of
 _LOOK_UPS = {"get", "getenv", "getattr"}
 _CASTS = {"int", "float", "bool", "str"}
 _PARSERS = {"parse_args", "parse_known_args", "parse_args_into_dataclasses"}
-# What the result of a parser is called where it is handed on; a ``config`` may come from a file.
+# Names of a parser's result where it is passed on; a ``config`` may come from a file.
 _PARSED = lazily(r"(?:\w*_)?(?:args?|opts?|options|flags|hparams|namespace)$", re.I)
 _FIELDS = frozenset({"dataclasses.field", "attr.ib", "attrs.field"})
 
 
 class Origin(enum.Enum):
-    """Where a default stands."""
+    """The place of a default."""
 
     FLAG = "flag"
     PARAMETER = "parameter"
@@ -35,7 +35,7 @@ class Origin(enum.Enum):
 
 
 class Default(NamedTuple):
-    """The constants that a setting may have where nobody sets it; ``what`` names the setting for a message."""
+    """The constants that an unset setting may have; ``what`` names the setting for a message."""
 
     values: tuple[object, ...]
     origin: Origin
@@ -44,7 +44,7 @@ class Default(NamedTuple):
 
 
 def default_of(node: nodes.NodeNG) -> Default | None:
-    """The default behind an expression that the file itself does not decide; None where there is none or it is unknown."""
+    """The default behind an expression that the file itself does not decide; None if there is none or unknown."""
     if isinstance(node, nodes.Call):
         if isinstance(node.func, nodes.Name) and node.func.name in _CASTS and len(node.args) == 1 and scope_of(node.func) is None:
             return default_of(node.args[0])
@@ -100,7 +100,7 @@ def _of_flag(node: nodes.Attribute) -> Default | None:
 
 
 def _may_hold_flags(name: nodes.Name) -> bool:
-    """Whether a name is what a parser gave, or is handed into the function."""
+    """Whether a name is a parser's result, or a parameter of the function."""
     for binding in bindings(name):
         if isinstance(binding, nodes.Arguments) or isinstance(binding.parent, nodes.Arguments):
             return _PARSED.match(name.name) is not None
@@ -113,7 +113,7 @@ def _may_hold_flags(name: nodes.Name) -> bool:
 
 
 def _of_field(node: nodes.Attribute) -> Default | None:
-    """``cfg.name`` where the annotation of ``cfg`` is a class of the file that gives the field a default."""
+    """``cfg.name`` if the annotation of ``cfg`` is a class of the file with a default for the field."""
     holder = _annotated_class(node.expr) if isinstance(node.expr, nodes.Name) else None
     if holder is None:
         return None
@@ -125,7 +125,8 @@ def _of_field(node: nodes.Attribute) -> Default | None:
 
 
 def field_default(node: nodes.AnnAssign) -> nodes.NodeNG | None:
-    """The default of a field as it is written: ``x: int = 3``, ``field(default=3)`` or ``field(default_factory=lambda: {…})``."""
+    """The default of a field as written: ``x: int = 3``, ``field(default=3)`` or ``field(default_factory=lambda:
+    {…})``."""
     value = node.value
     if isinstance(value, nodes.Call) and qualified(value.func) <= _FIELDS:
         given = {keyword.arg: keyword.value for keyword in value.keywords}
@@ -159,7 +160,7 @@ def _of_name(node: nodes.Name) -> Default | None:
 
 
 def parameter_default(function: nodes.FunctionDef | nodes.Lambda, name: str) -> nodes.NodeNG | None:
-    """The expression of a parameter's default; None where it has none."""
+    """The expression of a parameter's default; None if it has none."""
     arguments = function.args
     plain = [*(arguments.posonlyargs or []), *(arguments.args or [])]
     given = [*zip(reversed(plain), reversed(arguments.defaults or []), strict=False)]

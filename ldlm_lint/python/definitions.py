@@ -1,4 +1,4 @@
-"""What a text alone tells of the functions and classes that a file defines: whether it names them as its tree does."""
+"""Whether the text of a file alone shows its functions and classes with the same names as its tree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _QUOTES = (b'"""', b"'''")
 
 
 def tells_definitions(data: bytes, starts: Sequence[int], indents: Sequence[int]) -> bool:
-    """Whether the definitions of a text are those of its tree, and each stands in the one above it that is indented less.
+    """Whether the definitions in a text are those of its tree, with nesting by indentation.
 
-    ``starts`` are where their lines begin, in order, ``indents`` the columns of these lines. A definition may stand in a
-    string, its header be written in a way that nobody looks for, or the one above it have ended before.
+    ``starts`` are where their lines begin, in order, ``indents`` the columns of these lines. A definition may be in a
+    string, its header may have an unusual form, or the definition above may have ended before.
     """
     if not _is_plain(data):
         return False
@@ -42,7 +42,7 @@ def tells_definitions(data: bytes, starts: Sequence[int], indents: Sequence[int]
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether every line ends as most do, and no header goes on in the next line or names what is not ASCII."""
+    """Whether every line has a usual ending, and no header continues on the next line or has non-ASCII names."""
     if b"\f" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
         return False
     if any(data[max(one.start() - 12, 0) : one.start()].rstrip(b" \t").endswith(_WORDS) for one in _CONTINUED.finditer(data)):
@@ -59,7 +59,7 @@ def _places(data: bytes, word: bytes) -> list[int]:
 
 
 def _inside(quotes: Sequence[Sequence[int]], at: int) -> bool:
-    """Whether a place may stand in a string over several lines: behind an odd number of quotes of a kind."""
+    """Whether a place may be in a string with several lines: after an odd number of quotes of a kind."""
     return any(bisect_right(one, at) % 2 for one in quotes)
 
 

@@ -1,4 +1,5 @@
-"""Loops over epochs, told from loops of steps that only speak of epochs: ``for iter_epoch, batch in enumerate(loader)``."""
+"""Loops over epochs, distinguished from loops of steps that only mention epochs: ``for iter_epoch, batch in
+enumerate(loader)``."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from ldlm_lint.patterns import lazily
 
 _EPOCH = lazily(r"epoch", re.I)
 _STEP = lazily(r"step|iter|batch", re.I)
-# Behind ``in`` a progress bar may say in which epoch it stands; what counts epochs counts to a number of them.
+# After ``in`` a progress bar may show the epoch; a loop over epochs counts to their number.
 _HEADER = lazily(r"^[ \t]*(?:async[ \t]+)?for\b(?P<target>.*?)[ \t,(]in\b(?P<iterable>.*)", re.S)
 _COUNTED = lazily(
     r"\b(?:t?range|count|arange|prange)\([^\"']{0,200}?(?<!per_)(?<!per)epoch|^[ \t]*\(*(?:\w+\()*[\w.]*epochs\b", re.I
@@ -17,12 +18,12 @@ _WHILE = lazily(r"^[ \t]*while\b.*epoch", re.I)
 
 
 def counts_epochs(target: str, iterable: str) -> bool:
-    """Whether the variable of a loop is called an epoch; one that is called a step as well, ``iter_epoch``, where it counts them."""
+    """Whether the variable of a loop is named epoch; one also named step, ``iter_epoch``, only if it counts epochs."""
     return _EPOCH.search(target) is not None and (_STEP.search(target) is None or _COUNTED.search(iterable) is not None)
 
 
 def is_epoch_loop(header: str) -> bool:
-    """Whether the first line of a loop says that it goes over epochs."""
+    """Whether the first line of a loop shows that it iterates over epochs."""
     if _EPOCH.search(header) is None:
         return False
     found = _HEADER.match(header)

@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
 
 def blocks_of(module: nodes.Module) -> list[Block]:
-    """Every ``with`` of a file that enters what a call makes."""
+    """Every ``with`` of a file that enters the result of a call."""
     found = []
     for node in nodes_of(module, nodes.With):
         calls = [context for context, _ in node.items if isinstance(context, nodes.Call)]

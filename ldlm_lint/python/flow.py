@@ -1,7 +1,7 @@
-"""Where values go inside one file: assignments, calls, returns, loops and iterations, as picklable facts.
+"""The data flow inside one file: assignments, calls, returns, loops and iterations, as picklable facts.
 
-This is the summary that the project pass joins over files to answer questions such as "is the loader made here
-iterated more than once?" or "does this save stand in a training loop?". It is a pure function of the file's text.
+This is the summary that the project pass joins over files to answer questions such as "is the loader made here iterated
+more than once?" or "is this save in a training loop?". It is a pure function of the file's text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FACTS = (
 
 
 class Callee(NamedTuple):
-    """What a call goes to: a ``def`` of this file, an ``import``, a method of ``self``, or a ``method`` by name."""
+    """The target of a call: a ``def`` of this file, an ``import``, a method of ``self``, or a ``method`` by name."""
 
     kind: str
     name: str
@@ -73,10 +73,10 @@ class Passed(NamedTuple):
 
 
 class CallSite(NamedTuple):
-    """A call, the function it stands in and the lines of the loops of that function around it.
+    """A call, the function it is in and the lines of the loops of that function around it.
 
     A ``rare`` one runs far less often than the code around it: under an interval, once, after a failure; see
-    `ldlm_lint.python.rarity`, and `ldlm_lint.python.off_by_default` for what few callers ask for.
+    `ldlm_lint.python.rarity`, and `ldlm_lint.python.off_by_default` for code that few callers enable.
     """
 
     callee: Callee
@@ -90,9 +90,9 @@ class CallSite(NamedTuple):
 class Function(NamedTuple):
     """A function or the module itself (empty scope).
 
-    ``backward_lines`` are the lines of the loops around its backward passes, 0 for one outside any loop;
-    ``lightning`` tells a method of a Lightning class, which a Trainer calls again and again; a function that ``yields``
-    hands on what it iterates.
+    ``backward_lines`` are the lines of the loops around its backward passes, 0 for one outside any loop; ``lightning``
+    marks a method of a Lightning class, which a Trainer calls repeatedly; a function that ``yields`` passes on its
+    elements.
     """
 
     scope: str
@@ -105,9 +105,9 @@ class Function(NamedTuple):
 
 
 class ModuleFlow(NamedTuple):
-    """The facts of one file; not ``complete`` where a syntax error hides the rest of it.
+    """The facts of one file; not ``complete`` if a syntax error hides the rest of it.
 
-    Few questions ask for ``guards`` and ``gradients``, which take long to find: where they are None, nobody has looked.
+    Few questions need ``guards`` and ``gradients``, which are slow to compute: None means not computed.
     """
 
     path: str
@@ -121,9 +121,9 @@ class ModuleFlow(NamedTuple):
 
 
 def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Collection[str] = PARTS) -> ModuleFlow:
-    """The facts of a parsed file; ``complete`` is False where the tree ends at a syntax error.
+    """The facts of a parsed file; ``complete`` is False if the tree ends at a syntax error.
 
-    ``parts`` are those of the facts that take long which are to be found, of `PARTS`.
+    ``parts`` are the slow facts to compute, of `PARTS`.
     """
     moves: list[tuple[Slot, Slot]] = []
     iterations: list[Iteration] = []
@@ -161,7 +161,7 @@ def guards_in(module: nodes.Module) -> Guards:
 
 
 def _property_moves(node: nodes.FunctionDef) -> Iterator[tuple[Slot, Slot]]:
-    """What a property returns is read as an attribute."""
+    """The result of a property is read as an attribute."""
     decorators = node.decorators.nodes if node.decorators else []
     if any(one.as_string().rpartition(".")[2] in _PROPERTIES for one in decorators):
         yield Slot("ret", scope_name(node), ""), Slot("attr", "", node.name)
@@ -194,7 +194,7 @@ def _constructor(record: nodes.ClassDef) -> Function:
 
 
 def callee_of(call: nodes.Call) -> Callee | None:
-    """What a call goes to, or None where not even a method name is known."""
+    """The target of a call, or None if not even a method name is known."""
     func = call.func
     if isinstance(func, nodes.Name):
         for binding in bindings(func):
@@ -213,13 +213,14 @@ def callee_of(call: nodes.Call) -> Callee | None:
 
 
 def _of_star(func: nodes.NodeNG) -> Callee | None:
-    """A function that one module alone may have brought by a star: the project knows whether it has it."""
+    """A function that only one star import may provide: the project knows whether the module has it."""
     origin = behind_star(func) if isinstance(func, nodes.Name) else None
     return Callee("import", origin) if origin is not None else None
 
 
 def _of_made_object(func: nodes.Attribute) -> Callee | None:
-    """``agent.update(batch)`` behind ``agent = Agent(…)``: many classes have a method of this name, but the object is made here."""
+    """``agent.update(batch)`` after ``agent = Agent(…)``: many classes have a method of this name, but the object is
+    created here."""
     if func.attrname not in _OF_MADE_OBJECTS or not isinstance(func.expr, nodes.Name):
         return None
     found = bindings(func.expr)
@@ -286,9 +287,10 @@ def _functions(owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]]) -> Iterator[Fu
 
 
 def _loops_of(function: nodes.NodeNG, loops: list[nodes.NodeNG]) -> Iterator[tuple[nodes.NodeNG, list[nodes.NodeNG]]]:
-    """The function that a backward pass stands in, and each one around it that makes the inner one anew in a loop.
+    """The function with a backward pass, and each enclosing one that defines the inner one again in a loop.
 
-    A closure that is made in every pass of a loop belongs to that pass, whoever is given it: ``optimizer.step(closure)``.
+    A closure created in every iteration of a loop belongs to that iteration, wherever it is passed:
+    ``optimizer.step(closure)``.
     """
     yield function, loops
     while isinstance(function, nodes.FunctionDef) and (around := loops_around_definition(function)):
@@ -321,8 +323,8 @@ def _names_step(name: str) -> bool:
 def is_backward(call: nodes.Call) -> bool:
     """A mark of a training step: ``loss.backward()``, ``engine.backward(loss)``, ``optimizer.zero_grad()``.
 
-    Scalers and loss objects often hide the backward pass, hardly anybody hides ``zero_grad``; closures hide both behind
-    a ``train_step_fn``. A ``backward`` inside a method ``backward`` is an autograd function's.
+    Scalers and loss objects often hide the backward pass, but rarely ``zero_grad``; closures hide both behind a
+    ``train_step_fn``. A ``backward`` inside a method ``backward`` belongs to an autograd function.
     """
     last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
     if _names_step(last):
@@ -334,9 +336,10 @@ def is_backward(call: nodes.Call) -> bool:
 
 
 def _clears_nothing(call: nodes.Call) -> bool:
-    """Whether each pass of the loop around turns gradients off and takes no step, beside a loop that computes some: a validation.
+    """Whether each pass of the loop around turns gradients off without a step, next to a loop that computes some: a
+    validation.
 
-    Where no backward pass is seen in the function, a scaler or a helper hides it, in this loop as well as in any other.
+    If no backward pass is visible in the function, a scaler or a helper may hide it in any loop.
     """
     loop = next(iter(loops_around(call)), None)
     if loop is None:

@@ -1,4 +1,4 @@
-"""Names of what sets ``requires_grad`` of parameters, and of what it is set of."""
+"""Names of calls that set ``requires_grad``, and of their objects."""
 
 from __future__ import annotations
 

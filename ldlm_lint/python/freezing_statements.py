@@ -1,4 +1,4 @@
-"""Statements that switch the gradients of all parameters of a model off, for good."""
+"""Statements that switch the gradients of all parameters of a model off permanently."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ldlm_lint.python.walks import nodes_of
 
 
 def is_frozen_in(frame: nodes.NodeNG, model: str) -> bool:
-    """Whether a function, or a method of a class, freezes a model under no condition, and nothing in it unfreezes the model.
+    """Whether a function, or a method of a class, freezes a model unconditionally, and never unfreezes it.
 
-    ``model`` is the text of what holds it: ``encoder``, ``self.encoder``.
+    ``model`` is its text: ``encoder``, ``self.encoder``.
     """
     frozen = False
     for one in nodes_of(frame, (nodes.Call, nodes.For)):
@@ -29,7 +29,8 @@ def freezes_parameter(function: nodes.FunctionDef, name: str) -> bool:
 
 
 def unfreezes(call: nodes.Call) -> bool:
-    """Whether a method of a model, or the loop over what it lists, switches gradients on: ``model.requires_grad_(True)``."""
+    """Whether a method of a model, or a loop over its parameters, switches gradients on:
+    ``model.requires_grad_(True)``."""
     owner = call.func.expr.as_string() if isinstance(call.func, nodes.Attribute) else ""
     if _state_of_call(call, owner) is False:
         return True
@@ -37,7 +38,7 @@ def unfreezes(call: nodes.Call) -> bool:
 
 
 def _state_of_call(call: nodes.Call, model: str) -> bool | None:
-    """Whether a call freezes the model (True) or unfreezes it (False); None where it does neither."""
+    """Whether a call freezes the model (True) or unfreezes it (False); None if it does neither."""
     if last_name(call.func) != "requires_grad_" or not isinstance(call.func, nodes.Attribute):
         return None
     owner = call.func.expr
@@ -75,7 +76,7 @@ def _is_off(node: nodes.NodeNG) -> bool:
 
 
 def _always_runs(node: nodes.NodeNG, frame: nodes.NodeNG) -> bool:
-    """Whether a statement runs whenever its function does: a method other than the constructor somebody has to call."""
+    """Whether a statement runs whenever its function does: a method other than the constructor must be called."""
     for parent in node.node_ancestors():
         if parent is frame:
             return True

@@ -1,4 +1,4 @@
-"""Models that a file freezes, as its text tells: nothing is recorded for them, and nothing of them is trained."""
+"""Models that a file freezes, from its text: nothing is recorded for them, and they are not trained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
 
-# What freezes a model: ``for p in model.parameters(): p.requires_grad = False`` and the like, by the last part of its name.
+# Code that freezes a model: ``for p in model.parameters(): p.requires_grad = False`` and the like, by the last part of
+# its name.
 _SWITCHED = ".requires_grad_(False)"
 _LOOP = lazily(
     r"in (?:\w+\.)*?(\w+)(?=(?:\.module)?\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?"
@@ -18,7 +19,7 @@ _FUNCTION = lazily(r"freeze\w*\(\s*(\w+)(?:\.module)?\s*\)")
 _TARGET = lazily(r"([\w.]+)\s*=(?=.*\.requires_grad_\(False\))")
 _OPENED = lazily(r"([ \t]*)([\w.]+)[ \t]*=[ \t]*[^=\n].*\([ \t]*$")
 _CLOSED = lazily(r"([ \t]*)\).*\.requires_grad_\(False\)")
-# What is copied from a frozen model is frozen as well.
+# A copy of a frozen model is frozen as well.
 _COPY = lazily(r"([\w.]+)\s*=\s*(?:copy\.)?deepcopy\(\s*([\w.]+?)(?:\.module)?\s*\)")
 _FOR_INFERENCE = ("optimize_for_inference", "init_inference", "jit.freeze", "onnxruntime", "optimum.")
 
@@ -32,13 +33,13 @@ def is_frozen(root: str, text: str) -> bool:
 
 
 def frozen_targets(text: str) -> frozenset[str]:
-    """The dotted names, and their endings, of what a text assigns a frozen model to."""
+    """The dotted names, and their endings, to which a text assigns a frozen model."""
     return _frozen(text)[1]
 
 
 @functools.lru_cache(4)
 def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What a text freezes, for all models at once: by their last names, and by what a frozen one is assigned to."""
+    """The frozen models of a text, all together: by their last names, and by the targets of frozen ones."""
     names: list[str] = _LOOP.findall(text) if "requires_grad" in text else []
     names += _FUNCTION.findall(text) if "freeze" in text else []
     targets: list[str] = []
@@ -48,18 +49,18 @@ def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
         if _SWITCHED in line or ".freeze()" in line:
             names += _METHOD.findall(line)
             targets += _TARGET.findall(line)
-            # The end of a statement that makes the model over several lines.
+            # The end of a multi-line statement that creates the model.
             closed = _CLOSED.match(line)
             targets += [openings[closed[1]]] if closed is not None and closed[1] in openings else []
         elif "deepcopy(" in line:
-            # Only what was frozen before: a line further down freezes no copy.
+            # Only models frozen before: a later line does not freeze a copy.
             copies = _COPY.findall(line)
             targets += [copy for copy, of in copies if of in targets or of.rpartition(".")[2] in names]
     return frozenset(names), frozenset(ending for one in targets for ending in _endings(one))
 
 
 def _note_opening(line: str, openings: dict[str, str]) -> None:
-    """Keep what a statement assigns that goes on over the next lines, by the indentation at which it will end."""
+    """Record the target of a multi-line assignment, by the indentation at which it ends."""
     rest = line.lstrip(" \t")
     if rest and not rest.startswith(")"):
         openings.pop(line[: len(line) - len(rest)], None)

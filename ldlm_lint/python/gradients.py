@@ -1,6 +1,6 @@
-"""Where autograd records: contexts and decorators that stop it, code that computes gradients, models that are run.
+"""Where autograd records: contexts and decorators that stop it, code that computes gradients, runs of models.
 
-What the project pass asks of a file about these is `GradientFacts`, a part of its flow.
+The project pass uses `GradientFacts`, a part of a file's flow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ldlm_lint.python.places import by_function, function_of, position_of, scope
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-# Context managers that leave autograd as it is; of all others it is not known.
+# Context managers that leave autograd as it is; all others are unknown.
 _HARMLESS = lazily(
     r"autocast|(^|_)amp(_|$)|fp16|bf16|precision|^open|file$|tqdm|progress|pbar|profil|record_function|nvtx|time"
     r"|nullcontext|suppress|(^|_)ema|average_parameters|device|stream|warnings|(^|_)lock|join|pool|executor|writer"
@@ -45,11 +45,11 @@ _KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to",
 
 
 class FunctionGradients(NamedTuple):
-    """What a function (or the module, with an empty scope) does with gradients.
+    """The gradient facts of a function (or the module, with an empty scope).
 
     ``held``: a decorator or a statement of it turns them off, or may; ``differentiates``: it computes some; ``runs``:
     the parameters and attributes of ``self`` that it calls while they are recorded; ``evaluates``: the lines of its
-    ``.eval()`` calls; ``accumulates``: the parameters that it adds to an attribute, or lists there, as they are.
+    ``.eval()`` calls; ``accumulates``: the parameters that it adds to an attribute, or collects there, unchanged.
     """
 
     scope: str
@@ -61,7 +61,7 @@ class FunctionGradients(NamedTuple):
 
 
 class GradientFacts(NamedTuple):
-    """What the functions of a file do with gradients, and the positions of calls for which nothing is recorded."""
+    """The gradient facts of the functions of a file, and the positions of unrecorded calls."""
 
     functions: tuple[FunctionGradients, ...] = ()
     unrecorded: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ def _may_matter(node: nodes.NodeNG) -> bool:
 def gradient_facts(
     module: nodes.Module, owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]] | None = None
 ) -> GradientFacts:
-    """The facts of a parsed file; ``owners`` is what is `owned` by its functions, where that is known."""
+    """The facts of a parsed file; ``owners`` are the nodes `owned` by its functions, if known."""
     owners = owned(module) if owners is None else owners
     quiet = [call for one in nodes_of(module, nodes.With) if is_quiet(one) for call in nodes_of(one, nodes.Call)]
     unrecorded = frozenset(position_of(call) for call in quiet)
@@ -143,7 +143,7 @@ def _definition_stops(binding: nodes.NodeNG) -> bool:
 
 
 def is_quiet(node: nodes.With) -> bool:
-    """Whether nothing is recorded inside a ``with`` statement, as far as is known."""
+    """Whether nothing is recorded inside a ``with`` statement, as far as known."""
     return any(stops(context) or not _is_harmless(context) for context, _ in node.items)
 
 
@@ -156,7 +156,7 @@ def _is_harmless(context: nodes.NodeNG, depth: int = 0) -> bool:
             return True
     name = last_name(context.func if isinstance(context, nodes.Call) else context)
     if name in STOPPERS:
-        # What turns gradients off was asked before: this one turns them on.
+        # Code that turns gradients off was handled before: this one turns them on.
         return True
     if isinstance(context, nodes.Call) and isinstance(context.func, nodes.Name):
         local = [one for one in bindings(context.func) if isinstance(one, (nodes.FunctionDef, nodes.ClassDef))]
@@ -167,7 +167,7 @@ def _is_harmless(context: nodes.NodeNG, depth: int = 0) -> bool:
 
 
 def is_held(function: nodes.NodeNG) -> bool:
-    """Whether decorators, or the functions, classes and contexts that it is defined in, turn its gradients off."""
+    """Whether decorators, or the functions, classes and contexts around its definition, turn its gradients off."""
     for node in (function, *function.node_ancestors()):
         if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)) and any(map(_decorates, decorators_of(node))):
             return True
@@ -204,13 +204,15 @@ def decorators_of(node: nodes.FunctionDef | nodes.ClassDef) -> list[nodes.NodeNG
 
 
 def _decorates(decorator: nodes.NodeNG) -> bool:
-    """Whether a decorator turns gradients off; one of another module may, if its name speaks of it."""
+    """Whether a decorator turns gradients off; one of another module may, if its name suggests it."""
     name = last_name(decorator.func if isinstance(decorator, nodes.Call) else decorator)
     return stops(decorator) or SPEAKS_OF_GRADIENTS.search(name) is not None
 
 
 def switches_off(call: nodes.Call) -> bool:
-    """A statement ``torch.set_grad_enabled(False)``, or ``no_grad()`` entered by hand: it holds until it is undone."""
+    """A statement ``torch.set_grad_enabled(False)``, or ``no_grad()`` entered manually: it applies until it is
+    undone.
+    """
     name = last_name(call.func)
     if name not in STOPPERS or _turns_on(call.func):
         return False
@@ -220,7 +222,7 @@ def switches_off(call: nodes.Call) -> bool:
 
 
 def computes_gradients(node: nodes.NodeNG) -> bool:
-    """Whether a node is one that computes gradients, asks for them or reads them."""
+    """Whether a node computes, requests or reads gradients."""
     kind = node.__class__
     if kind is nodes.Call:
         return _call_computes(node)
@@ -274,7 +276,7 @@ def _run(calls: list[nodes.Call], parameters: set[str], unrecorded: frozenset[st
 
 
 def _may_run(call: nodes.Call, parameters: set[str]) -> bool:
-    """A cheap look before names are put together: most calls are of functions of modules."""
+    """A cheap test before names are built: most calls are of functions of modules."""
     owner = _without_wrapper(call.func)
     return owner.name in parameters if isinstance(owner, nodes.Name) else looks_like_model(last_name(call.func))
 
@@ -285,7 +287,8 @@ def root_of(function: nodes.NodeNG) -> str:
 
 
 def part_of(function: nodes.NodeNG) -> nodes.NodeNG:
-    """The model of which a part is run: ``model`` of ``model.get_encoder()(…)``; what is called where it is no such part."""
+    """The model of which a part is run: ``model`` of ``model.get_encoder()(…)``; the called object if it is not such a
+    part."""
     if not isinstance(function, nodes.Call) or function.args or function.keywords or not isinstance(function.func, nodes.Attribute):
         return function
     return function.func.expr if function.func.attrname in _PARTS else function
@@ -298,7 +301,7 @@ def _without_wrapper(function: nodes.NodeNG) -> nodes.NodeNG:
 
 
 def dotted(node: nodes.NodeNG) -> str:
-    """``a.b.c`` as text, also for targets of assignments; empty for what is no chain of names."""
+    """``a.b.c`` as text, also for targets of assignments; empty for other expressions."""
     parts = []
     while isinstance(node, (nodes.Attribute, nodes.AssignAttr)):
         parts.append(node.attrname)
@@ -324,7 +327,7 @@ def _of_attribute(call: nodes.Call) -> bool:
 
 
 def _rebound(node: nodes.NodeNG, name: str) -> bool:
-    """Whether the function of a node assigns a parameter anew, such as ``value = value.item()``."""
+    """Whether the function of a node assigns a parameter again, such as ``value = value.item()``."""
     return any(isinstance(one, nodes.AssignName) for one in function_of(node).locals.get(name, ()) if _assigns(one))
 
 
@@ -355,5 +358,5 @@ def kept(value: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def text_of(node: nodes.NodeNG) -> str:
-    """The code of a variable, an attribute or an element, by which its uses are told apart from others."""
+    """The code of a variable, an attribute or an element, which identifies its uses."""
     return dotted(node) or node.as_string()

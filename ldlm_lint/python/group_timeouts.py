@@ -1,4 +1,4 @@
-"""Where process groups take their timeout, and what a call passes there."""
+"""The timeout parameters of process groups, and their arguments in a call."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _DEFAULT_LENGTHS = {"nccl": 600.0, "gloo": 1800.0, "mpi": 1800.0}
 
 
 class Taken(NamedTuple):
-    """The timeout that a call passes: its argument, and whether a plain number of seconds is what belongs there."""
+    """The timeout that a call passes: its argument, and whether it must be a plain number of seconds."""
 
     argument: Argument
     in_seconds: bool
 
 
 def timeout_of(call: nodes.Call) -> Taken | None:
-    """The timeout of a call that takes one; None for every other call."""
+    """The timeout of a call that accepts one; None for every other call."""
     names = qualified(call.func)
     if len(names) != 1:
         return None
@@ -56,7 +56,7 @@ def makes_default_group(call: nodes.Call) -> bool:
 
 
 def default_groups(module: nodes.Module) -> Iterator[tuple[nodes.Call, nodes.NodeNG]]:
-    """The calls that give the default group a timeout which is not its backend's default, each with that timeout."""
+    """The calls that pass the default group a timeout other than its backend's default, each with that timeout."""
     for call in nodes_of(module, nodes.Call):
         if not makes_default_group(call):
             continue
@@ -76,7 +76,9 @@ def _may_be_length(timeout: Argument) -> bool:
 
 
 def subgroup_without_timeout(call: nodes.Call) -> bool:
-    """Whether a call makes a group that certainly gets the default timeout of a backend for GPUs, or one it inherits."""
+    """Whether a call creates a group that certainly gets the default timeout of a backend for GPUs, or one it
+    inherits.
+    """
     names = qualified(call.func)
     if len(names) != 1 or next(iter(names)) not in _SUBGROUPS:
         return False
@@ -88,7 +90,7 @@ def subgroup_without_timeout(call: nodes.Call) -> bool:
 
 
 def mesh_of_groups(call: nodes.Call) -> bool:
-    """Whether a call makes a mesh on GPUs whose dimensions, at least two of them, get groups of their own."""
+    """Whether a call creates a GPU mesh with at least two dimensions, each with its own group."""
     if not qualified(call.func) <= _MESHES:
         return False
     arguments = Arguments(call, ("device_type", "mesh_shape"))

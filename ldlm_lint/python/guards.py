@@ -1,8 +1,8 @@
-"""Which conditions decide whether a node runs, as far as they may choose one process of several.
+"""The conditions on a node that may select one of several ranks.
 
-The guards of a node are words: `RANK` where a condition tests the rank for certain, or leaves a single process
-(``if not distributed:``), `OTHERS` where it leaves all other ranks, and the names of variables and functions whose truth decides (``if self.is_saver():``), which
-only the project can tell.
+The guards of a node are words: `RANK` if a condition certainly tests the rank, or selects a single process (``if not
+distributed:``), `OTHERS` if it selects all other ranks, and the names of deciding variables and functions (``if
+self.is_saver():``), which only the project can resolve.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RANK_WORD = lazily(
     r"|world_process_zero|zero_only|should_save|host_?id",
     re.I,
 )
-# Numbers of a device or a worker, which speak of a rank where they are compared with 0.
+# Numbers of a device or a worker, which mention a rank where they are compared with 0.
 _NUMBER = lazily(
     r"(^|_)(gpu|device|dev|proc|process|worker|node|local)(_?(id|idx|index|num))?$|^(idx|id|index|r)$", re.I
 )
@@ -71,11 +71,11 @@ def _inside(node: nodes.NodeNG, statement: nodes.NodeNG) -> Iterator[str]:
 
 
 def _of_statement(statement: nodes.NodeNG) -> frozenset[str]:
-    """What decides over a statement; the answer rests with its node: the statements of a block share most of it."""
+    """The guards of a statement; cached on its node: the statements of a block share most of them."""
     known: frozenset[str] | None = statement.__dict__.get(_CACHE)
     if known is not None:
         return known
-    # From the outside in, so that nested blocks do not walk to the module again and again.
+    # From the outside in, so that nested blocks do not walk to the module repeatedly.
     chain = [statement]
     while (above := _statement_above(chain[-1])) is not None and _CACHE not in above.__dict__:
         chain.append(above)
@@ -91,7 +91,7 @@ def _statement_above(statement: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _of_block(statement: nodes.NodeNG) -> Iterator[str]:
-    """What the parent, the earlier statements of the block and its own decorators demand of a statement."""
+    """The guards of a statement from its parent, earlier statements of the block and its decorators."""
     parent = statement.parent
     if isinstance(parent, nodes.If):
         yield from words(parent.test, holds=statement in parent.body)
@@ -105,7 +105,7 @@ def _of_block(statement: nodes.NodeNG) -> Iterator[str]:
 
 
 def _demanded_before(statement: nodes.NodeNG) -> frozenset[str]:
-    """What the earlier statements of a block demand; found for the whole block at once."""
+    """The guards from earlier statements of a block; computed for the whole block together."""
     if _BEFORE not in statement.__dict__:
         found: frozenset[str] = frozenset()
         for one in block_of(statement):
@@ -124,7 +124,7 @@ def _demanded_behind(statement: nodes.If | nodes.Assert) -> set[str]:
 
 
 def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The statements among which one stands; none for what is no part of a block, such as a handler."""
+    """The block of a statement; empty if it is not part of a block, such as a handler."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(statement.parent, field, None)
         if isinstance(block, list) and statement in block:
@@ -141,8 +141,8 @@ def leaves(block: list[nodes.NodeNG]) -> bool:
 
 
 def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
-    """The guards that a condition makes, where it holds or does not."""
-    # Every statement below a condition asks for them; the answers rest with its node.
+    """The guards of a condition, when it is true or false."""
+    # Every statement below a condition needs them; cached on its node.
     known: dict[bool, set[str]] = test.__dict__.setdefault(_WORDS, {})
     if holds not in known:
         if tests_rank(test):
@@ -180,8 +180,8 @@ def _left_to_others(statement: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether a condition tests the rank for certain, whichever rank it is."""
-    # Where a variable holds a condition, all conditions on the variable ask that one.
+    """Whether a condition certainly tests the rank, for any rank."""
+    # If a variable holds a condition, all conditions on the variable use that one.
     known: dict[int, bool] = test.__dict__.setdefault(_RANKS, {})
     if depth not in known:
         known[depth] = _finds_rank(test, depth)
@@ -266,7 +266,7 @@ def _truths(test: nodes.NodeNG) -> Iterator[str]:
 
 
 def _truth_nodes(test: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The names, attributes, items and calls whose truth, or being None, a condition asks for."""
+    """The names, attributes, items and calls whose truth, or being None, a condition tests."""
     if isinstance(test, nodes.BoolOp):
         for value in test.values:
             yield from _truth_nodes(value)

@@ -1,4 +1,4 @@
-"""Lists that are written out in a call: ``train([loader, None])`` takes its argument apart by the places in it."""
+"""List literals in a call: ``train([loader, None])`` unpacks its argument by position."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from ldlm_lint.python.slots import Slot, slots_of
 if TYPE_CHECKING:
     from ldlm_lint.python.flow import Callee
 
-# Libraries whose functions take lists of arrays, which go nowhere that a question asks of.
+# Libraries whose functions take lists of arrays, which are irrelevant for the questions.
 _FOREIGN = ("torch.", "numpy.", "math.", "os.")
 
 
 def handed_list(node: nodes.NodeNG, callee: Callee) -> list[Slot]:
-    """The place of an argument that is a list with variables or attributes; none where the callee is no function of the project."""
+    """The position of a list argument with variables or attributes; empty if the callee is not a function of the
+    project."""
     ours = callee.kind in ("def", "self") or (callee.kind == "import" and not callee.name.startswith(_FOREIGN))
     if not ours or not isinstance(node, (nodes.List, nodes.Tuple)):
         return []
@@ -27,7 +28,7 @@ def handed_list(node: nodes.NodeNG, callee: Callee) -> list[Slot]:
 
 
 def moved_into_list(node: nodes.NodeNG, callee: Callee) -> Iterator[tuple[Slot, Slot]]:
-    """The moves of variables and attributes into the list that a call is given as this argument."""
+    """The moves of variables and attributes into the list passed as this argument."""
     for place in handed_list(node, callee):
         for index, part in enumerate(node.elts):
             held = slots_of(part) if isinstance(part, (nodes.Name, nodes.Attribute)) else []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
 
-# A pattern that begins with a word is found many times as fast as one that begins with a line.
+# A pattern that begins with a word is found many times faster than one that begins with a line.
 _WORD = lazily(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")
 _FROM = lazily(rb"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+")
 _IMPORT = lazily(
@@ -34,10 +34,10 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Imported(NamedTuple):
-    """What a file imports: dotted names as written, and the last names of those that it calls otherwise.
+    """The imports of a file: dotted names as written, and the last names of renamed ones.
 
     ``names`` keep their leading dots; there is one for each module and each imported name or ``*``. Those that are
-    ``bound`` to a name in the file leave the modules of ``from module import name`` out.
+    ``bound`` to a name in the file omit the modules of ``from module import name``.
     """
 
     names: tuple[str, ...]
@@ -61,7 +61,7 @@ def imports_of(data: bytes) -> Imported:
 
 
 def _statements(data: bytes) -> list[_Statement] | None:
-    """The import statements; None where a comment or a continued line stands inside one, for a slower look."""
+    """The import statements; None if a comment or a continued line is inside one, for a slower look."""
     found: list[_Statement] = []
     end = 0
     for one in _WORD.finditer(data):
@@ -87,7 +87,7 @@ def _statements(data: bytes) -> list[_Statement] | None:
 # Most files of a project import the same.
 @functools.lru_cache(2048)
 def _read(module: bytes, names: bytes, plain: bytes) -> Imported:
-    """What one statement imports."""
+    """The imports of one statement."""
     renamed = frozenset(part.decode() for part in _RENAMED.findall(names or plain)) if b"as" in (names or plain) else _NONE
     if plain:
         parts = (part.strip().split(b" ")[0] for part in plain.split(b",") if part.strip())
@@ -101,10 +101,10 @@ def _read(module: bytes, names: bytes, plain: bytes) -> Imported:
 
 
 def searched_in(data: bytes) -> tuple[str, ...]:
-    """The folders that a file adds to ``sys.path``, as far as it writes them out, without the way up to what holds them.
+    """The folders that a file adds to ``sys.path``, as far as they are literals, without leading ``..``.
 
-    ``sys.path.append("core")`` gives ``core``, and so does ``sys.path.insert(0, os.path.join(HERE, "..", "core"))``. Where a name is
-    added, it is one of the paths that the file joins.
+    ``sys.path.append("core")`` gives ``core``, and so does ``sys.path.insert(0, os.path.join(HERE, "..", "core"))``. If
+    a name is added, it is one of the paths that the file joins.
     """
     if b"sys.path." not in data:
         return ()

@@ -1,4 +1,4 @@
-"""What loops go through, and which loops around them do so again and again."""
+"""The iterables of loops, and the outer loops that repeat them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MADE = ("new", "out")
 class Iteration(NamedTuple):
     """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line.
 
-    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs; one that is
-    ``held`` begins a pass that others may take elements of (``it = iter(loader)``).
+    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), no matter how often it runs;
+    one that is ``held`` begins a pass from which others may take elements (``it = iter(loader)``).
     """
 
     slot: Slot
@@ -31,7 +31,7 @@ class Iteration(NamedTuple):
 
 
 def iterations_of(node: nodes.NodeNG) -> Iterator[Iteration]:
-    """The loops over values that a ``for``, a comprehension, ``yield from``, ``iter()`` or ``next()`` makes."""
+    """The loops over values of a ``for``, a comprehension, ``yield from``, ``iter()`` or ``next()``."""
     if isinstance(node, nodes.For):
         yield from _iterated(node.iter, node.iter.lineno or 0)
     elif isinstance(node, nodes.Comprehension):
@@ -51,7 +51,7 @@ def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
 
 
 def repeating(node: nodes.NodeNG, slot: Slot, loops: Collection[nodes.NodeNG]) -> tuple[int, ...]:
-    """The lines of those loops around a node in which the slot is neither bound anew nor another element each time."""
+    """The lines of the loops around a node in which the slot is neither rebound nor a new element each time."""
     if not loops:
         return ()
     keys: set[str] = set()
@@ -70,7 +70,7 @@ def _steps_through(loop: nodes.NodeNG, names: set[str]) -> bool:
 def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
     if slot.kind in _MADE:
         return True
-    # Asked for every argument of every call in the loop; the answer rests with the loop's node.
+    # Needed for every argument of every call in the loop; cached on the loop's node.
     bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
     if bound is None:
         every = [one for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
@@ -78,13 +78,13 @@ def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
         targets = [one for one in every if one not in again]
         origins = {one: _origins_of(one, loop) for one in targets}
         bound = {_named(one) for one in targets if not origins[one]}
-        # ``for loader in loaders`` inside the loop takes the same loaders again, unless they are made anew there.
+        # ``for loader in loaders`` inside the loop uses the same loaders again, unless they are created again there.
         bound |= {
             _named(one)
             for one in targets
             if any(slot.kind in _MADE or (slot.kind, slot.name) in bound for slot in origins[one])
         }
-        # ``bar = tqdm(loader)`` goes through the same loader again, unless that is made anew there.
+        # ``bar = tqdm(loader)`` iterates over the same loader again, unless that is created again there.
         bound |= {_named(one) for one, value in again.items() if _is_anew(value, bound)}
         loop.__dict__[_BOUND] = bound
     return (slot.kind, slot.name) in bound
@@ -96,7 +96,7 @@ def _is_anew(value: nodes.NodeNG, bound: set[tuple[str, str]]) -> bool:
 
 
 def _value_of(target: nodes.AssignName | nodes.AssignAttr) -> nodes.NodeNG | None:
-    """What is assigned to a target, or opened as it."""
+    """The value assigned to a target, or opened as it."""
     if isinstance(target.parent, nodes.With):
         return next((context for context, one in target.parent.items if one is target), None)
     return target.parent.value if isinstance(target.parent, nodes.Assign) else None
@@ -107,7 +107,7 @@ def _named(target: nodes.AssignName | nodes.AssignAttr) -> tuple[str, str]:
 
 
 def _origins_of(target: nodes.NodeNG, loop: nodes.NodeNG) -> list[Slot]:
-    """The places from which a loop inside ``loop`` takes its elements into a target; none for other targets."""
+    """The places from which a loop inside ``loop`` binds its elements to a target; empty for other targets."""
     taker = target.parent.parent if isinstance(target.parent, nodes.Tuple) else target.parent
     if taker is loop or not isinstance(taker, (nodes.For, nodes.Comprehension)):
         return []

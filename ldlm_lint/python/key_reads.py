@@ -1,9 +1,9 @@
-"""Which keys of a configuration an expression reads, as far as its own file tells.
+"""The configuration keys that an expression reads, as far as its own file shows.
 
 ``cfg.data.num_workers``, ``self.config["data"]["num_workers"]``, ``cfg.data.get("num_workers", 8)``, ``getattr(args,
-"num_workers", 8)`` and ``OmegaConf.select(cfg, "data.num_workers")`` all read the keys ``data``, ``num_workers``. A renamed
-root (``data_cfg = cfg.data``), an attribute that a class stores and a conversion (``int(…)``) are looked through. A chain
-that begins at a parameter says so: what callers pass there, the project knows.
+"num_workers", 8)`` and ``OmegaConf.select(cfg, "data.num_workers")`` all read the keys ``data``, ``num_workers``. A
+renamed root (``data_cfg = cfg.data``), an attribute that a class stores and a conversion (``int(…)``) are followed. A
+chain that begins at a parameter is marked: the project resolves the callers' arguments.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ ELEMENT = "*"
 _DEPTH = 12
 _CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy"}
 _CASTS |= {"EasyDict", "Namespace"}
-# What a configuration is called as a whole: such a name in a chain is no key.
+# Names of a whole configuration: such a name in a chain is not a key.
 _WHOLE = lazily(r"_?(?:\w*_)?(?:cfgs?|configs?|conf|args?|opts?|options|hparams|hps|params|settings|flags|namespace)", re.I)
 _HELD_KEYS = {"get", "pop"}
-# Tests that only ask whether the key is there: the value is the key's wherever it is.
+# Tests that only check whether the key exists: the value is the key's in any case.
 _PRESENCE = lazily(r"\bhasattr\(|\bis (?:not )?None\b|[\"'] (?:not )?in \w|\bisinstance\(")
 
 
 class KeyRead(NamedTuple):
-    """Keys that are read, outermost first, and where the chain begins.
+    """Keys that are read, outermost first, and the beginning of the chain.
 
-    ``scope`` and ``parameter`` name the function and its parameter at the root, both empty for another root; without keys
-    the parameter itself is the value. ``position`` is the ``line:column`` of the read, ``cap`` the largest number that
-    ``min(cap, …)`` lets through.
+    ``scope`` and ``parameter`` name the function and its parameter at the root, both empty for another root; without
+    keys the parameter itself is the value. ``position`` is the ``line:column`` of the read, ``cap`` the largest number
+    that ``min(cap, …)`` lets through.
     """
 
     keys: tuple[str, ...]
@@ -48,12 +48,12 @@ class KeyRead(NamedTuple):
 
 
 def reads_of(node: nodes.NodeNG) -> tuple[KeyRead, ...]:
-    """The reads whose value an expression may be, unchanged but for conversions; none where it is something else."""
+    """The reads behind an expression, unchanged except for conversions; empty if it may be something else."""
     return tuple(dict.fromkeys(_reads(node, 0)))
 
 
 def is_whole(name: str) -> bool:
-    """Whether a name stands for a configuration as a whole, not for one of its keys."""
+    """Whether a name means a whole configuration, not for one of its keys."""
     return _WHOLE.fullmatch(name) is not None
 
 
@@ -79,7 +79,7 @@ def _reads(node: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
 
 
 def _below(holder: nodes.NodeNG, key: str, node: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
-    """The reads of a key of what an expression holds; a holder that is no chain itself is an unknown root."""
+    """The reads of a key below an expression; if that is not a chain itself, it is an unknown root."""
     found = list(_reads(holder, depth + 1))
     for one in found:
         yield one._replace(keys=(*one.keys, *_named(key, bool(one.keys or one.parameter))), position=position_of(node))
@@ -88,13 +88,13 @@ def _below(holder: nodes.NodeNG, key: str, node: nodes.NodeNG, depth: int) -> It
 
 
 def _named(key: str, inside: bool) -> tuple[str, ...]:
-    """The keys that a dotted name stands for; ``self.cfg`` and ``trainer.config`` are a configuration, not a key of one."""
+    """The keys of a dotted name; ``self.cfg`` and ``trainer.config`` are a configuration, not a key of one."""
     parts = tuple(key.split("."))
     return parts if inside or len(parts) > 1 or not is_whole(key) else ()
 
 
 def _is_import(node: nodes.NodeNG) -> bool:
-    """A module's attribute (``os.environ``, ``settings.x``) is no key."""
+    """A module's attribute (``os.environ``, ``settings.x``) is not a key."""
     while isinstance(node, (nodes.Attribute, nodes.Subscript)):
         node = node.expr if isinstance(node, nodes.Attribute) else node.value
     return isinstance(node, nodes.Name) and any(isinstance(one, (nodes.Import, nodes.ImportFrom)) for one in bindings(node))
@@ -124,7 +124,7 @@ def _part_of(binding: nodes.AssignName) -> nodes.NodeNG | None:
 
 
 def _of_element(node: nodes.Name, statement: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
-    """What a loop takes out of a list of the configuration, or out of something that nobody knows."""
+    """The element of a loop over a list of the configuration, or over an unknown value."""
     source = statement.iter if isinstance(statement, (nodes.For, nodes.Comprehension)) else None
     found = list(_reads(source, depth + 1)) if source is not None else []
     yield from (one._replace(keys=(*one.keys, ELEMENT)) for one in found)
@@ -148,7 +148,7 @@ def _owner_of_hparams(node: nodes.NodeNG) -> nodes.ClassDef | None:
 
 
 def _of_own(node: nodes.Attribute, holder: nodes.ClassDef, depth: int) -> Iterator[KeyRead]:
-    """``self.x``: what the methods of the class store there."""
+    """``self.x``: the value that the methods of the class store there."""
     stored = [one.parent.value for one in nodes_of(holder, nodes.AssignAttr) if one.attrname == node.attrname and _is_plain(one)]
     found = [read for value in stored for read in _reads(value, depth + 1)]
     yield from found
@@ -162,7 +162,7 @@ def _is_plain(target: nodes.AssignAttr) -> bool:
 
 
 def _of_hyperparameter(node: nodes.Attribute, owner: nodes.ClassDef) -> Iterator[KeyRead]:
-    """``self.hparams.x`` of Lightning is the constructor's argument, or a key of the one configuration it takes."""
+    """``self.hparams.x`` of Lightning is the constructor's argument, or a key of its only configuration parameter."""
     constructor = next((one for one in owner.body if isinstance(one, nodes.FunctionDef) and one.name == "__init__"), None)
     names = [one.name for one in (constructor.args.args or [])[1:] + (constructor.args.kwonlyargs or [])] if constructor else []
     scope = scope_name(constructor) if constructor else ""
@@ -173,7 +173,7 @@ def _of_hyperparameter(node: nodes.Attribute, owner: nodes.ClassDef) -> Iterator
 
 
 def class_of_self(node: nodes.NodeNG) -> nodes.ClassDef | None:
-    """The class whose method an expression stands in, where it is the method's first parameter."""
+    """The class whose method an expression is in, if it is the method's first parameter."""
     if not isinstance(node, nodes.Name):
         return None
     function = function_of(node)
@@ -202,7 +202,7 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[KeyRead]:
 
 
 def _of_bound(node: nodes.Call, is_cap: bool, depth: int) -> Iterator[KeyRead]:
-    """``min(8, x)`` lets at most 8 through; what else may bound it is unknown, and then nothing is told."""
+    """``min(8, x)`` allows at most 8; other bounds are unknown, so nothing is reported then."""
     known = [one for one in map(constant, node.args) if type(one) is int]
     others = [one for one in node.args if type(constant(one)) is not int]
     if is_cap and len(others) != 1:
@@ -214,6 +214,6 @@ def _of_bound(node: nodes.Call, is_cap: bool, depth: int) -> Iterator[KeyRead]:
 
 
 def sections_of(call: nodes.Call) -> tuple[KeyRead, ...]:
-    """The sections that a call takes whole: ``DataLoader(ds, **cfg.loader)``."""
+    """The sections that a call receives whole: ``DataLoader(ds, **cfg.loader)``."""
     given = [keyword.value for keyword in call.keywords if keyword.arg is None]
     return tuple(dict.fromkeys(read for node in given for read in _reads(node, 0)))

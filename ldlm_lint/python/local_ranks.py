@@ -1,4 +1,4 @@
-"""Conditions that choose one process on each node: tests of the rank inside the node, and of no other rank."""
+"""Conditions that select one process on each node: tests of the local rank only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 4
-# What frameworks and launchers call the number of a process inside its node, and the test of it.
+# Names of the local rank in frameworks and launchers, and of tests of it.
 _LOCAL_NUMBER = lazily(r"(?i)local_?rank$|local_?process_?index$|local_?proc(?:ess)?_?id$|(?:^|_)LOCALID$|node_local_rank$")
 _LOCAL_TEST = lazily(r"is_local_main_process$|is_local_process_zero$|is_local_zero$|local_process_zero$|is_local_master$")
 _OVERALL = frozenset({"get_rank", "get_global_rank"})
@@ -23,7 +23,8 @@ _DEVICES = lazily(r"device_count$|gpus_per_node$|n?proc_?per_?node$|local_world_
 
 
 def local_test(node: nodes.NodeNG) -> nodes.NodeNG | None:
-    """The condition on the way to a node inside its function that tests the local rank; None where the global one is tested too."""
+    """The condition on the way to a node inside its function that tests the local rank; None if the global one is
+    tested too."""
     found = None
     for test, holds in _demanded(node):
         for part in _parts(test, holds):
@@ -35,7 +36,7 @@ def local_test(node: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _demanded(node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, bool]]:
-    """The conditions around a node, and those of earlier statements that end the function or the pass of a loop."""
+    """The conditions around a node, and those of earlier statements that end the function or the iteration."""
     child = node
     while child.parent is not None and not isinstance(child, nodes.FunctionDef):
         parent = child.parent
@@ -59,7 +60,7 @@ def _left_before(statement: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, bool]]
 
 
 def _parts(test: nodes.NodeNG, holds: bool) -> Iterator[nodes.NodeNG]:
-    """What holds for certain where a condition holds, or does not: the parts of ``and``, of a failed ``or``."""
+    """The certain facts when a condition is true or false: the parts of ``and``, of a false ``or``."""
     if isinstance(test, nodes.BoolOp) and (test.op == "and") is holds:
         for value in test.values:
             yield from _parts(value, holds)
@@ -68,7 +69,9 @@ def _parts(test: nodes.NodeNG, holds: bool) -> Iterator[nodes.NodeNG]:
 
 
 def _is_local(test: nodes.NodeNG, depth: int = 0) -> bool:
-    """``local_rank == 0``, ``not local_rank``, ``accelerator.is_local_main_process``, or a variable that holds such a test."""
+    """``local_rank == 0``, ``not local_rank``, ``accelerator.is_local_main_process``, or a variable with such a
+    test.
+    """
     if isinstance(test, nodes.UnaryOp) and test.op == "not":
         return _is_local(test.operand, depth) or _is_number(test.operand, depth)
     if isinstance(test, nodes.Compare) and len(test.ops) == 1:
@@ -82,7 +85,7 @@ def _is_local(test: nodes.NodeNG, depth: int = 0) -> bool:
 
 
 def _is_number(node: nodes.NodeNG, depth: int) -> bool:
-    """Whether an expression is the number of a process inside its node; where it comes from counts more than its name."""
+    """Whether an expression is the local rank; its origin counts more than its name."""
     held = _held(node) if depth < _DEPTH else None
     if held is not None and not (isinstance(held, nodes.Const) and held.value in (-1, 0, None)):
         return _is_number(held, depth + 1)
@@ -100,14 +103,15 @@ def _is_number(node: nodes.NodeNG, depth: int) -> bool:
 
 
 def _is_overall(number: nodes.Attribute) -> bool:
-    """Whether the file puts the rank among all processes into an attribute that is called after the local one."""
+    """Whether the file stores the global rank in an attribute named after the local one."""
     stored = (one for one in nodes_of(number.root(), nodes.AssignAttr) if one.attrname == number.attrname)
     values = (one.parent.value for one in stored if isinstance(one.parent, nodes.Assign))
     return any(last_name(call.func) in _OVERALL for value in values for call in nodes_of(value, nodes.Call))
 
 
 def _held(name: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What the one binding of a variable, or of an attribute of ``self``, holds, its part of an unpacking too; None where that is no assignment."""
+    """The value of the only binding of a variable or an attribute of ``self``, also from an unpacking; None if it is
+    not an assignment."""
     if isinstance(name, nodes.Attribute):
         return _held_by_self(name)
     found = bindings(name) if isinstance(name, nodes.Name) else []
@@ -124,7 +128,7 @@ def _held(name: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _held_by_self(attribute: nodes.Attribute) -> nodes.NodeNG | None:
-    """What a class sets an attribute of its objects to, where it does so once."""
+    """The value of an attribute that a class sets once."""
     around = next((one for one in attribute.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if around is None or last_name(attribute.expr) != "self" or not isinstance(attribute.expr, nodes.Name):
         return None

@@ -1,4 +1,4 @@
-"""Names that say that something is a loss."""
+"""Names of losses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABOUT = lazily(
 
 
 def is_loss_name(name: str) -> bool:
-    """Whether a name says that it holds a loss: ``text_loss``, ``lossD``, ``losses``; not ``loss_weight``."""
+    """Whether a name means a loss: ``text_loss``, ``lossD``, ``losses``; not ``loss_weight``."""
     parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
     losses = [part for part in parts if re.search(r"^loss(es)?\d*$|loss(es)?$", part)]
     return bool(losses) and not any(ABOUT.search(part) for part in parts)

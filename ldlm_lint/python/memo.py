@@ -1,4 +1,4 @@
-"""Answers that rest with a node of a tree, so that they go when the tree goes."""
+"""Results cached on a tree node, so that they are released with the tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MEMO = "_ldlm_memo"
 
 
 def remembered(node: nodes.NodeNG, key: tuple[object, ...], find: Callable[[], _Answer]) -> _Answer:
-    """What ``find`` gives, asked once for a node and a key; the key begins with the name of the question."""
+    """The result of ``find``, computed once per node and key; the key begins with the name of the question."""
     known: dict[tuple[object, ...], _Answer] = node.__dict__.setdefault(_MEMO, {})
     if key not in known:
         known[key] = find()

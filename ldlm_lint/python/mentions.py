@@ -1,7 +1,8 @@
-"""Which names the parts of a Python file mention: the code of the module itself, and each function and class at its top level.
+"""The names mentioned by the parts of a Python file: the code of the module itself, and each function and class at its
+top level.
 
-Every word that may stand for a name counts: reads, attributes, keywords, what texts hold. An import alone mentions nothing, unless
-it gives the name another one.
+Every word that may be a name counts: reads, attributes, keywords, words in texts. An import alone mentions nothing,
+unless it renames.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from ldlm_lint.patterns import lazily
 
 _WORD = lazily(r"[A-Za-z_]\w*")
-# What these make of a function is called as before, and nobody else learns of it.
+# The results of these decorators are called as before, without registering the function.
 _QUIET = frozenset(
     ("property", "cached_property", "staticmethod", "classmethod", "abstractmethod", "dataclass", "contextmanager", "lru_cache", "cache", "wraps")
 )
@@ -23,7 +24,7 @@ _Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Code:
-    """Some statements and expressions of a file, and the words that they mention, found when somebody asks for them."""
+    """Some statements and expressions of a file, and the words that they mention, found on demand."""
 
     def __init__(self, nodes: list[ast.AST]) -> None:
         self._nodes = nodes
@@ -35,9 +36,11 @@ class Code:
 
 
 class Part(NamedTuple):
-    """A function or class at the top level of a module: its name, its lines, and the code that only a use of it runs.
+    """A function or class at the top level of a module: its name, its lines, and the code that runs only when it is
+    used.
 
-    ``announced``: a decorator or a metaclass learns of it when it is defined; ``derived``: it is a class with bases, which may.
+    ``announced``: a decorator or a metaclass gets it when it is defined; ``derived``: it is a class with bases, which
+    may do the same.
     """
 
     name: str
@@ -49,19 +52,19 @@ class Part(NamedTuple):
 
 
 class Mentions(NamedTuple):
-    """The parts of a file, the code that runs when it is imported, and whether that does anything but define names."""
+    """The parts of a file, the code that runs when it is imported, and whether that does more than define names."""
 
     parts: tuple[Part, ...]
     own: Code
     acts: bool
 
     def part_at(self, line: int) -> Part | None:
-        """The part that a line (from 1) stands in."""
+        """The part that a line (from 1) is in."""
         return next((one for one in self.parts if one.first <= line <= one.last), None)
 
 
 def mentions_in(tree: ast.Module) -> Mentions:
-    """The parts of a file and what they mention."""
+    """The parts of a file and their mentions."""
     parts: list[Part] = []
     own: list[ast.AST] = []
     for unit in _units(tree.body, own):
@@ -74,7 +77,7 @@ def mentions_in(tree: ast.Module) -> Mentions:
 
 def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
     """The functions and classes of a module; all other code is added to ``own``."""
-    # A chain of ``elif`` is as deep as it is long.
+    # In the tree, a chain of ``elif`` is nested as deep as it is long.
     waiting = list(body)[::-1]
     while waiting:
         statement = waiting.pop()
@@ -90,7 +93,7 @@ def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
 
 
 def _split(unit: _Unit) -> tuple[list[ast.AST], list[ast.AST]]:
-    """What a definition runs when it is reached itself, and what only a use of it runs."""
+    """The code of a definition that runs when it is defined, and the code that runs only when it is used."""
     body = [one for one in unit.body if not _is_docstring(one)]
     if isinstance(unit, ast.ClassDef):
         at_once = [one for one in body if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.AnnAssign))]
@@ -104,7 +107,7 @@ def _first(unit: _Unit) -> int:
 
 
 def _announced(unit: _Unit) -> bool:
-    """Whether a decorator or the class of a class may keep the definition somewhere."""
+    """Whether a decorator or the class of a class may register the definition."""
     return bool(isinstance(unit, ast.ClassDef) and unit.keywords) or not all(map(_is_quiet, unit.decorator_list))
 
 
@@ -147,12 +150,13 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _is_docstring(node: ast.AST) -> bool:
-    """Whether a statement is a text that nobody reads."""
+    """Whether a statement is a text without effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _acts(statement: ast.stmt) -> bool:
-    """Whether a statement at the top level is a step of a program: a call, a loop, the block behind a test of ``__name__``."""
+    """Whether a statement at the top level is a step of a program: a call, a loop, the block after a test of
+    ``__name__``."""
     if isinstance(statement, (ast.For, ast.While, ast.AsyncFor)):
         return True
     if isinstance(statement, ast.If):

@@ -1,4 +1,4 @@
-"""Which values are numbers of micro-batches of a step, by what is done with them."""
+"""Recognizes numbers of micro-batches per step by their use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def name_of(target: nodes.NodeNG) -> str:
 
 
 def is_steps(use: nodes.NodeNG) -> bool:
-    """Whether a value is handed on as accumulation steps, or counts the micro-batches of a step."""
+    """Whether a value is passed on as accumulation steps, or counts the micro-batches of a step."""
     parent = use.parent
     if isinstance(parent, nodes.Keyword):
         return parent.arg is not None and is_accumulation(parent.arg)

@@ -1,4 +1,6 @@
-"""Calls of ``train()`` and ``eval()`` that only switch the mode of a module, whatever else is called so."""
+"""Calls of ``train()`` and ``eval()`` that only switch the mode of a module, excluding other methods with these
+names.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ _TRAINS_OTHERS = lazily(r"train|runner|learner|solver|engine|worker|experiment|p
 
 
 def sets_mode(call: nodes.Call) -> bool:
-    """Whether a method that is called without arguments is the switch of a module: ``model.train()``, not ``trainer.train()``.
+    """Whether a method called without arguments is the mode switch of a module: ``model.train()``, not
+    ``trainer.train()``.
 
-    A function of that name that calls it on something else than itself hands the switch on.
+    A function with that name that calls it on another object forwards the switch.
     """
     name = last_name(call.func)
     if name not in _MODES or call.args or call.keywords or not isinstance(call.func, nodes.Attribute):

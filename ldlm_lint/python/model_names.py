@@ -1,4 +1,4 @@
-"""What names say: that a variable holds a model, that a function evaluates one."""
+"""The meaning of names: models, evaluating functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_MODEL = lazily(
     r"(^|_)(fn|func|function|loss|criterion|metrics?|transforms?|tokenizer|name|cfg|config|path|args|get|load|save"
     r"|build|make|create|init|setup|wrap|prepare|update|set|count|print|freeze|export|log|masks?|inputs?|outputs?|kwargs"
     r"|grads?|gradients?"
-    # ``accelerator.unwrap_model(…)``, and what pydantic calls its methods.
+    # ``accelerator.unwrap_model(…)``, and names of pydantic methods.
     r"|unwrap|dump|json|schema|construct|rebuild)(_|$)"
     # ``model._replace_module(…)`` changes one.
     r"|^_*(replace|inject|swap|insert|remove|delete|quantize|prune|clone)_\w+"
@@ -33,7 +33,7 @@ _TRAINS = lazily(
 )
 
 
-# Methods that run a model, those of a model that do not, and functions that do something else with one they are given.
+# Methods that run a model, methods of a model that do not, and functions that do something else with a model argument.
 RUNS = lazily(
     r"^(encode\w*|decode\w*|extract\w*|embed\w*|reconstruct\w*|predict\w*|infer\w*|get_\w*features?|forward_\w+"
     r"|sample\w*|generate\w*|translate\w*|log_prob|nll|compute_loss|score)$"
@@ -46,14 +46,14 @@ BUILDS = lazily(
     r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
     r"|update|freeze|export|replace|merge|inject|swap|insert|fuse|quantize|prune|unwrap|clone|remove|delete|patch|tie|resize)(_|$)"
 )
-# What turns autograd off, and what a decorator that does so is called after.
+# Calls that turn autograd off, and names of decorators that do so.
 STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
 SPEAKS_OF_GRADIENTS = lazily(r"grad|eval|infer")
 
 
 @functools.lru_cache(32768)
 def looks_like_model(name: str) -> bool:
-    """Whether a name says that it holds a model: ``netG``, ``ema_model``; not ``model_name``."""
+    """Whether a name means a model: ``netG``, ``ema_model``; not ``model_name``."""
     words = words_of(name)
     return bool(name == "self" or _MODEL.search(words)) and not _NO_MODEL.search(words)
 
@@ -66,7 +66,7 @@ def names_evaluation(name: str) -> bool:
 
 @functools.lru_cache(1 << 14)
 def names_training(name: str) -> bool:
-    """Whether a function is called like one that trains: ``train``, ``run_train_epoch``; not ``train_loader``."""
+    """Whether a function has the name of one that trains: ``train``, ``run_train_epoch``; not ``train_loader``."""
     return _TRAINS.match(name) is not None
 
 

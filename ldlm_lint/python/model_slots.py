@@ -1,4 +1,5 @@
-"""The places that hold the model which an expression is, behind what hands the same model on: ``model.cuda()``, ``get_peft_model(model, …)``."""
+"""The places of the model in an expression, through calls that return the same model: ``model.cuda()``,
+``get_peft_model(model, …)``."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from ldlm_lint.python.slots import Slot, slots_of
 
 RETURN_THEMSELVES = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "bfloat16", "requires_grad_"})
 """The methods of a module that give the module itself back."""
-# What gives back the model that is handed in first, or one that has its layers.
+# Calls that return their first argument's model, or one with its layers.
 _AROUND = frozenset({"peft.get_peft_model", "torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm"})
 _STEPS = 16
 
@@ -30,14 +31,14 @@ def model_slots(node: nodes.NodeNG) -> list[Slot]:
 
 
 def _inner(node: nodes.NodeNG) -> nodes.NodeNG:
-    """What a chain of methods begins with that give their owner back."""
+    """The beginning of a chain of methods that return their object."""
     while isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute) and node.func.attrname in RETURN_THEMSELVES:
         node = node.func.expr
     return node
 
 
 def _layers_below(node: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The models that one is made from: what a wrapper is given, and what is bound to a name."""
+    """The models inside one: the argument of a wrapper, and the value of a name."""
     if isinstance(node, nodes.Call):
         return node.args[:1] if qualified(node.func) <= _AROUND else []
     if not isinstance(node, nodes.Name):

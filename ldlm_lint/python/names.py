@@ -1,7 +1,7 @@
-"""Qualified names by scope lookup: which function or class an expression means, without importing it.
+"""Qualified names by scope lookup: the function or class behind an expression, without importing it.
 
-``DL(ds)`` after ``from torch.utils.data import DataLoader as DL`` is ``torch.utils.data.DataLoader``. Every
-possible origin is returned, so that both arms of ``try: … except ImportError: …`` are seen.
+``DL(ds)`` after ``from torch.utils.data import DataLoader as DL`` is ``torch.utils.data.DataLoader``. Every possible
+origin is returned, so that both branches of ``try: … except ImportError: …`` count.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 UNKNOWN = "?"
 _NOTHING = frozenset({UNKNOWN})
 _DEPTH = 6
-# A name bound more often than any program by hand does stands for what cannot be told: each binding is a look at its value.
+# A name with more bindings than hand-written code has is unknown: each binding must be resolved.
 _BINDINGS = 64
-# The expressions that may stand for a function or class; anything else is a value.
+# The expressions that may mean a function or class; anything else is a value.
 _NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
 _MEMBERS = frozenset({nodes.Attribute, nodes.AssignAttr})
 _CACHE = "_ldlm_qualified"
 _NAMES = "_ldlm_names"
 _MEANT = "_ldlm_meant"
 
-# Where torch and others define a name in one module and publish it in another, the published one is used.
+# If torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.distributed.DistributedSampler": "torch.utils.data.DistributedSampler",
     "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
-    # A subclass that hands all of DDP's options on.
+    # A subclass that passes all of DDP's options on.
     "mmcv.parallel.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
     "mmcv.parallel.distributed.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
     "mmengine.model.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
@@ -47,7 +47,7 @@ _PUBLISHED = {
     "transformers.training_args.TrainingArguments": "transformers.TrainingArguments",
     "transformers.training_args_seq2seq.Seq2SeqTrainingArguments": "transformers.Seq2SeqTrainingArguments",
 }
-# Names that a project's own modules import from torch and hand on under the same name.
+# Names that a project's own modules import from torch and re-export under the same name.
 _HANDED_ON = {
     name.rpartition(".")[2]: name
     for name in (
@@ -61,7 +61,7 @@ _HANDED_ON = {
 }
 _TORCH = "torch."
 _NO_MODULE = (UNKNOWN, ".")
-# What Lightning publishes at its top.
+# Names that Lightning publishes at its top level.
 _LIGHTNING_CORE = frozenset({"core", "trainer"})
 _LIGHTNING = ("pytorch_lightning.", "lightning.pytorch.", "lightning.fabric.", "lightning.")
 
@@ -78,7 +78,7 @@ def published(name: str) -> str:
 
 
 def spellings(public: str) -> frozenset[str]:
-    """All names under which something that is published under one name may be imported."""
+    """All names under which an object published under one name may be imported."""
     return frozenset(name for name, known in _PUBLISHED.items() if known == public) | {public}
 
 
@@ -97,14 +97,14 @@ def last_name(node: nodes.NodeNG | None) -> str:
 
 
 def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
-    """Every qualified name that an expression may stand for; `UNKNOWN` is among them where one cannot be told.
+    """Every qualified name that an expression may have; includes `UNKNOWN` if one is unknown.
 
-    Names of the module's own definitions begin with a dot (``.make_loader``), so that a class of the project
-    that is called like one of torch's is never taken for it.
+    Names of the module's own definitions begin with a dot (``.make_loader``), so that a class of the project with the
+    name of a torch class is never mistaken for it.
     """
     if depth > _DEPTH:
         return _NOTHING
-    # Every checker asks this of every call; the answer rests with the node, so that it goes when the tree goes.
+    # Every checker needs this for every call; cached on the node, so that it is released with the tree.
     known: frozenset[str] | None = node.__dict__.get(_CACHE)
     if known is None:
         known = _qualified(node, depth)
@@ -121,7 +121,7 @@ def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     root = _root(node) if isinstance(node, nodes.Attribute) else None
     if root is None:
         return _chosen(node, depth)
-    # What a dotted name is, is the same wherever a scope spells it, as with names.
+    # A dotted name means the same everywhere in a scope, like a name.
     known: dict[tuple[str, int], frozenset[str]] = enclosing(root).__dict__.setdefault(_NAMES, {})
     spelled = (_spelled(node), depth)
     names = known.get(spelled)
@@ -131,7 +131,7 @@ def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
 
 
 def _root(node: nodes.Attribute) -> nodes.Name | None:
-    """The name that a dotted name begins with; None for an attribute of anything else."""
+    """The name at the beginning of a dotted name; None for an attribute of anything else."""
     while node.__class__ is nodes.Attribute:
         node = node.expr
     return node if node.__class__ is nodes.Name else None
@@ -159,8 +159,8 @@ def _chosen(node: nodes.NodeNG, depth: int) -> frozenset[str]:
 
 
 def _of_name(node: nodes.Name, depth: int) -> frozenset[str]:
-    # The same for every use of a name in a scope. What is asked on the way rests there by its depth: without that,
-    # a name that is bound again and again by means of itself is looked up once for each way through its bindings.
+    # The same for every use of a name in a scope. Intermediate results are cached there by depth: otherwise a name that
+    # is repeatedly rebound using itself is looked up once for each path through its bindings.
     scope = enclosing(node)
     known: dict[tuple[str, int], frozenset[str]] | None = scope.__dict__.get(_NAMES)
     if known is None:
@@ -188,17 +188,17 @@ def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:
 
 
 def is_partial(node: nodes.Call, depth: int = 0) -> bool:
-    """Whether a call is ``functools.partial(function, …)``: what it gives is called as the function is."""
+    """Whether a call is ``functools.partial(function, …)``: its result is called like the function."""
     return bool(node.args) and _may_be_partial(node.func) and qualified(node.func, depth) == {"functools.partial"}
 
 
 def _may_be_partial(func: nodes.NodeNG) -> bool:
-    """A cheap look before names are resolved: most calls are of something else."""
+    """A cheap test before names are resolved: most calls are of other functions."""
     return isinstance(func, nodes.Name) or (isinstance(func, nodes.Attribute) and func.attrname == "partial")
 
 
 def partials(node: nodes.NodeNG) -> tuple[nodes.Call, ...] | None:
-    """The ``functools.partial`` calls that an expression goes through, outermost first; None where it may be several."""
+    """The ``functools.partial`` calls in an expression, outermost first; None if it may be several."""
     found: list[nodes.Call] = []
     for _ in range(_DEPTH):
         if isinstance(node, nodes.Call) and is_partial(node):
@@ -225,13 +225,13 @@ def _assigned(binding: nodes.NodeNG) -> nodes.NodeNG | None:
 def is_named(node: nodes.NodeNG, wanted: AbstractSet[str]) -> bool:
     """Whether an expression means one of the wanted names: all its possible origins are among them.
 
-    A name that a module of the project may hand on counts; `handed_on` says so, and what is reported waits for the project.
+    A name that a module of the project may re-export counts; `handed_on` finds it, and the finding gets a claim.
     """
     return meant(node) <= wanted
 
 
 def meant(node: nodes.NodeNG) -> frozenset[str]:
-    """`qualified`, with the public name in the place of one that a module of the project may hand on."""
+    """`qualified`, with the public name instead of one that a module of the project may re-export."""
     known: frozenset[str] | None = node.__dict__.get(_MEANT)
     if known is None:
         found = handed_on(node)

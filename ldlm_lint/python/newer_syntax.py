@@ -1,4 +1,4 @@
-"""Whether a newer Python than the running one reads what this one does not."""
+"""Whether a Python newer than the running one accepts code that this one rejects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEWER = (
     ((3, 12), lazily(r"\s*(?:async\s+def|def|class)\s+\w+\s*\[|\s*type\s+\w+\s*(?:\[.*\])?\s*=")),
     ((3, 13), lazily(r"\s*(?:(?:async\s+def|def|class)\s+|type\s+)\w+\s*\[[^\]]*(?<![=!<>])=(?!=)[^\]]*\]")),
 )
-# PEP 701: since this version an f-string may hold its own quotes, line ends, backslashes and comments in its braces.
+# PEP 701: since this version an f-string may contain its own quotes, line ends, backslashes and comments in its braces.
 _F_STRINGS: Version = (3, 12)
 _F_STRING = lazily(r"(?i)(?<!\w)(?:f|rf|fr)[\"']")
 # PEP 758 and PEP 750: exceptions without parentheses, template strings.
@@ -23,9 +23,11 @@ _UNTERMINATED, _EXCEPTIONS, _UNSPECIFIC = "unterminated string literal", "multip
 
 
 def newer_python(line: str, message: str, running: Version) -> str:
-    """The oldest Python newer than ``running`` (major, minor) whose syntax the line of an error may be; empty for none.
+    """The oldest Python newer than ``running`` (major, minor) that may accept the line of an error; empty if there is
+    none.
 
-    ``message`` is what the running one says. No more than that it may: a mistake in an f-string looks like one of 3.12.
+    ``message`` is the error of the running one. It is only a possibility: an error in an f-string looks like 3.12
+    syntax.
     """
     version = certain_version(line, running) or (_F_STRINGS if message.startswith("f-string") and running < _F_STRINGS else None)
     return ".".join(map(str, version)) if version else ""
@@ -37,7 +39,7 @@ def certain_version(line: str, running: Version) -> Version | None:
 
 
 def possible_version(line: str, message: str, running: Version) -> Version | None:
-    """The Python newer than ``running`` that may read what this one rejects with a message; a mistake would look the same."""
+    """The Python newer than ``running`` that may accept code rejected with a message; an error would look the same."""
     f_string = message.startswith("f-string") or (message.startswith(_UNTERMINATED) and _F_STRING.search(line))
     template = message == _EXCEPTIONS or (message == _UNSPECIFIC and _T_STRING.search(line))
     versions = [version for version, holds in ((_F_STRINGS, f_string), (_TEMPLATES, template)) if holds and version > running]

@@ -1,4 +1,4 @@
-"""Where an object is changed: what is stored into it or into a part of it, and the methods that do so."""
+"""Where an object is changed: stores into it or a part of it, and methods that do so."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _DEPTH = 3
 
 
 class Change(NamedTuple):
-    """A place that changes an object; ``method`` is the one of its own that is called there and may do it.
+    """A place that changes an object; ``method`` is its called method that may do it.
 
-    ``discarded``: nobody takes the result of the method, so that it is called for what it changes.
+    ``discarded``: the result of the method is unused, so it is called for its effect.
     """
 
     node: nodes.NodeNG
@@ -24,9 +24,10 @@ class Change(NamedTuple):
 
 
 def change_by(use: nodes.NodeNG) -> Change | None:
-    """What an expression that is the object is used for, where that changes the object or calls a method of it.
+    """The use of the object in an expression, if it changes the object or calls a method of it.
 
-    ``data.epoch = 3``, ``data.order[0] = 1``, ``data.order.reverse()``, ``random.shuffle(data.order)``, ``data.set_epoch(3)``.
+    ``data.epoch = 3``, ``data.order[0] = 1``, ``data.order.reverse()``, ``random.shuffle(data.order)``,
+    ``data.set_epoch(3)``.
     """
     part, parent = use, use.parent
     while isinstance(parent, nodes.Attribute) or (isinstance(parent, nodes.Subscript) and parent.value is part):

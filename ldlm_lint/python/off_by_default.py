@@ -1,4 +1,4 @@
-"""What ``forward`` does only for callers that ask for it: under parameters that are off by default."""
+"""Code of ``forward`` that runs only on request: under parameters that are off by default."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ORDERS: Mapping[str, Callable[[int, int], bool]] = {">": operator.gt, ">=": ope
 
 
 def is_off_by_default(node: nodes.NodeNG) -> bool:
-    """Whether ``forward`` does something only for callers that ask for it: under a parameter of its own whose default is off.
+    """Whether ``forward`` does something only on request: under its own parameter whose default is off.
 
-    So does the call of a module or loss under an attribute that its constructor gets from such a parameter. That every step
-    calls it is taken for granted, that a step asks for more than its loss is not.
+    So does the call of a module or loss under an attribute that its constructor gets from such a parameter. That every
+    step calls it is taken for granted, that a step requests more than its loss is not.
     """
     function = function_of(node)
     if not isinstance(function, nodes.FunctionDef) or function.name not in ("forward", "__call__"):
@@ -46,7 +46,7 @@ def _is_left_out(function: nodes.FunctionDef, test: nodes.NodeNG) -> bool:
 
 
 def _is_left_off(method: nodes.FunctionDef, attribute: str) -> bool:
-    """Whether an attribute is nothing but a parameter of the constructor whose default is False."""
+    """Whether an attribute is only a constructor parameter with the default False."""
     owner = method.parent
     if not isinstance(owner, nodes.ClassDef):
         return False
@@ -55,7 +55,7 @@ def _is_left_off(method: nodes.FunctionDef, attribute: str) -> bool:
 
 
 def _given(target: nodes.AssignAttr) -> nodes.NodeNG | None:
-    """What an assignment gives to an attribute, also where it is one of several: ``self.a, self.b = a, b``."""
+    """The value that an assignment gives to an attribute, also with several targets: ``self.a, self.b = a, b``."""
     around = target.parent
     if isinstance(around, nodes.Assign):
         return around.value
@@ -72,7 +72,7 @@ def _is_off_in_constructor(name: nodes.Name) -> bool:
 
 
 def holds(body: list[nodes.NodeNG], node: nodes.NodeNG) -> bool:
-    """Whether a node stands in a block."""
+    """Whether a node is in a block."""
     return any(one is node or one.parent_of(node) for one in body)
 
 

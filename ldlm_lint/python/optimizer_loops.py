@@ -1,4 +1,4 @@
-"""Loops over optimizers: what trains several models takes one step of each, and that is one step of the training."""
+"""Loops over optimizers: training several models takes one step of each, which together is one step of the training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _NAMED = lazily(r"optim|^opt$|_opt$", re.I)
 
 
 def runs_over_optimizers(loop: nodes.NodeNG) -> bool:
-    """Whether each pass of a loop steps an optimizer of its own: ``for model, optimizer in zip(models, optimizers)``."""
+    """Whether each iteration of a loop steps a different optimizer: ``for model, optimizer in zip(models,
+    optimizers)``."""
     if not isinstance(loop, nodes.For):
         return False
     target = loop.target

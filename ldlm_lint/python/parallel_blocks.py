@@ -12,9 +12,9 @@ _VIEWS = ("items", "values", "keys")
 
 
 def run_side_by_side(model: nodes.ClassDef, container: nodes.Call) -> bool:
-    """Whether a class calls the blocks of a container only where none of them gets what another one gave.
+    """Whether a class calls the blocks of a container only if none of them gets the output of another one.
 
-    ``torch.cat([head(x) for head in self.heads])`` is no stack: the heads are parts of one layer.
+    ``torch.cat([head(x) for head in self.heads])`` is not a stack: the heads are parts of one layer.
     """
     held = _held_as(container)
     uses = [one for one in nodes_of(model, nodes.Attribute) if one.attrname == held and _is_self(one.expr)] if held else []
@@ -35,7 +35,7 @@ def _held_as(container: nodes.Call) -> str:
 
 
 def _made_of(blocks: nodes.Name) -> str:
-    """The attribute in ``self.branches = nn.ModuleList(blocks)``, where that is all that becomes of a list."""
+    """The attribute in ``self.branches = nn.ModuleList(blocks)``, if that is the only use of a list."""
     parents = [one.parent for one in nodes_of(blocks.scope(), nodes.Name) if one.name == blocks.name]
     held = {_held_as(one) for one in parents if isinstance(one, nodes.Call) and last_name(one.func) == "ModuleList"}
     known = all(isinstance(one, nodes.Attribute) or last_name(getattr(one, "func", one)) in ("ModuleList", "len") for one in parents)
@@ -47,7 +47,8 @@ def _is_self(node: nodes.NodeNG) -> bool:
 
 
 def _calls_apart(use: nodes.Attribute) -> list[bool]:
-    """For each call of a block that a use of its container leads to, whether it stands alone; [False] where that is unknown."""
+    """For each call of a block that a use of its container leads to, whether it is alone; [False] where that is
+    unknown."""
     parent = use.parent
     if isinstance(parent, nodes.Attribute) and parent.attrname not in _VIEWS:
         # Blocks are appended, parameters are listed.
@@ -65,11 +66,11 @@ def _is_in_comprehension(node: nodes.NodeNG) -> bool:
 
 
 def _calls_in_loop(use: nodes.NodeNG) -> list[bool]:
-    """The same for what goes over a container: a comprehension, or a loop that only collects what its blocks give."""
+    """The same for an iteration over a container: a comprehension, or a loop that only collects its blocks' outputs."""
     child: nodes.NodeNG = use
     for parent in use.node_ancestors():
         if isinstance(parent, nodes.Comprehension) and child is parent.iter:
-            # ``[x := block(x) for block in self.blocks]`` carries what a block gave on to the next one.
+            # ``[x := block(x) for block in self.blocks]`` passes a block's output on to the next one.
             return [not isinstance(call.parent, nodes.NamedExpr) for call in _calls_of(parent.target, parent.parent)]
         if isinstance(parent, nodes.For) and child is parent.iter:
             return [_is_collected(call, parent) for call in _calls_of(parent.target, parent)]
@@ -80,13 +81,13 @@ def _calls_in_loop(use: nodes.NodeNG) -> list[bool]:
 
 
 def _calls_of(target: nodes.NodeNG, around: nodes.NodeNG) -> list[nodes.Call]:
-    """The calls of what a loop or comprehension binds."""
+    """The calls of the variable of a loop or comprehension."""
     names = {one.name for one in nodes_of(target, nodes.AssignName)}
     return [one for one in nodes_of(around, nodes.Call) if isinstance(one.func, nodes.Name) and one.func.name in names]
 
 
 def _is_collected(call: nodes.Call, loop: nodes.For) -> bool:
-    """``outputs.append(head(x))``, in a loop that binds nothing of what the head is given."""
+    """``outputs.append(head(x))``, in a loop that does not rebind the head's arguments."""
     taker = call.parent
     if not (isinstance(taker, nodes.Call) and last_name(taker.func) == "append"):
         return False

@@ -1,6 +1,6 @@
-"""Where a node stands: its position, the function it runs in and the loops that repeat it.
+"""The place of a node: its position, the function it runs in and the loops that repeat it.
 
-What is true of all that stands in one statement is found once and rests with the statement.
+Facts common to a whole statement are computed once and cached on it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def scope_name(node: nodes.NodeNG) -> str:
 
 
 def _owner(node: nodes.NodeNG) -> nodes.NodeNG:
-    """The function, class or module that a node is or stands in."""
+    """The function, class or module that a node is or is in."""
     while not isinstance(node, (nodes.FunctionDef, nodes.ClassDef, nodes.Module)):
         node = node.parent
     return node
@@ -54,7 +54,7 @@ def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
 
 
 def by_function(module: nodes.Module, found_in: Iterable[nodes.NodeNG]) -> dict[nodes.NodeNG, list[nodes.NodeNG]]:
-    """Nodes, in preorder, by the function or the module that they run in; those of the functions are among them."""
+    """Nodes, in preorder, by the function or the module that they run in, including those of functions."""
     found: dict[nodes.NodeNG, list[nodes.NodeNG]] = {module: []}
     around = [module]
     for node in found_in:
@@ -85,12 +85,12 @@ def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def loops_around_definition(function: nodes.FunctionDef) -> list[nodes.NodeNG]:
-    """The loops of the function around another one that make that one anew in each pass, innermost first."""
+    """The loops of the enclosing function that define a function again in each iteration, innermost first."""
     return [*_repeat(function.parent, function), *loops_around(function.parent)]
 
 
 def _around(statement: nodes.NodeNG) -> tuple[nodes.NodeNG, ...]:
-    """The loops around a statement; those around the blocks that it stands in are found on the way."""
+    """The loops around a statement; those around its blocks are found on the way."""
     chain = []
     while (known := statement.__dict__.get(_AROUND)) is None:
         chain.append(statement)

@@ -1,4 +1,4 @@
-"""Values that are Python's own numbers for certain: no graph hangs on them, and no method of a tensor works with them."""
+"""Values that are Python's own numbers for certain: no graph depends on them, and they have no tensor methods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTH = 6
 
 
 def is_plain_number(node: nodes.NodeNG, depth: int = 0) -> bool:
-    """Whether an expression is a number whatever a program does: ``float(stop - start) / float(size)``, ``loss.item()``."""
+    """Whether an expression is always a number: ``float(stop - start) / float(size)``, ``loss.item()``."""
     if depth > _DEPTH:
         return False
     if isinstance(node, nodes.Const):

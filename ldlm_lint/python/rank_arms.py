@@ -1,4 +1,4 @@
-"""Which arm of a test of the rank is the one of all ranks but one: ``else`` behind ``if rank == 0``."""
+"""The branch of a test of the rank for all ranks but one: ``else`` after ``if rank == 0``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldlm_lint.python.names import last_name
 from ldlm_lint.python.scopes import bindings
 from ldlm_lint.python.values import constant
 
-# What is true in one process alone, whatever value it has there.
+# True in only one process, with any value there.
 _IS_ONE = lazily(r"(?i)^(is_)?(main|master)$|is_?main|main_?proc|is_?master|master_?proc|is_?(rank_?zero|global_zero|world_process_zero|root|chief|primary)")
 _IS_NUMBER = lazily(r"(?i)(^|_)rank$")
 _EQUAL = {"==": True, "is": True, "in": True, "!=": False, "is not": False, "not in": False, ">": False}
@@ -25,7 +25,7 @@ def is_of_others(test: nodes.NodeNG, holds: bool, speaks_of_rank: _Speaks, depth
         return is_of_others(test.operand, not holds, speaks_of_rank, depth)
     if isinstance(test, nodes.BoolOp):
         found = [is_of_others(value, holds, speaks_of_rank, depth) for value in test.values]
-        # Where all parts have to come out so, one that leaves a single rank decides.
+        # If all parts must have this outcome, one that selects a single rank decides.
         every = (test.op == "and") is holds
         return any(found) and not (every and any(is_of_others(value, not holds, speaks_of_rank, depth) for value in test.values))
     if isinstance(test, nodes.Compare):

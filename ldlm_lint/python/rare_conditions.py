@@ -1,4 +1,4 @@
-"""Conditions that rarely hold: intervals, deadlines, first and last steps, requests of a caller, trouble."""
+"""Conditions that rarely hold: intervals, deadlines, first and last steps, requests of a caller, problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldlm_lint.vocabulary.details import DETAILS
 from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
 
 _ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
-# What a caller asks for with a parameter, in every step or in few of them.
+# Requests of a caller through a parameter, in every step or in few of them.
 _ASKED = lazily(
     r"^(collect|gather|record|track|log|report)_(\w+_)?(metrics?|stats?|statistics|norms?|histograms?)$", re.I
 )
@@ -44,7 +44,7 @@ def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
         return holds_rarely(test.operand, not truth, depth)
     if isinstance(test, nodes.BoolOp):
         parts = [holds_rarely(one, truth, depth) for one in test.values]
-        # ``done or step % n == 0``: what the interval is relaxed by is the exception.
+        # ``done or step % n == 0``: the condition added to the interval is the exception.
         return any(parts) if (test.op == "and") == truth else all(parts) or any(_is_due(one, truth) for one in test.values)
     if isinstance(test, nodes.NamedExpr):
         return holds_rarely(test.value, truth, depth)
@@ -65,7 +65,7 @@ def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
         inner = test.args[0] if test.args else getattr(test.func, "expr", None)
         return inner is not None and TROUBLE.search(inner.as_string()) is not None
     if isinstance(test, nodes.Call):
-        # ``if self._validate(loss):`` checks something; ``if should_eval(step):`` asks for the moment.
+        # ``if self._validate(loss):`` checks something; ``if should_eval(step):`` tests the time.
         return RARE_NAME.search(name) is not None or _is_trouble(name)
     return _named_rare(name)
 
@@ -125,7 +125,7 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
 
 
 def _says_trouble(test: nodes.Compare) -> bool | None:
-    """Whether ``found_oom == 1`` or ``found_inf > 0`` means trouble, or its absence; None for what is about something else."""
+    """Whether ``found_oom == 1`` or ``found_inf > 0`` means a problem, or its absence; None for another test."""
     operator, right = test.ops[0]
     if not isinstance(test.left, (nodes.Name, nodes.Attribute)) or not _is_trouble(last_name(test.left)):
         return None
@@ -138,7 +138,7 @@ def _says_trouble(test: nodes.Compare) -> bool | None:
 
 
 def _asks_for_details(test: nodes.Compare) -> bool | None:
-    """Whether ``opt.debug > 0`` and ``verbose >= 1`` ask for details; None for what is about something else."""
+    """Whether ``opt.debug > 0`` and ``verbose >= 1`` request details; None for another test."""
     operator, right = test.ops[0]
     limit = constant(right)
     if not isinstance(limit, int) or not isinstance(test.left, (nodes.Name, nodes.Attribute)) or not DETAILS.search(last_name(test.left)):
@@ -149,7 +149,8 @@ def _asks_for_details(test: nodes.Compare) -> bool | None:
 
 
 def _chance(test: nodes.Compare) -> float | None:
-    """How often ``random.random() < 0.01`` holds; None for what is no number drawn between 0 and 1, or has no known limit."""
+    """How often ``random.random() < 0.01`` holds; None if it is not a random number between 0 and 1, or the limit is
+    unknown."""
     drawn, (operator, right) = test.left, test.ops[0]
     limit = constant(right)
     if isinstance(drawn, nodes.Call) and last_name(drawn.func) == "item" and isinstance(drawn.func, nodes.Attribute):
@@ -168,12 +169,12 @@ def _intervals(test: nodes.NodeNG) -> bool:
 
 
 def _is_due(test: nodes.NodeNG, truth: bool) -> bool:
-    """``step % n == 0``, or ``step % n != 0`` where it is not ``truth``."""
+    """``step % n == 0``, or ``step % n != 0`` if not ``truth``."""
     return _intervals(test) and truth == (test.ops[0][0] in ("==", "<", "<=", "in"))
 
 
 def _is_deadline(test: nodes.Compare) -> bool:
-    """``seen < last + per_tick``, ``now - last < every``: how far something has come since the last time."""
+    """``seen < last + per_tick``, ``now - last < every``: the progress since the last time."""
     left, right = test.left, test.ops[0][1]
     since = (right, "+"), (left, "-")
     names = {last_name(one) for side in (left, right) for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
@@ -183,7 +184,7 @@ def _is_deadline(test: nodes.Compare) -> bool:
 
 
 def _has_come_round(limit: nodes.NodeNG) -> bool:
-    """``seen >= self.report_interval``, where what has been seen starts anew behind it; a warm-up is over for good."""
+    """``seen >= self.report_interval``, if the counter restarts after it; a warm-up ends permanently."""
     name = last_name(limit)
     return _ROUND.search(name) is not None and not _BEGINS.search(name)
 
@@ -195,7 +196,7 @@ def _is_counter(node: nodes.NodeNG) -> bool:
 
 
 def _divides(call: nodes.Call) -> bool:
-    """``divisible_by(step, every)``, by its name or by what the function of this file returns."""
+    """``divisible_by(step, every)``, by its name or the result of the function in this file."""
     if not isinstance(call.func, nodes.Name) or len(call.args) != 2 or call.keywords:
         return False
     own = [one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)]
@@ -204,7 +205,7 @@ def _divides(call: nodes.Call) -> bool:
 
 
 def _returns_a_remainder_test(function: nodes.FunctionDef) -> bool:
-    """``return num % den == 0`` of the two parameters, and nothing else."""
+    """``return num % den == 0`` of the two parameters, only."""
     value = function.body[0].value if len(function.body) == 1 and isinstance(function.body[0], nodes.Return) else None
     if not isinstance(value, nodes.Compare) or len(value.ops) != 1 or value.ops[0][0] != "==":
         return False
@@ -238,7 +239,7 @@ def _is_evaluation_text(node: nodes.NodeNG) -> bool:
 
 
 def _sees_device(test: nodes.NodeNG, name: str) -> bool:
-    """``if torch.cuda.is_available(): … else: …``: without a device the host waits for none."""
+    """``if torch.cuda.is_available(): … else: …``: without a device there is no wait."""
     if isinstance(test, nodes.Call) and name == "is_available":
         return "cuda" in test.func.as_string()
     return HAS_DEVICE.search(name) is not None
@@ -250,13 +251,14 @@ def _is_self_test(test: nodes.Compare) -> bool:
 
 
 def _is_growing_rope(test: nodes.Compare) -> bool:
-    """``"dynamic" in self.rope_type``: rotary embeddings that are made anew for longer sequences, which is none of the defaults."""
+    """``"dynamic" in self.rope_type``: rotary embeddings that are recomputed for longer sequences, which is not a
+    default."""
     sides = (test.left, test.ops[0][1])
     return any(constant(one) in ("dynamic", "longrope") for one in sides) and any("rope" in one.as_string() for one in sides)
 
 
 def _is_other_device(test: nodes.Compare, *kinds: str) -> bool:
-    """``x.device.type == "mps"``: what is done for another device is not done for the one that trains."""
+    """``x.device.type == "mps"``: code for another device does not run on the training device."""
     sides = (test.left, test.ops[0][1])
     words = (constant(one) for one in sides)
     return any(isinstance(one, str) and one in (kinds or ("cpu", "mps")) for one in words) and any(

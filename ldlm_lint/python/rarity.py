@@ -1,4 +1,4 @@
-"""Which code runs only now and then: under an interval, once, for an evaluation, or when something went wrong."""
+"""Code that runs only occasionally: under an interval, once, for an evaluation, or after a problem."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def is_rare(node: nodes.NodeNG) -> bool:
 
 
 def _is_rare_statement(statement: nodes.NodeNG) -> bool:
-    """Whether a statement runs rarely; asked for every call in it, so the answer rests with it and those around it."""
+    """Whether a statement runs rarely; needed for every call in it, so the result is cached on it and the enclosing
+    ones."""
     chain = []
     known: bool | None = False
     while not isinstance(statement, _ENDS) and (known := statement.__dict__.get(_CACHE)) is None:
@@ -54,10 +55,10 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 
 
 def in_evaluation(node: nodes.NodeNG) -> bool:
-    """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves.
+    """Whether a node is in a function or class named for evaluating, predicting, plotting or saving.
 
-    A class that is derived from a pipeline of transformers or diffusers, or that opens a runtime which only predicts, does
-    so, too, and a ``forward`` that is decorated to record no gradients: no step is known to call it.
+    A class that is derived from a pipeline of transformers or diffusers, or that opens a runtime which only predicts,
+    does so, too, and a ``forward`` with a decorator against recording gradients: no step is known to call it.
     """
     while node.__class__ not in _OWNERS:
         node = node.parent
@@ -156,7 +157,7 @@ def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
 
 
 def _is_left_before(block: list[nodes.NodeNG], child: nodes.NodeNG) -> bool:
-    """The same for all statements of a block, marked once; the last one is seldom the first that is asked for."""
+    """The same for all statements of a block, computed together."""
     left = False
     for one in block:
         one.__dict__[_LEFT if left else _SEEN] = True
@@ -165,9 +166,9 @@ def _is_left_before(block: list[nodes.NodeNG], child: nodes.NodeNG) -> bool:
 
 
 def _is_passed_rarely(branch: nodes.If) -> bool:
-    """Whether what stands behind an ``if`` rarely runs: of both arms, each is left, rarely chosen, or rarely gone through.
+    """Whether code after an ``if`` rarely runs: each branch leaves, is rarely chosen, or rarely passes through.
 
-    ``if step == 0: … else: if step % every != 0: return``; one of the arms has to be left for it.
+    ``if step == 0: … else: if step % every != 0: return``; one of the branches must leave for it.
     """
     leaving = [_is_left(block) for block in (branch.body, branch.orelse)]
     return any(leaving) and all(
@@ -176,7 +177,7 @@ def _is_passed_rarely(branch: nodes.If) -> bool:
 
 
 def _is_left(block: list[nodes.NodeNG]) -> bool:
-    """Whether a block is left before its end, always or but for rare passes."""
+    """Whether a block is left before its end, always or except in rare iterations."""
     return bool(block) and (
         isinstance(block[-1], (nodes.Continue, nodes.Return))
         or any(isinstance(one, nodes.If) and _is_passed_rarely(one) for one in block)

@@ -1,8 +1,8 @@
-"""astroid nodes straight from Python's own syntax tree, three times as fast as astroid's builder makes them.
+"""astroid nodes straight from Python's own syntax tree, three times as fast as astroid's builder.
 
-Most kinds of nodes are built alike, by functions that are generated from their shapes (`building.shapes`). What binds names
-or has an order of its own is written out in the rooms beside it; astroid's builder makes the few kinds that are left.
-Every node learns where its subtree stands in the preorder of the tree; see `ldlm_lint.python.walks`.
+Most kinds of nodes are built in the same way, by functions generated from their shapes (`building.shapes`). Nodes that
+bind names or have a special order have explicit code in the modules next to it; astroid's builder builds the few other
+kinds. Every node gets the range of its subtree in the preorder of the tree; see `ldlm_lint.python.walks`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ for _room in (shapes, definitions, bindings, pairs):
 
 
 def rebuild(parsed: ast.Module, text: str, name: str, file: str, package: bool) -> nodes.Module:
-    """The astroid tree of a parsed file, as astroid's builder makes it without transforms and without inference."""
+    """The astroid tree of a parsed file, as built by astroid's builder without transforms and without inference."""
     module = nodes.Module(name=name, file=file, path=[file], package=package)
     tree = Growing(module, text.split("\n"))
     tree.begin(module)

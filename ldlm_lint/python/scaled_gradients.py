@@ -1,4 +1,4 @@
-"""Gradients that are read behind a scaler's step, where the scale is taken off them only if the optimizer does not do it itself."""
+"""Gradients that are read after a scaler's step, which are unscaled only if the optimizer does not do it itself."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _ZEROING = {"zero_", "detach_", "requires_grad_"}
 
 
 class ScaledStep(NamedTuple):
-    """A call ``scaler.step(optimizer)`` without ``unscale_`` before it: its line, the function around it and what follows.
+    """A call ``scaler.step(optimizer)`` without ``unscale_`` before it: its line, the function around it and the
+    following code.
 
-    ``until`` is the line of the next ``zero_grad``, else that behind the function; ``read`` the first line between
-    that reads a gradient itself, 0 where none does.
+    ``until`` is the line of the next ``zero_grad``, else that after the function; ``read`` the first line between that
+    reads a gradient itself, 0 if none does.
     """
 
     line: int
@@ -47,7 +48,7 @@ def _is_scaled_step(call: nodes.Call) -> bool:
 
 
 def _is_unscaled(step: nodes.Call) -> bool:
-    """Whether the function takes the scale off before the step."""
+    """Whether the function unscales before the step."""
     calls = nodes_of(function_of(step), nodes.Call)
     return any("unscale" in last_name(one.func) and (one.lineno or 0) <= (step.lineno or 0) for one in calls)
 

@@ -1,4 +1,4 @@
-"""Scopes: where a name is bound, by the rules of Python, and by what."""
+"""Scopes: the bindings of names by the rules of Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.python.walks import nodes_of
 _BUILTINS = frozenset(dir(builtins))
 _NONLOCALS = "_ldlm_nonlocals"
 _BOUND = "_ldlm_bindings"
-# Classes of nodes whose scope is that of their parent, as far as has been asked.
+# Classes of nodes whose scope is that of their parent, as far as computed.
 _PLAIN: set[Any] = set()
 _NAMES = {nodes.Name, nodes.AssignName}
 
@@ -20,7 +20,7 @@ _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
 
 
 def enclosing(node: nodes.NodeNG) -> nodes.NodeNG:
-    """astroid's ``node.scope()``, which names of a light tree know, without a call for each node on the way."""
+    """astroid's ``node.scope()``, which is stored on names of a light tree, without a call for each node on the way."""
     if node.__class__ in _NAMES:
         known: nodes.NodeNG | None = getattr(node, "_ldlm_scope", None)
         if known is not None:
@@ -41,13 +41,14 @@ def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
 def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
     """All nodes that bind a name in its scope (AssignName, ImportFrom, FunctionDef, …), before or after its use.
 
-    A ``nonlocal`` statement is among them where a nested function may bind the name anew.
+    A ``nonlocal`` statement is included if a nested function may rebind the name.
     """
     return list(_bound(enclosing(node), node.name)[1])
 
 
 def belongs_inside(node: nodes.NodeNG, function: nodes.NodeNG) -> bool:
-    """Whether the variable that an expression begins with is one of a function inside of another, which cannot see it."""
+    """Whether the variable at the root of an expression belongs to an inner function, so that the outer one cannot see
+    it."""
     while not isinstance(node, nodes.Name):
         inner = getattr(node, "func", None) or getattr(node, "expr", None) or getattr(node, "value", None)
         if inner is None:
@@ -58,9 +59,9 @@ def belongs_inside(node: nodes.NodeNG, function: nodes.NodeNG) -> bool:
 
 
 def visible(node: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
-    """What may bind a name where a node stands, by astroid's rules; those of builtins for their names.
+    """The possible bindings of a name at a node, by astroid's rules; builtins for their names.
 
-    Its own lookup asks for the builtins in vain, too, for a name that nothing binds, and then has to paint them (0.1 s).
+    astroid's own lookup also searches the builtins for an unbound name, and then has to build their model (0.1 s).
     """
     known = name in _BUILTINS or name.startswith("__") or _somewhere(enclosing(node), name)
     return list(node.lookup(name)[1]) if known else []
@@ -75,7 +76,7 @@ def _somewhere(scope: nodes.NodeNG, name: str) -> bool:
 
 
 def _bound(first: nodes.NodeNG, name: str) -> _Bound:
-    """The scope of a name that is used in the scope ``first``, and what binds it; the answers rest with that scope."""
+    """The scope of a name that is used in the scope ``first``, and its bindings; cached on that scope."""
     known: dict[str, _Bound] | None = first.__dict__.get(_BOUND)
     if known is None:
         known = first.__dict__[_BOUND] = {}
@@ -98,7 +99,7 @@ def _scope(first: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
 
 
 def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
-    """What binds a name in a scope, stars left out: a full build binds what they bring if it can import the module.
+    """The bindings of a name in a scope, without stars: a full build binds their names if it can import the module.
 
     A ``del`` binds nothing unless the name is read below it.
     """

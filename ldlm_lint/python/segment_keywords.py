@@ -1,4 +1,4 @@
-"""The keywords of a call of torch's activation checkpointing: those of its own, and those for the function that it runs."""
+"""The keywords of a call of torch's activation checkpointing: its own, and those for the function that it runs."""
 
 from __future__ import annotations
 

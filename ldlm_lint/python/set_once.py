@@ -1,4 +1,5 @@
-"""Branches that run once: ``if first is None: first = …``, ``if not shown: shown = True``, and nothing takes the value away again."""
+"""Branches that run once: ``if first is None: first = …``, ``if not shown: shown = True``, and the value is never
+removed."""
 
 from __future__ import annotations
 
@@ -16,13 +17,15 @@ _TARGETS = (nodes.AssignName, nodes.AssignAttr)
 
 
 def is_set_once(branch: nodes.If) -> bool:
-    """Whether a branch runs where something is not there yet, and then makes it for good."""
+    """Whether a branch runs if a value is missing, and then creates it permanently."""
     tests = branch.test.values if isinstance(branch.test, nodes.BoolOp) and branch.test.op == "and" else [branch.test]
     return any(_is_kept(name, branch) for test in tests for name in _missing(test)) or any(_turns_off(test, branch) for test in tests)
 
 
 def _turns_off(test: nodes.NodeNG, branch: nodes.If) -> bool:
-    """Whether a flag lets a branch run until the branch itself has turned it, and nothing else turns it in the rounds of its loop."""
+    """Whether a flag lets a branch run until the branch itself switches it, and no other code in the loop switches
+    it.
+    """
     negated = isinstance(test, nodes.UnaryOp) and test.op == "not"
     flag = test.operand if negated else test
     name = dotted(flag) if isinstance(flag, (nodes.Name, nodes.Attribute)) else ""
@@ -35,7 +38,9 @@ def _turns_off(test: nodes.NodeNG, branch: nodes.If) -> bool:
 
 
 def _rounds(name: str, branch: nodes.If) -> nodes.NodeNG | None:
-    """The code in whose rounds a flag keeps its value: for an attribute its class, for a variable the loop around the branch."""
+    """The code in which a flag keeps its value: for an attribute its class, for a variable the loop around the
+    branch.
+    """
     if "." in name:
         return _lifetime(name, branch)
     parents = list(branch.node_ancestors())
@@ -44,7 +49,8 @@ def _rounds(name: str, branch: nodes.If) -> nodes.NodeNG | None:
 
 
 def _missing(test: nodes.NodeNG) -> Iterator[str]:
-    """What a condition finds missing, as it is written: ``x`` of ``x is None``, ``self.x`` of ``not hasattr(self, "x")``."""
+    """The value that a condition finds missing, as written: ``x`` of ``x is None``, ``self.x`` of ``not hasattr(self,
+    "x")``."""
     if isinstance(test, nodes.Compare):
         (operator, right), *others = test.ops
         if operator == "is" and not others and isinstance(right, nodes.Const) and right.value is None:
@@ -56,7 +62,9 @@ def _missing(test: nodes.NodeNG) -> Iterator[str]:
 
 
 def _is_kept(name: str, branch: nodes.If) -> bool:
-    """Whether a branch gives a name a value that outlives the pass, and nobody else gives it one, which may be none again."""
+    """Whether a branch sets a name to a value that outlives the iteration, and no other code sets it, possibly to
+    None.
+    """
     lifetime = _lifetime(name, branch)
     if not name or lifetime is None:
         return False
@@ -66,7 +74,8 @@ def _is_kept(name: str, branch: nodes.If) -> bool:
 
 
 def _lifetime(name: str, branch: nodes.If) -> nodes.NodeNG | None:
-    """The code in which a name keeps its value: for an attribute its class, for a variable the outermost loop; None without one."""
+    """The code in which a name keeps its value: for an attribute its class, for a variable the outermost loop; None
+    without a loop."""
     parents = list(branch.node_ancestors())
     if "." in name:
         return next((one for one in parents if isinstance(one, nodes.ClassDef)), None)

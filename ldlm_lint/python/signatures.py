@@ -1,4 +1,4 @@
-"""Which function an expression runs, and whether it takes what a call hands on to it."""
+"""The function that an expression runs, and whether it accepts the arguments that a call passes on."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 5
 _CONTAINERS = ("ModuleList", "Sequential", "append")
-# Decorators that leave the parameters of a function as they are.
+# Decorators that do not change the parameters of a function.
 _TRANSPARENT = {"no_grad", "enable_grad", "staticmethod", "override", "autocast", "typechecked", "jaxtyped", "final", "compile"}
 
 
 class Target(NamedTuple):
-    """What an expression runs: a function of the file with the parameters that are bound already, or an imported name.
+    """The function that an expression runs: a function of the file with bound parameters, or an imported name.
 
-    ``instance`` tells that the imported name is a class of which an object is called, or one of its methods.
+    ``instance`` says that the imported name is a class with a called object, or one of its methods.
     """
 
     function: nodes.FunctionDef | nodes.Lambda | None = None
@@ -30,7 +30,7 @@ class Target(NamedTuple):
 
 
 def target_of(node: nodes.NodeNG, depth: int = 0) -> Target | None:
-    """What calling an expression runs; None where the file does not tell."""
+    """The target of calling an expression; None if the file does not show it."""
     if depth > _DEPTH:
         return None
     if isinstance(node, nodes.Lambda) and not isinstance(node, nodes.FunctionDef):
@@ -82,7 +82,7 @@ def _of_name(node: nodes.Name, depth: int) -> Target | None:
 
 
 def _iterated(iterable: nodes.NodeNG, binding: nodes.AssignName, loop: nodes.NodeNG) -> nodes.NodeNG | None:
-    """What a loop's variable is an element of, through ``enumerate``."""
+    """The iterable of a loop's variable, through ``enumerate``."""
     if loop.target is binding:
         return iterable
     is_second = isinstance(loop.target, nodes.Tuple) and loop.target.elts[-1] is binding and len(loop.target.elts) == 2
@@ -92,7 +92,7 @@ def _iterated(iterable: nodes.NodeNG, binding: nodes.AssignName, loop: nodes.Nod
 
 
 def _of_elements(container: nodes.NodeNG | None, depth: int) -> Target | None:
-    """What the elements of ``self.blocks`` run, where all of them are of one class."""
+    """The target of the elements of ``self.blocks``, if all of them are of one class."""
     if isinstance(container, nodes.Subscript):
         return _of_elements(container.value, depth)
     if not isinstance(container, nodes.Attribute) or not _is_self(container.expr):
@@ -118,7 +118,7 @@ def _of_attribute(node: nodes.Attribute, depth: int) -> Target | None:
     method, values = method_of(owner, node.attrname), assigned_to(node)
     if method is not None and not values:
         return Target(method, 0 if _is_static(method) else 1)
-    # What is assigned to ``self`` stands before a method of the same name, from then on.
+    # An attribute set on ``self`` hides a method of the same name from then on.
     if method is not None or len(values) != 1:
         return None
     if isinstance(values[0], nodes.Call):
@@ -136,7 +136,7 @@ def assigned_to(attribute: nodes.Attribute) -> list[nodes.NodeNG]:
 
 
 def _of_instance(call: nodes.Call) -> Target | None:
-    """What the object that a constructor call makes runs when it is called."""
+    """The target of calling the object created by a constructor call."""
     model = local_class(call.func)
     if model is not None:
         forward = method_of(model, "forward")
@@ -148,7 +148,7 @@ def _of_instance(call: nodes.Call) -> Target | None:
 
 
 def local_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
-    """The class of the file that a name stands for, where it stands for nothing else."""
+    """The class of the file with a name, if the name has no other meaning."""
     found = bindings(node) if isinstance(node, nodes.Name) else []
     return found[0] if len(found) == 1 and isinstance(found[0], nodes.ClassDef) else None
 
@@ -163,9 +163,9 @@ def method_of(model: nodes.ClassDef, name: str, depth: int = 0) -> nodes.Functio
 
 
 def refuses(target: Target, positional: int, keywords: Collection[str] | None) -> list[str] | None:
-    """The keyword-only parameters of a target that make a call of so many positional arguments fail; None where none do.
+    """The keyword-only parameters of a target that make a call of so many positional arguments fail; None if none do.
 
-    ``keywords`` are the names that the call passes on, None where they are not known.
+    ``keywords`` are the names that the call passes on, None if unknown.
     """
     function = target.function
     if function is None or not _keeps_signature(function):
@@ -183,7 +183,7 @@ def refuses(target: Target, positional: int, keywords: Collection[str] | None) -
 
 
 def accepts(target: Target | None, positional: int, keywords: Collection[str] | None) -> bool | None:
-    """Whether a target can be called with so many positional arguments and these keywords; None where that is not known."""
+    """Whether a target can be called with so many positional arguments and these keywords; None if unknown."""
     function = target.function if target is not None else None
     if target is None or function is None or keywords is None or not _keeps_signature(function):
         return None
@@ -210,7 +210,8 @@ def _keeps_signature(function: nodes.FunctionDef | nodes.Lambda) -> bool:
 
 
 def _is_transparent(decorator: nodes.NodeNG) -> bool:
-    """Whether a decorator is one of another package that leaves the parameters as they are, and none of the project called like it."""
+    """Whether a decorator is one of another package that does not change the parameters, and not one of the project
+    with its name."""
     return last_name(decorator) in _TRANSPARENT and not any(name.startswith(".") for name in qualified(decorator))
 
 

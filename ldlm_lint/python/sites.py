@@ -1,7 +1,7 @@
-"""What is true of where a call stands: its function, the loops around it, what decides whether it runs.
+"""Facts about the place of a call: its function, the loops around it, the conditions on it.
 
-It is the same for nearly all calls of a statement, and for the statements behind it up to the next condition, so that it is
-found once and rests with the statements.
+It is the same for nearly all calls of a statement, and for the statements after it up to the next condition, so it is
+computed once and cached on the statements.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ _PLAIN = {
     nodes.With,
     nodes.AsyncWith,
 }
-# Expressions that choose what of them runs, or repeat it, or run it later.
+# Expressions that run parts of themselves conditionally, repeatedly or later.
 _OWN = {
     *(nodes.BoolOp, nodes.IfExp, nodes.Lambda, nodes.Comprehension),
     *(nodes.ListComp, nodes.SetComp, nodes.DictComp, nodes.GeneratorExp),
 }
-# Statements that may leave the block or not: what stands behind them runs under their conditions too.
+# Statements that may leave the block: code after them runs under their conditions too.
 _DECIDING = {nodes.If, nodes.Assert}
 
 
 class Site(NamedTuple):
-    """The dotted name of the function, the loops around (innermost first) and their lines; `CallSite` says what is rare."""
+    """The dotted name of the function, the loops around (innermost first) and their lines; see `CallSite` for
+    ``rare``.
+    """
 
     scope: str
     loops: tuple[nodes.NodeNG, ...]
@@ -60,7 +62,7 @@ def site_of(node: nodes.NodeNG) -> Site:
 
 
 def _alike(statement: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """A statement, and those behind it in its block up to the next one that may decide whether the rest runs."""
+    """A statement, and those after it in its block up to the next one that may decide whether the rest runs."""
     block = block_of(statement)
     behind = block[block.index(statement) :] if block else [statement]
     for one in behind:

@@ -1,9 +1,9 @@
-"""What can be told of a Python file without parsing it: its imports, the names it calls, the words it holds.
+"""Facts of a Python file without parsing it: its imports, the names it calls, the words in it.
 
-The project pass asks these of every file of a project. Bytes are searched for a literal word about fifty times as fast
-as for a pattern that begins with anything else, so each fact names the words without which it cannot hold, and the
-pattern behind them begins with one. A match inside a string or a comment is possible; the questions are put so that it
-can only make the linter more silent.
+The project pass needs these for every file of a project. Bytes are searched for a literal word about fifty times as
+fast as for a pattern that begins with anything else, so each fact names the words that it requires, and the pattern
+after them begins with one. A match inside a string or a comment is possible; the facts are used so that it can only
+suppress findings.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
 _REMOVAL = lazily(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _REMOVAL_WORDS = (b"remove(", b"unlink(", b"rmtree(")
 _SHELL_REMOVAL = lazily(rb"rm[\"',]*[ \t]+[\"']?-\w*[rf]")
-# The first of the names that are kept goes: a rotation, whatever the names are called.
+# The first of the kept names is removed: a rotation, whatever the variables are called.
 _OLDEST = lazily(rb"\.pop(?:left)?\([ \t]*0?[ \t]*\)")
-# A folder of models is gone through, and what is found there goes.
+# A folder of models is listed, and the found files are removed.
 _LISTS = lazily(rb"\b(?:list|scan)dir\(|glob\(|\.iterdir\(")
 _FOLDER_OF_MODELS = lazily(rb"(?<![a-z])(?:save|model|weight)s?_?(?:dir|path|folder|root)", re.I)
-# Files of models by their ending, whatever they are called: ``glob("epoch_*.pt")``.
+# Files of models by their ending, with any name: ``glob("epoch_*.pt")``.
 _FILES_OF_MODELS = lazily(rb"\*[^*\"'\n]*\.(?:ckpt|pth?|safetensors)(?:\.tar)?[\"']")
 _OTHER_FILES = lazily(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
-    # One file under a fixed name is no rotation of numbered ones.
+    # One file under a fixed name is not a rotation of numbered ones.
     rb"|[\"'][^\"'{}*%]*\.\w+[\"']",
     re.I,
 )
@@ -58,7 +58,7 @@ _ROTATION = (
     *(b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n", b"keep_every"),
     *(b"rm_checkpoint", b"rm_ckpt", b"remove_ckpt", b"delete_checkpoint", b"delete_ckpt", b"prune_ckpt", b"rotate_ckpt", b"clean_ckpt"),
 )
-# Masks keep a number of patches, too: beside a word about checkpoints these speak of files.
+# Masks keep a number of patches, too: next to a word about checkpoints the match is about files.
 _NUMBERS_KEPT = (b"max_keep", b"num_keep")
 _KEEP_N = lazily(rb"keep_n(?:\b|_)|(?:latest|last)_(?:checkpoint|ckpt|model)s?_only(?!\w)")
 _ROTATION_WORDS = (
@@ -66,25 +66,26 @@ _ROTATION_WORDS = (
     *(b"cleanup_", b"remove_old", b"delete_old", b"prune_c", b"n_saved", b"clean_c", b"save_last_n", b"rotate_ckpt"),
     *(b"rm_c", b"remove_ckpt", b"delete_c", b"checkpoint_only", b"checkpoints_only", b"ckpt_only", b"model_only"),
 )
-# What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
+# The function written by the fix of unbounded-checkpoints: it prunes the saves that call it, and no others.
 _OWN_ROTATION = lazily(
     rb"^def _keep_last\(path, before, after, keep=\d+\):\r?\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*", re.M
 )
 # ``drop_last`` of a loader is ``not args.keep_last``: the last batch is kept, no checkpoint.
 _KEEPS_A_BATCH = lazily(rb"(?<!\w)not[ \t]+[\w.]*(?<!\w)keep_last(?!\w)")
-# Old rows of a table are no checkpoints.
+# Old rows of a table are not checkpoints.
 _OLD_ROWS = lazily(rb"(?:remove|delete|cleanup)_old_(?:entr|row|line|log|record|event|key|result|metric)")
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
 
 class Skim:
-    """The facts of one file that no tree is needed for, each computed when it is first asked for."""
+    """The facts of one file that need no tree, each computed on first use."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def hand_over_called(self) -> Called:
-        """What is called for somebody who keeps it, so that it is not kept here; who asks once more has it found again."""
+        """The called names for a caller that stores them, so that they are not kept here; a second call computes them
+        again."""
         found = self.called
         vars(self).pop("called")
         return found
@@ -110,7 +111,7 @@ class Skim:
 
     @cached_property
     def searched(self) -> tuple[str, ...]:
-        """The folders that it adds to those in which modules are looked up, below whatever holds them."""
+        """The folders that it adds to the module search path, relative to their parents."""
         return searched_in(self._data)
 
     @cached_property
@@ -119,7 +120,7 @@ class Skim:
 
     @cached_property
     def called(self) -> Called:
-        """The last names of what the file calls."""
+        """The last names of calls in the file."""
         return called_in(self._code)
 
     @property
@@ -129,7 +130,7 @@ class Skim:
 
     @property
     def methods(self) -> Mapping[str, int]:
-        """How many functions of a name stand inside of others or of classes."""
+        """How many functions of a name are inside of others or of classes."""
         return self._definitions[1]
 
     @cached_property
@@ -143,7 +144,7 @@ class Skim:
 
     @cached_property
     def trains(self) -> bool:
-        """Whether it has a backward pass, or hands the training to a Trainer."""
+        """Whether it has a backward pass, or passes the training to a Trainer."""
         if not holds_any(self._data, _TRAINING_WORDS):
             return False
         code = self._code
@@ -153,17 +154,17 @@ class Skim:
 
     @cached_property
     def cuda(self) -> bool:
-        """Whether it speaks of CUDA, or of the accelerator at hand, whatever it is."""
+        """Whether it mentions CUDA, or the current accelerator of any kind."""
         return holds_any(self._data, _CUDA_WORDS) and _CUDA.search(self._code) is not None
 
     @cached_property
     def engine(self) -> bool:
-        """Whether it hands model and optimizer to DeepSpeed."""
+        """Whether it passes model and optimizer to DeepSpeed."""
         return b"deepspeed.initialize" in self._data
 
     @cached_property
     def checkpoints_activations(self) -> bool:
-        """Whether it switches activation checkpointing on or offers to; an import alone does neither."""
+        """Whether it enables activation checkpointing or offers to; an import alone does not count."""
         return knows_checkpointing(self._data)
 
     @cached_property
@@ -190,7 +191,7 @@ class Skim:
 
 
 class Kept(NamedTuple):
-    """Those facts of `Skim` that are asked of every file of a project, as one value; ``methods`` are its items."""
+    """The facts of `Skim` that are needed for every file of a project, as one value; ``methods`` are its items."""
 
     imports: tuple[str, ...]
     bound: tuple[str, ...]
@@ -203,26 +204,26 @@ class Kept(NamedTuple):
 
 
 def kept(data: bytes) -> Kept:
-    """What is worth remembering of a file's bytes."""
+    """The facts of a file's bytes that are cached."""
     skim = Skim(data)
     methods = tuple(skim.methods.items())
-    # What a training calls is looked for in the text only where the names speak of it.
+    # Calls of a training are searched in the text only if the names include them.
     trains = _may_train(skim.called, skim.defined) and skim.trains
     return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, trains, skim.searched)
 
 
 def _may_train(called: Called, defined: frozenset[str]) -> bool:
-    """What `Skim.trains` takes, by the names alone."""
+    """A necessary condition of `Skim.trains`, by the names alone."""
     return not called.members.isdisjoint(_STEP_NAMES) or "training_step" in defined or any(one.endswith("Trainer") for one in called.names)
 
 
 class Recalled(Skim):
-    """The facts of a file that is read only where one is asked that is not kept, and whose bytes are not held."""
+    """Cached facts of a file; the file is read only for uncached ones, and its bytes are not kept."""
 
     def __init__(self, known: Kept, read: Callable[[], bytes]) -> None:
         self._read = read
         self._bound, self._defined, self._methods = known.bound, known.defined, known.methods
-        # What stands here is found before the property of the same name is asked.
+        # Values here are found before the property of the same name.
         vars(self).update(
             renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains, searched=known.searched
         )
@@ -239,7 +240,7 @@ class Recalled(Skim):
 
     @property
     def methods(self) -> Mapping[str, int]:
-        """How many functions of a name stand inside of others or of classes."""
+        """How many functions of a name are inside of others or of classes."""
         return dict(self._methods)
 
     @property
@@ -248,7 +249,7 @@ class Recalled(Skim):
 
 
 def holds_any(data: bytes, words: Iterable[bytes]) -> bool:
-    """Whether one of these words stands anywhere in a text."""
+    """Whether one of these words is anywhere in a text."""
     return any(word in data for word in words)
 
 
@@ -258,7 +259,7 @@ def headers(data: bytes) -> Iterator[tuple[int, bytes, str, bool]]:
         end = 0
         for match in pattern.finditer(data):
             newline = data.rfind(b"\n", end, match.start())
-            # Behind another one on its line it is no header, and looking back no further keeps a long line cheap.
+            # After another one on its line it is not a header, and not looking further back keeps a long line cheap.
             before = _BEFORE_DEFINITION.fullmatch(data, newline + 1, match.start()) if newline >= 0 or not end else None
             end = match.end()
             if before is not None:
@@ -276,7 +277,7 @@ def reads_variable(data: bytes, name: str) -> bool:
 
 
 def _removes_checkpoints(data: bytes) -> bool:
-    """Whether a deletion of anything but a lock, log or temporary file stands a few lines from a word about checkpoints."""
+    """Whether a deletion of anything but a lock, log or temporary file is a few lines from a word about checkpoints."""
     for begin, end in {line for word in _REMOVAL_WORDS for line in _lines_with(data, word)}:
         line = data[begin:end]
         if _REMOVAL.search(line) and not _OTHER_FILES.search(line):
@@ -296,7 +297,7 @@ def _removes_checkpoints(data: bytes) -> bool:
 
 
 def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, int]]:
-    """Where the lines that hold a word begin and end; each line is looked at once, however often it holds the word."""
+    """Where the lines with a word begin and end; each line is processed once, however often it contains the word."""
     end, at = 0, data.find(word)
     while at >= 0:
         begin = data.rfind(b"\n", end, at) + 1 or end

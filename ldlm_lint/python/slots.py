@@ -1,9 +1,10 @@
-"""The places that hold a value, and the moves that take it from one to another.
+"""The places of a value, and the moves from one to another.
 
-A *slot* is such a place: ``Slot("var", scope, name)`` a variable of a function (scope is the dotted name of the function
-inside its module, empty for the module), ``"attr"`` an attribute by name, ``"new"`` the result of the call at a position
-``line:column``, ``"out"`` the result of any other call at such a position, ``"ret"`` what a function returns. ``index`` is
-the element of a tuple, list or dictionary, empty for the whole and `ANY_ELEMENT` for one that the file does not tell.
+A *slot* is such a place: ``Slot("var", scope, name)`` a variable of a function (scope is the dotted name of the
+function inside its module, empty for the module), ``"attr"`` an attribute by name, ``"new"`` the result of the call at
+a position ``line:column``, ``"out"`` the result of any other call at such a position, ``"ret"`` what a function
+returns. ``index`` is the element of a tuple, list or dictionary, empty for the whole and `ANY_ELEMENT` for an unknown
+one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ ANY_ELEMENT = "?"
 
 
 class Slot(NamedTuple):
-    """A place that holds a value; see the module docstring."""
+    """A place of a value; see the module docstring."""
 
     kind: str
     scope: str
@@ -70,7 +71,7 @@ def subject_of(slots: Iterable[Slot]) -> str:
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:
-    """The slots whose value an expression may be."""
+    """The slots behind an expression."""
     if isinstance(node, nodes.Name):
         slot = variable(node)
         return [slot] if slot else []
@@ -101,7 +102,7 @@ def _result_of(call: nodes.Call) -> list[Slot]:
 
 
 def variable(node: nodes.Name) -> Slot | None:
-    """The slot of a name, None where it is an import, a function or a class."""
+    """The slot of a name, None if it is an import, a function or a class."""
     return remembered(enclosing(node), ("slot", node.name), lambda: _variable(node))
 
 
@@ -115,7 +116,7 @@ def _variable(node: nodes.Name) -> Slot | None:
 
 
 def assigned(node: nodes.Assign | nodes.AnnAssign) -> Iterator[tuple[Slot, Slot]]:
-    """The moves of an assignment, element by element where a tuple is taken apart."""
+    """The moves of an assignment, element by element if a tuple is unpacked."""
     if node.value is None:
         return
     for target in node.targets if isinstance(node, nodes.Assign) else [node.target]:
@@ -148,13 +149,13 @@ def _target(node: nodes.NodeNG) -> list[Slot]:
 
 
 def returned(node: nodes.Return) -> Iterator[tuple[Slot, Slot]]:
-    """The moves into what a function returns."""
+    """The moves into the result of a function."""
     if node.value is not None:
         yield from _stored(node.value, Slot("ret", scope_name(function_of(node)), ""))
 
 
 def gone_through(node: nodes.NodeNG | None) -> nodes.NodeNG | None:
-    """What a progress bar or the like goes through, which is made around it: ``tqdm(loader)``; None for other values."""
+    """The iterable of a progress bar or similar wrapper: ``tqdm(loader)``; None for other values."""
     return node.args[0] if isinstance(node, nodes.Call) and node.args and last_name(node.func) in _PASS_ON else None
 
 
@@ -166,14 +167,14 @@ def opened(node: nodes.With) -> Iterator[tuple[Slot, Slot]]:
 
 
 def appended(call: nodes.Call) -> Iterator[tuple[Slot, Slot]]:
-    """``loaders.append(loader)``: the list holds it as one of its elements."""
+    """``loaders.append(loader)``: the list contains it as one of its elements."""
     if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" and len(call.args) == 1:
         for source in slots_of(call.args[0]):
             yield from ((source, slot.at(ANY_ELEMENT)) for slot in slots_of(call.func.expr))
 
 
 def _stored(value: nodes.NodeNG, place: Slot) -> Iterator[tuple[Slot, Slot]]:
-    """The moves that put a value into a place, its elements one by one where they are written out."""
+    """The moves that put a value into a place, its elements one by one for a literal."""
     parts = _elements(value)
     for index, part in parts:
         yield from ((source, place.at(index)) for source in slots_of(part))

@@ -1,4 +1,4 @@
-"""What a star brings: the origin of a name that no line of a file binds."""
+"""Star imports: the origin of a name that no line of a file binds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def behind_star(name: nodes.Name) -> str | None:
-    """``from utils import *`` and then ``save_model(…)``: the dotted name of what comes from there.
+    """``from utils import *`` and then ``save_model(…)``: the dotted name of its object.
 
-    None where the file binds the name, and where several modules may bring it.
+    None if the file binds the name, or if several modules may provide it.
     """
     if name.name in _BUILTINS or scope_of(name) is not None:
         return None

@@ -10,28 +10,28 @@ from collections.abc import Iterator
 from ldlm_lint.source import Source
 
 _TREE = "_ldlm_syntax"
-# The compiler refuses this import, with these words, as soon as the parser is done and before anything else is looked at.
+# The compiler rejects this import with these words, after parsing and before any other check.
 _STOP, _STOPPED = "from __future__ import braces\n", "not a chance"
 
 
 def parses(source: Source) -> bool:
-    """Whether a file's text is Python, by the word of the parser alone: no object is made of any node.
+    """Whether a file's text is Python, by the parser alone, without creating node objects.
 
-    That takes some 55 % of the time of `syntax_of` and a fraction of its memory. The one difference: an expression that is
-    nested too deeply for a tree of objects is Python here, since nobody needs its tree.
+    That takes some 55 % of the time of `syntax_of` and a fraction of its memory. The one difference: an expression that
+    is nested too deeply for a tree of objects is accepted here, since its tree is not needed.
     """
     if _TREE in source.__dict__:
         return True
     try:
         with _without_warnings():
-            # For the line of its message the compiler opens the file of this name; the empty one is none, wherever it runs.
+            # For the line in its message the compiler opens the file with this name; the empty name never exists.
             compile(f"{_STOP}{source.text}\n", "", "exec", dont_inherit=True)
     except SyntaxError as error:
         if error.msg == _STOPPED:
             return True
     except (TypeError, ValueError, RecursionError, MemoryError):
         pass
-    # What the parser says against a text is asked of it without the line above it.
+    # The parser's error for a text is computed without the line above it.
     return syntax_of(source) is not None
 
 
@@ -48,7 +48,7 @@ def syntax_of(source: Source) -> ast.Module | None:
 
 
 def required(source: Source) -> ast.Module:
-    """As `syntax_of`, for whoever needs the tree; raises what parsing raises."""
+    """Like `syntax_of`, for callers that need the tree; raises what parsing raises."""
     known: ast.Module | None = source.__dict__.get(_TREE)
     if known is None:
         known = source.__dict__[_TREE] = parsed(source.text)
@@ -56,7 +56,7 @@ def required(source: Source) -> ast.Module:
 
 
 def parsed(text: str) -> ast.Module:
-    """The tree of a text, without warnings; a text that ends inside a comment ends with a line of its own."""
+    """The tree of a text, without warnings; a text that ends inside a comment gets a final line."""
     with _without_warnings():
         return ast.parse(text + "\n")
 

@@ -1,4 +1,4 @@
-"""Code that older versions of torch run: branches by ``torch.__version__``, or by whether torch has a name."""
+"""Code for older versions of torch: branches by ``torch.__version__``, or by whether torch has a name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OlderTorch(NamedTuple):
 
 
 def older_torch(module: nodes.Module) -> list[OlderTorch]:
-    """Every branch of a file that serves a torch before some version; a check that refuses old versions is none."""
+    """Every branch of a file that serves a torch before some version; a check that rejects old versions is not one."""
     found = [*_by_version(module), *_by_name(module)]
     return sorted(found, key=lambda one: (one.before, one.line))
 
@@ -44,14 +44,14 @@ def _by_version(module: nodes.Module) -> Iterator[OlderTorch]:
         for version, number, order in sides:
             told = _number(number) if order in _ORDERS and _is_version(version) else None
             part = _part_of(version) if told is not None else None
-            # The minor number alone says nothing without the major one.
+            # The minor number alone is meaningless.
             if told is not None and part in (None, 0):
                 behind = (told[0], told[1] + 1) if part is None else (told[0] + 1, 0)
                 yield OlderTorch(node.lineno or 1, behind if order in _INCLUSIVE else told)
 
 
 def is_of_the_past(test: nodes.NodeNG, truth: bool) -> bool:
-    """Whether a test comes out so with a version of torch from before 2.0 alone: ``parse(torch.__version__) < parse("1.8")``."""
+    """Whether a test has this outcome only with torch before 2.0: ``parse(torch.__version__) < parse("1.8")``."""
     if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
         return False
     operator, right = test.ops[0]
@@ -79,7 +79,7 @@ def _lacking(node: nodes.NodeNG, names: Iterator[str]) -> Iterator[OlderTorch]:
 
 
 def _is_version(node: nodes.NodeNG | None, depth: int = 0) -> bool:
-    """Whether an expression is made of torch's version: parsed, split, cut or bound to a name before."""
+    """Whether an expression derives from torch's version: parsed, split, cut or bound to a name before."""
     if node is None or depth > _DEPTH:
         return False
     if isinstance(node, nodes.Attribute) and qualified(node) & VERSION_NAMES:
@@ -96,7 +96,8 @@ def _is_version(node: nodes.NodeNG | None, depth: int = 0) -> bool:
 
 
 def _part_of(node: nodes.NodeNG | None, depth: int = 0) -> int | None:
-    """Which number of the version an expression is: 0 for ``int(torch.__version__.split(".")[0])``; None for the whole."""
+    """The index of the version number in an expression: 0 for ``int(torch.__version__.split(".")[0])``; None for the
+    whole."""
     if depth > _DEPTH:
         return None
     if isinstance(node, nodes.Name):
@@ -128,7 +129,7 @@ def _of_text(text: str) -> tuple[int, int] | None:
 
 
 def _refuses(test: nodes.NodeNG) -> bool:
-    """Whether a test stands in an assertion, or decides about an error: no version is served there."""
+    """Whether a test is in an assertion, or decides about an error: no version is supported there."""
     for parent in test.node_ancestors():
         if isinstance(parent, nodes.Assert):
             return True

@@ -24,19 +24,19 @@ _LINES_BEFORE_ERROR = 60
 _MOST_TRIED = 500_000
 """Characters that are parsed in search of what stands before an error, by lines and by statements."""
 _EMPTY_BLOCK = lazily(r"expected an indented block after .* on line (\d+)$")
-# What goes through a tree by calling itself needs up to three calls a level, above those that it was called from.
+# A recursive walk needs up to three calls per level, on top of its callers.
 _CALLS_PER_LEVEL, _CALLS_BEFORE = 3, 100
 
 
 class _TooDeep(Exception):
-    """A tree that cannot be gone through within Python's limit of nested calls."""
+    """A tree too deep for Python's recursion limit."""
 
 
 class Parsed(NamedTuple):
     """A tree, and the syntax error that cut it short (line 0: none).
 
-    ``error_line`` is 1-based; where it is set, ``module`` covers only what stands before the error, or all but a block
-    that is missing, and is None where not even that parses.
+    ``error_line`` is 1-based; if it is set, ``module`` covers only the code before the error, or everything except a
+    missing block, and is None if not even that parses.
     """
 
     module: nodes.Module | None
@@ -45,7 +45,7 @@ class Parsed(NamedTuple):
 
 
 def parse(source: Source, module_name: str) -> Parsed:
-    """The tree of a file, or of what stands before its first syntax error."""
+    """The tree of a file, or of the code before its first syntax error."""
     try:
         return Parsed(_build(required(source), source.text, source.path, module_name))
     except SyntaxError as failure:
@@ -60,7 +60,7 @@ def parse(source: Source, module_name: str) -> Parsed:
 
 
 def readable(source: Source, line: int, message: str) -> str:
-    """What of a text parses that has a syntax error at a line: all but a block that is missing, or what stands before it."""
+    """The parseable part of a text with a syntax error at a line: all except a missing block, or the code before it."""
     return _with_block(source, message) or _prefix_before(source, line)
 
 
@@ -74,7 +74,7 @@ def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.
 
 
 def _with_block(source: Source, message: str) -> str:
-    """The whole text with a ``pass`` where a block is missing behind its colon; empty where that does not mend it."""
+    """The whole text with a ``pass`` if a block is missing after its colon; empty if that does not fix it."""
     match = _EMPTY_BLOCK.search(message)
     at = int(match[1]) if match else 0
     lines = list(source.lines)
@@ -88,8 +88,8 @@ def _with_block(source: Source, message: str) -> str:
 def _prefix_before(source: Source, line: int) -> str:
     """The longest text of whole lines before the error that parses, in the same line numbers.
 
-    The statement that holds the error is often the whole ``main()``, so lines are taken away one by one first,
-    closing a ``try`` that is left open, and whole top-level statements only after that.
+    The statement with the error is often the whole ``main()``, so lines are removed one by one first, closing an open
+    ``try``, and whole top-level statements only after that.
     """
     lines = source.lines
     start = min(line, len(lines))
@@ -113,7 +113,8 @@ def _prefix_before(source: Source, line: int) -> str:
             if closing and _failure(closed) is None:
                 return closed
             if "was never closed" in failure.msg:
-                # No text that ends behind an open bracket parses, and a table of data may have thousands of lines.
+                # A text that ends after an open bracket does not parse, and a table of data may have thousands of
+                # lines.
                 longest = (failure.lineno or 1) - 1
     return ""
 
@@ -134,7 +135,7 @@ def _open_tries(lines: tuple[str, ...]) -> list[str]:
 
 
 def _failure(text: str) -> SyntaxError | None:
-    """Why a text does not parse; None where it does."""
+    """Why a text does not parse; None if it does."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

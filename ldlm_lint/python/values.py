@@ -1,4 +1,4 @@
-"""What an expression evaluates to, as far as the file's own text decides it.
+"""The values of an expression, as far as the file's own text decides them.
 
 astroid's inference is unsound for this purpose: it answers ``0`` for ``CFG["workers"]`` although the key was
 assigned ``8`` below, and for ``n = 0; if flag: n = 4`` (both tried). So constants are evaluated here, over all
@@ -30,7 +30,7 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
 }
 _CASTS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool, "str": str}
 TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
-# timedelta itself takes no more than 999,999,999 days, and no NaN or infinity.
+# timedelta itself accepts at most 999,999,999 days, and no NaN or infinity.
 _MOST = 1e15
 SECONDS = {
     "days": 86400.0,
@@ -44,9 +44,9 @@ SECONDS = {
 
 
 def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
-    """Every constant that an expression may be, or None where that is not known.
+    """Every possible constant of an expression, or None if unknown.
 
-    A name counts with all the values that its scope ever binds to it, whatever the order.
+    A name counts with all the values that its scope ever binds to it, in any order.
     """
     if depth > _DEPTH:
         return None
@@ -66,7 +66,7 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
 
 
 def _joined(parts: Sequence[Part] | None, depth: int) -> tuple[object, ...] | None:
-    """Every text that parts make one after the other; None where one of them is unknown, or they are too many."""
+    """Every text that parts make one after the other; None if one of them is unknown, or they are too many."""
     texts = [""]
     for part in parts or ():
         values = (part.text,) if part.node is None else evaluate(part.node, depth + 1)
@@ -82,14 +82,14 @@ def _joined(parts: Sequence[Part] | None, depth: int) -> tuple[object, ...] | No
 
 
 def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
-    """The builtin conversion that a call of one argument is; None where the name is bound to something else."""
+    """The builtin conversion in a call with one argument; None if the name is bound to something else."""
     if not isinstance(call.func, nodes.Name) or len(call.args) != 1 or call.keywords or scope_of(call.func) is not None:
         return None
     return _CASTS.get(call.func.name)
 
 
 def constant(node: nodes.NodeNG | None) -> object | None:
-    """The one constant that an expression is for certain, else None (which a literal None also gives)."""
+    """The only possible constant of an expression, else None (also for a literal None)."""
     if isinstance(node, nodes.Const):
         return node.value if is_printable(node.value) else None
     values = evaluate(node) if node is not None else None
@@ -99,9 +99,9 @@ def constant(node: nodes.NodeNG | None) -> object | None:
 def seconds(
     node: nodes.NodeNG, amount_of: Callable[[nodes.NodeNG], object | None] | None = None
 ) -> tuple[float, ...] | None:
-    """The lengths, in seconds, that a ``datetime.timedelta`` expression may have; None where it is none or unknown.
+    """The lengths, in seconds, that a ``datetime.timedelta`` expression may have; None if it is not one or unknown.
 
-    ``amount_of`` tells what a number in it is, `constant` unless given.
+    ``amount_of`` evaluates the numbers in it, `constant` by default.
     """
     call = timedelta_call(node)
     if call is None:
@@ -119,7 +119,7 @@ def seconds(
 
 
 def timedelta_call(node: nodes.NodeNG | None) -> nodes.Call | None:
-    """The ``timedelta(...)`` call that an expression is, or that the one binding of a name holds."""
+    """The ``timedelta(...)`` call in an expression, or in the only binding of a name."""
     if isinstance(node, nodes.Name):
         value = only_binding(node)
         return timedelta_call(value) if isinstance(value, nodes.Call) else None
@@ -177,7 +177,7 @@ def _each(values: tuple[object, ...] | None, function: Callable[[Any], object] |
 
 
 def _union(parts: Iterable[tuple[object, ...] | None]) -> tuple[object, ...] | None:
-    """The values of all parts; no part is asked for behind one that is unknown, or once they are too many to tell."""
+    """The values of all parts; evaluation stops after an unknown part, or if there are too many values."""
     values: list[object] = []
     for part in parts:
         if part is None or len(values) > _MOST_VALUES:

@@ -1,7 +1,7 @@
-"""All nodes of a kind below a node, from one list per tree: walking subtrees again and again was a third of a run.
+"""All nodes of a kind below a node, from one list per tree: walking subtrees repeatedly took a third of a run.
 
-`nodes_of` gives what astroid's ``nodes_of_class`` gives, in the same order, without going through the tree: every node
-knows where its subtree begins and ends in the tree's preorder.
+`nodes_of` returns the same as astroid's ``nodes_of_class``, in the same order, without walking the tree: every node
+stores the range of its subtree in the tree's preorder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from astroid import nodes
 
 _Node = TypeVar("_Node", bound=nodes.NodeNG)
 _Kinds = type | tuple[type, ...]
-# Nodes that are gone through one by one sooner than their places are looked up.
+# Up to this many nodes a linear walk is faster than a look-up of places.
 _FEW = 24
 # Kinds of statements that hold no others.
 _SIMPLE = frozenset({
@@ -30,7 +30,8 @@ _SIMPLE = frozenset({
 class Preorder:
     """The preorder of a tree: its nodes, and the places of each class of nodes.
 
-    Each node holds its place and the end of its subtree, ``_ldlm_start`` and ``_ldlm_end``; a light tree comes with them.
+    Each node stores its place and the end of its subtree, ``_ldlm_start`` and ``_ldlm_end``; a light tree comes with
+    them.
     """
 
     def __init__(self, root: nodes.NodeNG) -> None:
@@ -48,7 +49,7 @@ class Preorder:
         return list(self._places)
 
     def places(self, kinds: _Kinds) -> list[int]:
-        """The places of the nodes of some classes, subclasses included, in order."""
+        """The places of the nodes of these classes and subclasses, in order."""
         found = self._of.get(kinds)
         if found is None:
             wanted = [self._places[kind] for kind in self.classes(kinds)]
@@ -57,7 +58,7 @@ class Preorder:
         return found
 
     def classes(self, kinds: _Kinds) -> frozenset[Any]:
-        """Those of the tree's classes of nodes that are of some kinds."""
+        """The node classes in the tree that belong to these kinds."""
         found = self._classes.get(kinds)
         if found is None:
             found = self._classes[kinds] = frozenset(kind for kind in self._places if issubclass(kind, kinds))
@@ -65,14 +66,14 @@ class Preorder:
 
 
 def _no_tree() -> None:
-    """What a reference to a tree that is gone gives."""
+    """The result of a reference to a released tree."""
 
 
 _last: Callable[[], Preorder | None] = _no_tree
 
 
 def _holds(order: Preorder, place: int, node: nodes.NodeNG) -> bool:
-    """Whether a node stands at a place of a tree."""
+    """Whether a node is at a place of a tree."""
     return 0 <= place < len(order.nodes) and order.nodes[place] is node
 
 
@@ -93,7 +94,7 @@ def _preorder(root: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 
 def preorder(node: nodes.NodeNG) -> Preorder:
-    """The preorder of the tree that a node is part of; kept at its root, so that it goes when the tree goes."""
+    """The preorder of the tree that a node is part of; cached on its root, so that it is released with the tree."""
     global _last
     # Most questions are about the tree of the last one, and the way to the root is long.
     known = _last()
@@ -110,7 +111,7 @@ def preorder(node: nodes.NodeNG) -> Preorder:
 
 
 def depth(root: nodes.NodeNG) -> int:
-    """How many nodes the longest way from the root of a tree to one of its nodes goes through."""
+    """The maximum depth of a tree, in nodes."""
     depths = [1]
     for node in preorder(root).nodes[1:]:
         depths.append(depths[node.parent._ldlm_start] + 1)
@@ -118,27 +119,27 @@ def depth(root: nodes.NodeNG) -> int:
 
 
 def depth_at_most(root: nodes.NodeNG) -> int:
-    """What `depth` does not exceed, from a look at the statements alone: how deep they nest, how much stands in one."""
+    """An upper bound of `depth` from the statements alone: their nesting, and their size."""
     order = preorder(root)
     places = order.places(tuple(kind for kind in order.kinds if kind.is_statement))
     ends: list[int] = []
     deepest = 0
-    # What holds no statements is one level below the last one that does.
+    # A node without statements is one level below the last one with statements.
     for place in order.places(tuple(kind for kind in order.kinds if kind.is_statement and kind.__name__ not in _SIMPLE)):
         while ends and ends[-1] <= place:
             ends.pop()
         ends.append(order.nodes[place]._ldlm_end)
         deepest = max(deepest, len(ends))
     widest = max(map(operator.sub, [*places, len(order.nodes)], [0, *places]))
-    # Between a statement and the one that it stands in there may be a case of a match.
+    # Between a statement and its parent statement there may be a case of a match.
     return 2 * (deepest + 1) + widest
 
 
 def release(root: nodes.NodeNG) -> None:
-    """Take a tree apart that nobody needs any more.
+    """Release a tree that is no longer needed.
 
-    Its nodes know their parents, so Python would find them to be garbage only when it looks for cycles, which it does
-    rarely while trees are built: those of a large repository would all be in memory together.
+    Its nodes reference their parents, so Python would free them only in a cycle collection, which it does rarely while
+    trees are built: those of a large repository would all be in memory together.
     """
     for node in preorder(root).nodes:
         node.__dict__.clear()
@@ -153,7 +154,7 @@ def nodes_of(node: nodes.NodeNG, kinds: type[_Node] | tuple[type[_Node], ...]) -
         order = preorder(node)
         start = marks.get("_ldlm_start", -1)
         if not _holds(order, start, node):
-            # A node that a checker made itself is not part of the tree.
+            # A node created by a checker is not part of the tree.
             return node.nodes_of_class(kinds)
     end = marks["_ldlm_end"]
     if end - start < _FEW:

@@ -61,9 +61,9 @@ def _global(raw: ast.Global, parent: nodes.NodeNG, tree: Growing) -> nodes.Globa
 def bind_imported(
     node: nodes.ImportFrom, global_names: frozenset[str], module: nodes.Module
 ) -> Iterator[tuple[int, list[nodes.NodeNG]]]:
-    """Bind what an import brings, without importing the module behind a star; gives what is bound to names more than once.
+    """Bind the names of an import, without importing the module of a star; returns names bound more than once.
 
-    Those lists, by their identity, are to be sorted by line in the end.
+    Those lists, by their identity, must be sorted by line at the end.
     """
     if node.modname == "__future__":
         module.future_imports.update(name for name, _ in node.names)

@@ -70,7 +70,7 @@ def _class(raw: ast.ClassDef, parent: nodes.NodeNG, tree: Growing) -> nodes.Clas
 
 
 def _header(raw: Any, node: nodes.NodeNG, tree: Growing) -> Position | None:
-    """Where the keyword and the name of a definition stand; astroid's tokenizer says so for unusual ones."""
+    """The positions of a definition's keyword and name; from astroid's tokenizer for unusual ones."""
     line = tree.lines[raw.lineno - 1] if raw.lineno <= len(tree.lines) else ""
     match = _HEADER.match(line, raw.col_offset)
     if match is not None and match[1] == raw.name and not line[: raw.col_offset].strip(" \t"):

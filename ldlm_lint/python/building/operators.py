@@ -1,4 +1,6 @@
-"""How Python writes its operators, and astroid's name for what a name is used for; astroid's own tables have moved since 4.0."""
+"""The spelling of Python's operators, and astroid's names of name contexts; astroid's own tables have moved since
+4.0.
+"""
 
 from __future__ import annotations
 

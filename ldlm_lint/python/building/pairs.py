@@ -29,7 +29,7 @@ def _dict(raw: ast.Dict, parent: nodes.NodeNG, tree: Growing) -> nodes.Dict:
 def _item(
     key: ast.expr | None, value: ast.expr, parent: nodes.NodeNG, node: nodes.Dict, tree: Growing
 ) -> tuple[Any, Any]:
-    """A key and its value; astroid hangs the ``**`` that stands for a key on the parent of the dictionary."""
+    """A key and its value; in astroid the ``**`` for a missing key has the parent of the dictionary as parent."""
     if key is not None:
         return BUILD[key.__class__](key, node, tree), BUILD[value.__class__](value, node, tree)
     stars = placed(nodes.DictUnpack, value, parent, tree)

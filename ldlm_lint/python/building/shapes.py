@@ -1,7 +1,7 @@
-"""Kinds of nodes that are built alike: their children in a fixed order, a few plain values, a position.
+"""Kinds of nodes that are built in the same way: their children in a fixed order, a few plain values, a position.
 
-`_SHAPES` says so for each kind, and a function is generated from it, which sets what astroid's own constructor sets and
-nothing is called for.
+`_SHAPES` describes each kind, and a function is generated from it, which sets the attributes of astroid's own
+constructor without calls.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _SHAPES: tuple[tuple[str, str, dict[str, str], tuple[tuple[str, str, str], ...]]
     ("YieldFrom", "YieldFrom", {}, _VALUE),
     ("comprehension", "Comprehension", {"is_async": "bool(raw.is_async)"}, (*_LOOP[:2], ("ifs", "ifs", _MANY))),
     ("keyword", "Keyword", {"arg": "raw.arg"}, _VALUE),
-    # Kinds that one of Python's stands for, by its context.
+    # Kinds for one of Python's, by its context.
     ("Name", "Name", {"name": "raw.id"}, ()),
     ("Name", "AssignName", {"name": "raw.id"}, ()),
     ("Name", "DelName", {"name": "raw.id"}, ()),
@@ -86,10 +86,10 @@ _CHILD = {
     _MAYBE: "None if (child := raw.{0}) is None else BUILD[type(child)](child, node, tree)",
     _MANY: "[BUILD[type(child)](child, node, tree) for child in children] if (children := raw.{0}) else []",
 }
-# A field of one of Python's nodes is found three times as fast in its dictionary as by its name.
+# A field of one of Python's nodes is read three times as fast from its dictionary as by attribute.
 _FIELD = lazily(r"\braw\.(\w+)")
-# What kinds that are scopes, or names in one, do before and behind their children. Where the scope of an assignment
-# expression is depends on what it stands in.
+# Actions of scopes and their names before and after their children. The scope of an assignment expression depends on
+# its context.
 _OPENS = (("outer, tree.scope = tree.scope, node",), ("tree.scope = outer",))
 _SCOPES = {
     **dict.fromkeys(("GeneratorExp", "Lambda", "ListComp", "SetComp"), _OPENS),
@@ -108,7 +108,7 @@ def _bound_attribute(raw: ast.Attribute, parent: nodes.NodeNG, tree: Growing) ->
     return _builder("AssignAttr" if raw.ctx.__class__ is ast.Store else "DelAttr")(raw, parent, tree)
 
 
-# Kinds that stand for what is read; what builds those that bind or delete.
+# Kinds for reads; builders of those that bind or delete.
 _BOUND = {"Name": _bound_name, "Attribute": _bound_attribute}
 
 
@@ -151,7 +151,7 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
 
 
 def _defaults(kind: Any) -> dict[str, str]:
-    """What astroid's constructor gives each attribute of a kind of nodes where it is told nothing, as source text."""
+    """The defaults of astroid's constructor for each attribute of a kind of nodes, as source text."""
     node = kind(**dict.fromkeys(_parameters(kind.__init__)))
     if (later := getattr(kind, "postinit", None)) is not None:
         later(node, **dict.fromkeys(_parameters(later)))
@@ -172,7 +172,7 @@ def _builder(kind: str) -> Build:
 
 
 def _when_met(raw: type, kind: str) -> Build:
-    """What makes the function for a kind of nodes when a file has the first of them: most files have half of the kinds."""
+    """Creates the function for a kind of nodes on first use: most files have half of the kinds."""
 
     def build(first: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
         made = BUILD[raw] = _builder(kind)

@@ -1,4 +1,4 @@
-"""What is known while a tree is built, and what builds each kind of nodes."""
+"""The state while a tree is built, and the builder of each kind of nodes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Build = Callable[[Any, Any, "Growing"], Any]
 
 
 def _nameless(kind: type) -> type:
-    """A class of literals without the attributes of the builtin that it is an instance of.
+    """A class of literals without the attributes of its builtin.
 
-    astroid looks those up in its picture of the builtins, if something has made it paint one (0.1 s): ``name`` of a text
-    would be ``str`` or missing, according to what was linted before.
+    astroid looks those up in its model of the builtins, if one was built (0.1 s): ``name`` of a text would be ``str``
+    or missing, depending on earlier files.
     """
 
     def missing(_self: nodes.NodeNG, name: str) -> Any:
@@ -30,9 +30,9 @@ LITERALS = {name: _nameless(getattr(nodes, name)) for name in ("Const", "Dict", 
 
 
 class Growing:
-    """What is known while one tree is built: its nodes in preorder, and what is done when all of them are there.
+    """The state while one tree is built: its nodes in preorder, and actions for the end.
 
-    ``scope`` is what ``scope()`` of a name that is built next gives, None where that is to be asked of the name.
+    ``scope`` is the result of ``scope()`` for the next built name, None if it must be computed.
     """
 
     def __init__(self, module: nodes.Module, lines: list[str]) -> None:
@@ -46,7 +46,7 @@ class Growing:
 
     @property
     def rest(self) -> Rest:
-        """What builds the kinds of nodes that are not known here."""
+        """The builder for kinds of nodes without one here."""
         return Rest(self)
 
     def begin(self, node: nodes.NodeNG) -> None:
@@ -59,7 +59,7 @@ class Growing:
         node._ldlm_end = len(self.order)
 
     def bind(self, name: str, node: nodes.NodeNG) -> None:
-        """A name in the scope that its node stands in, or in the module where it is declared global."""
+        """Bind a name in the scope of its node, or in the module if it is declared global."""
         holder = self.module if self.globals and name in self.globals[-1] else node.parent
         holder.set_local(name, node)
 
@@ -79,7 +79,7 @@ class Rest(TreeRebuilder):
         self._tree.bind(node.name, node)
 
     def build(self, raw: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
-        """A node of another kind; its children need not be made in the order in which they stand."""
+        """A node of another kind; its children may be created in any order."""
         tree.exact = False
         outer, tree.scope = tree.scope, None
         node = super().visit(raw, parent)
@@ -88,7 +88,7 @@ class Rest(TreeRebuilder):
 
 
 def documented(body: list[ast.stmt], parent: nodes.NodeNG) -> tuple[nodes.Const | None, list[ast.stmt]]:
-    """The docstring of a body, as a node that is no part of the tree, and the statements behind it."""
+    """The docstring of a body, as a node that is not part of the tree, and the statements after it."""
     first = body[0].value if body and isinstance(body[0], ast.Expr) else None
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return None, body
@@ -105,7 +105,7 @@ def documented(body: list[ast.stmt], parent: nodes.NodeNG) -> tuple[nodes.Const 
 
 
 def placed(kind: type, raw: Any, parent: nodes.NodeNG, tree: Growing, *values: Any) -> Any:
-    """A node of a kind that has its position, made by astroid's constructor; ``values`` are its other arguments."""
+    """A node of a kind that has its position, created by astroid's constructor; ``values`` are its other arguments."""
     node = kind(
         *values,
         lineno=raw.lineno,
@@ -124,7 +124,7 @@ def children_of(raws: list[Any], node: nodes.NodeNG, tree: Growing) -> list[Any]
 
 
 def child_of(raw: Any, node: nodes.NodeNG, tree: Growing) -> Any:
-    """A child of a node, or None where it has none."""
+    """A child of a node, or None if it has none."""
     return None if raw is None else BUILD[type(raw)](raw, node, tree)
 
 

@@ -1,1 +1,1 @@
-"""The shell front end: scripts become assignments, expansions and launcher commands, and those findings."""
+"""The shell front end: scripts become assignments, expansions and launcher commands, and findings."""

@@ -1,4 +1,4 @@
-"""Integer arithmetic of the shell, as far as it is sums, products, quotients and powers of known numbers."""
+"""Integer arithmetic of the shell, restricted to sums, products, quotients and powers of known numbers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _OPERATIONS = {
 }
 _DIVISIONS = (ast.FloorDiv, ast.Mod)
 _EXPANSION = lazily(r"\$\{?(\w+)\}?")
-# An argument of the script is no number.
+# An argument of the script is not a number.
 _POSITIONAL = lazily(r"\$\{?\d")
 MAX_CHARACTERS = 400
 
 
 def bare(expression: str) -> str:
-    """An expression in one line without the marks of expansions: ``$((${A} * 2))`` holds ``A * 2``."""
+    """An expression in one line without expansion syntax: ``$((${A} * 2))`` contains ``A * 2``."""
     return " ".join(_EXPANSION.sub(r"\1", expression).split())
 
 
 def evaluate(expression: str, number: Callable[[str], int | None]) -> int | None:
-    """The value of an expression whose names ``number`` knows; None for anything else.
+    """The value of an expression whose names ``number`` resolves; None for anything else.
 
     The shell rounds towards zero and Python down, so a negative number ends the evaluation.
     """

@@ -1,4 +1,6 @@
-"""Where a script sets variables: plain, declared, before a command, through ``env`` and by ``${NAME:=value}``."""
+"""The variable assignments of a script: plain, declared, before a command, through ``env`` and by
+``${NAME:=value}``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from ldlm_lint.shell.statements import Part, Statements
 from ldlm_lint.shell.text import Text, byte_offset
 from ldlm_lint.shell.values import Outside, Variables
 
-# tree-sitter-bash takes `--rdzv_id=1` at the head of a line for an assignment.
+# tree-sitter-bash parses `--rdzv_id=1` at the beginning of a line as an assignment.
 _NAME = lazily(r"[A-Za-z_]\w*", re.ASCII)
 _ARITHMETIC = ("c_style_for_statement",)
 _ALL_EXPORTED = lazily(
@@ -35,7 +37,7 @@ _NO_EXPORT_FLAG = lazily(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
 def read(
     text: Text, found: Mapping[str, list[Node]], outside: Outside | None = None
 ) -> tuple[tuple[Assignment, ...], Variables]:
-    """Every assignment of the script in its order, with values where they can be told, and the variables they make."""
+    """Every assignment of the script in its order, with values if they are known, and the resulting variables."""
     statements = Statements(text)
     exporting = frozenset(node.id for node in found["declaration"] if _exports(text, node))
     drafts = [
@@ -139,7 +141,7 @@ def _assigned(
 
 
 def _word_end(text: Text, node: Node) -> int:
-    """Where an assignment ends: bashlex decides where tree-sitter has split the word in two."""
+    """The end of an assignment: bashlex decides if tree-sitter has split the word."""
     if text.ends_word(node.end_byte) or node.parent is None:
         return node.end_byte
     line_end = text.data.find(b"\n", node.end_byte)
@@ -162,7 +164,7 @@ def _context(text: Text, node: Node, parent: Node, statements: Statements) -> tu
 
 
 def _declared(declaration: Node) -> Part:
-    """The words of an ``export``, ``declare`` … command behind its keyword and options."""
+    """The words of an ``export``, ``declare`` … command after its keyword and options."""
     kinds = ("variable_assignment", "variable_name")
     indices = [index for index, child in enumerate(declaration.children) if child.type in kinds]
     before = declaration.children[indices[0] - 1].end_byte
@@ -209,7 +211,7 @@ def _exported(text: Text, found: Mapping[str, list[Node]], exporting: frozenset[
 
 
 def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Draft]:
-    """``${NAME:=value}`` sets NAME where it is unset; as an argument of ``:`` it does nothing else."""
+    """``${NAME:=value}`` sets NAME if it is unset; as an argument of ``:`` it has no other effect."""
     for node in found["expansion"]:
         name = next((child for child in node.children if child.type == "variable_name"), None)
         operator = next((child for child in node.children if child.type in (":=", "=")), None)

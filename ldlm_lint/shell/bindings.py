@@ -14,7 +14,7 @@ from ldlm_lint.shell.reaching import Call, Change, Step
 from ldlm_lint.shell.text import Text
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
-# Builtins that give values to the names behind them.
+# Builtins that assign values to the names after them.
 _READERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf"})
 _PRINTF = re.compile(rb"-v[ \t]*([A-Za-z_]\w*)")
 _ARITHMETIC = lazily(rb"(?:\(\(|\blet[ \t])([^\n]*)")
@@ -22,7 +22,7 @@ _CHANGED = lazily(rb"(?<!\w)([A-Za-z_]\w*)[ \t]*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\
 
 
 def steps(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Step]:
-    """What ``for``, ``read``, ``printf -v``, arithmetic and ``unset`` do to variables."""
+    """The changes of variables by ``for``, ``read``, ``printf -v``, arithmetic and ``unset``."""
     for node in found["region"]:
         if node.type == "for_statement":
             yield from _loop(text, node)

@@ -1,4 +1,4 @@
-"""Tells shell scripts by their name and first line; kept apart from the parsers, which cost time to load."""
+"""Recognizes shell scripts by name and first line; kept apart from the parsers, which cost time to load."""
 
 from __future__ import annotations
 

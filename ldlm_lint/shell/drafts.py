@@ -1,4 +1,4 @@
-"""An assignment on its way from the syntax tree to the script."""
+"""A preliminary assignment from the syntax tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.shell.script import Form, Statement
 class Draft(NamedTuple):
     """An assignment whose value has not been read yet; offsets count in the text.
 
-    ``local``: it ends with the function around it.
+    ``local``: it ends with the enclosing function.
     """
 
     name: str

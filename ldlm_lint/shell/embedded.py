@@ -1,7 +1,9 @@
-"""Python inside a script: ``python - <<'EOF'``, ``python -c '…'``, and ``cat > train.py <<'EOF'`` where a launch runs that file.
+"""Python inside a script: ``python - <<'EOF'``, ``python -c '…'``, and ``cat > train.py <<'EOF'`` where a launch runs
+that file.
 
-Such code is linted like a file, at its real lines, and is a program of the project: what rests on other files is asked as of a
-file that lies beside the script. What the shell fills in is unknown (`stand_ins`); a file that the script does not start is data.
+Such code is linted like a file, at its real lines, and is a program of the project: questions about other files treat
+it as a file next to the script. Shell expansions are unknown values (`stand_ins`); a file that the script does not
+start is data.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ _WRAPPERS = frozenset({"nohup", "time", "exec", "command", "env", "srun", "uv", 
 
 
 class Inner(NamedTuple):
-    """A Python program ``[start, end)`` of a script's file; ``quote`` is what stands around it, ``source`` the program at its real places.
+    """A Python program ``[start, end)`` of a script's file; ``quote`` is its quoting, ``source`` the program with real
+    positions.
 
-    ``written`` tells what the script has where the program has a stand-in, see `stand_ins`.
+    ``written`` maps stand-ins to the script's text, see `stand_ins`.
     """
 
     start: int
@@ -45,7 +48,7 @@ class Inner(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Python code ``[start, end)`` of a script's text; the shell ``fills`` it in, or leaves it as it is."""
+    """Python code ``[start, end)`` of a script's text; the shell ``fills`` it in, or does not change it."""
 
     start: int
     end: int
@@ -54,7 +57,8 @@ class _Stretch(NamedTuple):
 
 
 def findings(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings of the Python rules in the Python code of a script; those that the project decides are of the program's own path."""
+    """The findings of the Python rules in the Python code of a script; those that the project decides have the
+    program's own path."""
     for inner in programs(code):
         at_risk = rules_at_risk(inner.source.data[inner.start :], Kind.PYTHON)
         if at_risk:
@@ -69,7 +73,7 @@ def programs(code: Code) -> Iterator[Inner]:
     for one in _stretches(code):
         data = code.text.data[one.start : one.end]
         first, last = one.start + code.source.bom, one.end + code.source.bom
-        # With other line ends than the parser has seen the places would be wrong.
+        # With different line ends than in the parser's text the positions would be wrong.
         if data != code.source.data[first:last]:
             continue
         python = filled(data) if one.fills and changes(data) else Filled(data, {})
@@ -79,7 +83,7 @@ def programs(code: Code) -> Iterator[Inner]:
 
 
 def programs_in(path: str, data: bytes) -> dict[str, bytes]:
-    """The Python programs in the script of some path that may hold what a rule is about, by the path that each has in the project."""
+    """The Python programs in the script at a path that may break a rule, by their paths in the project."""
     if not _MAY_HOLD.search(data) or not _ABOUT_TRAINING.search(data):
         return {}
     try:
@@ -88,20 +92,21 @@ def programs_in(path: str, data: bytes) -> dict[str, bytes]:
             return {}
         code = codes(source, scan(source))[0]
     except (UnreadableError, RecursionError):
-        # Its own lint says so.
+        # Its own lint reports that.
         return {}
     return {one.source.path: one.source.data for one in programs(code)}
 
 
 def _before(data: bytes) -> bytes:
-    """Python that does nothing in the place of what stands before the code, so that every offset stays the file's."""
+    """Python without effect instead of the text before the code, so that every offset stays the file's."""
     line = len(data) - data.rfind(b"\n") - 1
     blank = padding(data)
     return blank[:-line] + b"0" + b" " * (line - 2) + b";" if line > 1 else blank
 
 
 def of_program(finding: Finding, script: bytes, program: bytes) -> Iterator[Finding]:
-    """A finding of the linked program about a ``program`` inside a ``script``, at its place there; none that goes beyond the code."""
+    """A finding of the linked program about a ``program`` inside a ``script``, at its place there; None if it exceeds
+    the code."""
     path = finding.span.path
     start, end = start_of(path), len(program)
     quote = script[start - 1 : start].decode(errors="replace")
@@ -148,7 +153,7 @@ def _stretches(code: Code) -> Iterator[_Stretch]:
 
 
 def _reads(code: Code, command: Node) -> Node | None:
-    """The literal or the here-document that a command runs as Python, or writes into a file that is run as such."""
+    """The literal or the here-document that a command runs as Python, or writes into a file that is run as Python."""
     written = tree.words(command)
     texts = [code.text.of_node(word) for word in written]
     if texts[:1] in (["cat"], ["tee"]):
@@ -189,11 +194,11 @@ def _heredoc(code: Code, command: Node) -> Node | None:
 
 
 def _is_quoted(code: Code, body: Node) -> bool:
-    """Whether the word that ends a here-document is quoted, so that the shell changes nothing in it."""
+    """Whether the word that ends a here-document is quoted, so that the shell does not expand it."""
     siblings = body.parent.children if body.parent is not None else []
     return any(one.type == "heredoc_start" and code.text.of_node(one)[:1] in "'\"\\" for one in siblings)
 
 
 def _is_indented(code: Code, body: Node) -> bool:
-    """Whether ``<<-`` takes tabs away."""
+    """Whether ``<<-`` removes tabs."""
     return code.text.data[body.start_byte : body.start_byte + 1] == b"\t"

@@ -1,4 +1,4 @@
-"""What a Python program inside a script is called among the files of a project, and its findings as findings of the script."""
+"""The path of a Python program inside a script within a project, and the conversion of its findings to the script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _INNER = lazily(r"(.+)@(\d+)\.py")
 
 
 def inner_path(script: str, start: int) -> str:
-    """The name of the program that begins at an offset of a script; it lies beside the script, whose folder it imports from."""
+    """The name of the program that begins at an offset of a script; it is next to the script and imports from its
+    folder."""
     return f"{script}@{start}.py"
 
 
@@ -28,7 +29,7 @@ def start_of(path: str) -> int:
 
 
 def as_of_script(finding: Finding) -> Finding:
-    """A finding about a program inside a script at its place in the script; every other finding as it is."""
+    """A finding about a program inside a script at its place in the script; other findings unchanged."""
     path = finding.span.path
     script = script_of(path)
     if script is None:

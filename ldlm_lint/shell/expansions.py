@@ -1,4 +1,4 @@
-"""Where a script reads its variables, and what for."""
+"""The reads of variables in a script, and their purpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS = (":=", "=")
 
 
 def read(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Expansion]:
-    """Every expansion of the script, also those in heredocs, in quoted text and in what did not parse."""
+    """Every expansion of the script, also those in heredocs, in quoted text and in unparsed text."""
     for node in found["name"]:
         if not _binds(node):
             name = text.of_node(node)

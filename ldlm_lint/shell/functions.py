@@ -1,4 +1,5 @@
-"""Launches through functions of the script: ``launch() { torchrun "$@"; }`` and ``run() { "$@"; }``, with what each call gives."""
+"""Launches through functions of the script: ``launch() { torchrun "$@"; }`` and ``run() { "$@"; }``, with the arguments
+of each call."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from ldlm_lint.shell.values import Variables
 
 _ALL = lazily(r"\$(?:[@*]|\{[@*](?::(\d+))?\})")
 _ONE = lazily(r"\$(?:(\d)|\{(\d+)\})")
-# A function that runs the command that it is given, behind nothing but assignments and well-known wrappers.
+# A function that runs its argument as a command, after nothing but assignments and well-known wrappers.
 _RUNS = lazily(rb"(?:^|[;&|({]|\bthen|\bdo|\belse|!)[ \t\n]*(?:(?:\w+=\S*|nohup|time|exec|command|env|eval)[ \t]+)*\"?\$(?:[@*]|\{[@*]\})\"?", re.M)
 _MOST_CALLS = 50
 
 
 def through(text: Text, launches: Iterable[Launch], variables: Variables) -> Iterator[Launch]:
-    """The launches of a script; one that gets words of its function's call appears once for each call."""
+    """The launches of a script; one with words from its function's call appears once per call."""
     reaching = variables.reaching
     if reaching is None or not reaching.calls:
         yield from launches
@@ -45,7 +46,7 @@ def _is_positional(word: Word) -> bool:
 
 
 def _filled(text: Text, launch: Launch, call: Call, dropped: int) -> Iterator[Word]:
-    """The words of a launch with those of a call in the place of its parameters."""
+    """The words of a launch with those of a call instead of its parameters."""
     given = _words(text, call)
     for word in launch.words:
         if match := _ALL.fullmatch(word.text):
@@ -58,7 +59,7 @@ def _filled(text: Text, launch: Launch, call: Call, dropped: int) -> Iterator[Wo
 
 
 def _given(text: Text, variables: Variables) -> Iterator[Launch]:
-    """The commands that a script gives to a function which runs them."""
+    """The commands that a script passes to a function that runs them."""
     reaching = variables.reaching
     functions = [region for region in reaching.regions.functions() if _runs(text, region)] if reaching is not None else []
     for function in functions:

@@ -1,6 +1,6 @@
-"""Variables that a command hands to the program it starts: ``env A=1``, ``srun --export=ALL,A=1``, ``mpirun -x A=1``.
+"""Variables that a command passes to the program it starts: ``env A=1``, ``srun --export=ALL,A=1``, ``mpirun -x A=1``.
 
-Containers get theirs by ``docker run -e A=1``. The words of an array count where ``"${ARRAY[@]}"`` stands in such a command.
+Containers get theirs by ``docker run -e A=1``. The words of an array count if ``"${ARRAY[@]}"`` is in such a command.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Words(NamedTuple):
 
 
 def words(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Draft]:
-    """The variables that the commands of a script hand over."""
+    """The variables that the commands of a script pass on."""
     yield from _headers(text)
     if not _HINT.search(text.data):
         return
@@ -71,7 +71,7 @@ def words(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Draft]:
 
 
 def _of_command(written: _Words, command: Node, arrays: dict[str, str]) -> Iterator[Draft]:
-    """What one command hands over; ``arrays`` takes the names of arrays that stand in it, and for whom."""
+    """The variables passed by one command; ``arrays`` collects the names of its arrays, with their receivers."""
     names = [written.raw(index).rpartition("/")[2] for index in range(len(written.extents))]
     first = next((index for index, name in enumerate(names) if name not in _WRAPPERS), len(names))
     if first == len(names) or names[first] in _TALKERS:
@@ -118,7 +118,7 @@ def _environment(written: _Words, command: Node, place: int, arrays: dict[str, s
     if not settings or behind == len(written.extents):
         return
     part = Part(tuple(written.extents[index] for index in settings), None, written.extents[behind][0], removable=False)
-    # A prefix assignment of the same command has parts of its own: `A=1 env B=2 cmd`.
+    # A prefix assignment of the same command has separate parts: `A=1 env B=2 cmd`.
     statement = Statements(written.text).of(command, lambda: part)
     if settings != list(range(settings[0], behind)):
         statement = Statement(statement.span, statement.parts)
@@ -139,7 +139,7 @@ def _flagged(written: _Words, option: int, index: int, skip: int) -> Iterator[Dr
 
 
 def _unquoted(written: _Words, index: int, skip: int) -> tuple[int, int]:
-    """The extent of a word behind its first characters, without the quotes around all of it."""
+    """The extent of a word after its first characters, without the quotes around all of it."""
     start, end = written.extents[index]
     start += skip
     raw = written.text.slice(start, end)
@@ -191,7 +191,8 @@ def _statement(written: _Words, part: tuple[int, int], gone: tuple[int, int] | N
 
 
 def _gone(written: _Words, first: int, last: int) -> tuple[int, int] | None:
-    """What goes with the words from ``first`` to ``last``: the blanks and continuations before them, or their line."""
+    """The text removed with the words from ``first`` to ``last``: the blanks and continuations before them, or their
+    line."""
     start, end = written.extents[first][0], written.extents[last][1]
     if written.array is None:
         return (written.extents[first - 1][1], end) if first else None

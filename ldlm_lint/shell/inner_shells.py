@@ -1,7 +1,7 @@
-"""Shell code that a script hands to another shell: ``bash -c '…'``, ``srun sh -c "…"``, ``nohup bash -c '…'``.
+"""Shell code that a script passes to another shell: ``bash -c '…'``, ``srun sh -c "…"``, ``nohup bash -c '…'``.
 
-Every character keeps its offset in the file, so an escape is only undone where something of the same length means the
-same; a string with any other is left alone, and so is what goes to another machine (``ssh host '…'``).
+Every character keeps its offset in the file, so an escape is only resolved if an equivalent text has the same length;
+other strings are skipped, and so are commands for another machine (``ssh host '…'``).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _COMMAND_OPTION = lazily(r"-[A-Za-z]*c")
 _ELSEWHERE = frozenset({"ssh", "pdsh", "pssh", "echo", "printf", "grep", "su"})
 _OPENING = lazily(rb"(?<![^\s;&|(])\\\"(?=[^\s\\])")
 _CLOSING = lazily(rb"\\\"(?=[\s;&|)]|\Z)")
-# `\$X` is `$X` for the inner shell; one character more in front of it keeps a value unknown that was unknown.
+# `\$X` is `$X` for the inner shell; one more character in front keeps an unknown value unknown.
 _DOLLAR = lazily(rb"\\\$(?=[\w{(?@*#])")
 _NO_LINE_END = lazily(rb"[^\n]")
 _ESCAPE = lazily(rb"\\[\"\\`]")
 
 
 class Inner(NamedTuple):
-    """The code ``data`` of an inner shell, with blanks for all that stands before it in the file; it begins at ``start``.
+    """The code ``data`` of an inner shell, with blanks for all that is before it in the file; it begins at ``start``.
 
-    ``shell`` is its program, ``options`` what its command says before the code.
+    ``shell`` is its program, ``options`` are the words before the code.
     """
 
     data: bytes
@@ -64,7 +64,7 @@ def padding(data: bytes) -> bytes:
 
 
 def _place(text: Text, written: Sequence[Node]) -> int | None:
-    """The index of the word that is code."""
+    """The index of the word with the code."""
     texts = [text.of_node(word) for word in written[:40]]
     if not texts or texts[0].rpartition("/")[2] in _ELSEWHERE:
         return None
@@ -80,6 +80,6 @@ def _place(text: Text, written: Sequence[Node]) -> int | None:
 
 
 def _undone(data: bytes) -> bytes | None:
-    """A string in double quotes as the inner shell gets it; None where that changes the length of a word."""
+    """A string in double quotes as the inner shell gets it; None if that changes the length of a word."""
     undone = _DOLLAR.sub(rb"_$", _CLOSING.sub(b'" ', _OPENING.sub(b' "', data)))
     return None if _ESCAPE.search(undone) else undone

@@ -1,4 +1,5 @@
-"""What a launch command is given: its options and overrides, with those in variables, and their possible values."""
+"""The arguments of a launch command: its options and overrides, including those in variables, with their possible
+values."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from ldlm_lint.shell.text import byte_offset
 _WHOLE = lazily(r"\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))")
 _NAME = lazily(r"\$\{?#?([A-Za-z_]\w*|\d)")
 _ASSIGNED = lazily(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
-# A substitution is one word, whatever blanks stand in it.
+# A substitution is one word, including blanks.
 _TOKEN = re.compile(r"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 # An element of an array; a comment in it is one as well.
 _ELEMENT = re.compile(r"#[^\n]*|" + _TOKEN.pattern)
 _NUMBER = lazily(r"\"?\$\(\(.*\)\)\"?", re.S)
 _WIDTH = 2
 _DEPTH = 5
-# Bytes between an option and its value; farther apart they come from different variables.
+# Bytes between an option and its value; with more bytes they come from different variables.
 _NEAR = 100
 _OPTION = lazily(r"--?[A-Za-z][\w.-]*")
 _NO_VALUE = lazily(r"-[A-Za-z-]")
@@ -35,7 +36,7 @@ T = TypeVar("T")
 class Argument(NamedTuple):
     """An option or override: ``name`` with its dashes or dots, ``value`` without quotes, ``span`` of both.
 
-    ``value_span`` is the value alone, None where its quotes or escapes make that uncertain.
+    ``value_span`` is the value alone, None if its quotes or escapes make that uncertain.
     """
 
     name: str
@@ -45,9 +46,9 @@ class Argument(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A value that an argument may have; ``span`` is the argument, or the ``assignment`` of the variable it names.
+    """A possible value of an argument; ``span`` is the argument, or the ``assignment`` of the variable it names.
 
-    ``value_span`` is the text of the value alone, None where it is not one stretch.
+    ``value_span`` is the text of the value alone, None if it is not one stretch.
     """
 
     text: str
@@ -58,20 +59,20 @@ class Known(NamedTuple):
 
 
 def arguments(script: Code, launch: Launch) -> tuple[Argument, ...]:
-    """The arguments of a launch that have a value: ``--name value``, ``--name=value``, ``group.name=value``.
+    """The arguments of a launch with a value: ``--name value``, ``--name=value``, ``group.name=value``.
 
-    ``script`` is the whole script, which sets the variables, also where the launch stands in a string of it.
+    ``script`` is the whole script, which sets the variables, also where the launch is in a string of it.
     """
     return _once(script, launch, _arguments)
 
 
 def written_words(script: Code, launch: Launch) -> tuple[Word, ...]:
-    """The words of a launch; one that is a variable full of arguments is replaced by them."""
+    """The words of a launch; a variable with arguments is replaced by them."""
     return _once(script, launch, _written_words)
 
 
 def _once(script: Code, launch: Launch, find: Callable[[Code, Launch], Iterator[T]]) -> tuple[T, ...]:
-    """What is found out about a launch, for all the rules that ask."""
+    """Facts about a launch, cached for all rules."""
     key = find.__name__, id(launch.words)
     known = script.told.get(key)
     if known is None or known[0] is not launch.words:
@@ -112,7 +113,7 @@ def _spread(script: Code, word: Word, depth: int) -> Iterator[Word]:
 
 
 def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
-    """The words in each value that a variable may have at a place, with those that it was extended by."""
+    """The words in each possible value of a variable at a place, including appended ones."""
     if name.isdigit():
         return
     spans = {script.script.variables.home(step) for step in _with_earlier(script, name, place)}
@@ -123,7 +124,7 @@ def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
         array = len(raw) > 1 and (raw[0], raw[-1]) == ("(", ")")
         quoted = array or (len(raw) > 1 and raw[0] in "\"'" and raw[0] == raw[-1])
         if not array and ("$(" in raw.replace("$((", "") or "`" in raw or _NUMBER.fullmatch(raw)):
-            # The words of a command that is run for its output are none of the launch, nor are those of a sum.
+            # The words of a command substitution do not belong to the launch, nor those of an arithmetic expansion.
             continue
         shift, body = (1, raw[1:-1]) if quoted else (0, raw)
         found = (_ELEMENT if array else _TOKEN).finditer(body)
@@ -132,7 +133,7 @@ def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
 
 
 def _with_earlier(script: Code, name: str, place: int) -> set[Step]:
-    """The changes of a variable that reach a place, with what those extend that only append."""
+    """The changes of a variable that reach a place, with the earlier values for those that only append."""
     variables = script.script.variables
     found: set[Step] = set()
     waiting = list(variables.steps_at(name, place))
@@ -155,9 +156,9 @@ def _word(assignment: Assignment, raw: str, start: int, end: int) -> Word:
 
 
 def values(script: Code, argument: Argument) -> tuple[Known, ...] | None:
-    """Every value that an argument may have, each at the place where it is written; None where one is unknown.
+    """Every possible value of an argument, each with its place; None if one is unknown.
 
-    ``assignment`` is the one that spells the value, also where other variables hand it on.
+    ``assignment`` is the one with the literal value, also if other variables pass it on.
     """
     text = argument.value
     if "$" not in text and "`" not in text:

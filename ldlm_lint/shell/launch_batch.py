@@ -28,9 +28,9 @@ _REASON = "only you can decide whether to stop, to round up or to adjust the lea
 
 
 def drifting(script: Code, found: Sequence[Code]) -> Iterator[Finding]:
-    """The assignments of a script that round accumulation steps down and never look at what was left over.
+    """The assignments of a script that round accumulation steps down without checking the remainder.
 
-    ``found`` are the script and the strings that it runs, whose launches tell which variables the steps are.
+    ``found`` are the script and the strings that it runs, whose launches show which variables are the steps.
     """
     if not any(b"/" in part and b"))" in part for part in script.text.data.split(b"$((")[1:]):
         return
@@ -59,7 +59,7 @@ def _is_settled(script: Code, total: str, parts: str) -> bool:
 
 
 def _number(script: Code, name: str, depth: int = 0) -> int | None:
-    """The number that a variable always has, whichever branch sets it, as far as the script alone decides it."""
+    """The number that a variable always has, in every branch, as far as the script alone decides it."""
     numbers = {None if one.append else _assigned(script, one, depth) for one in script.assigned(name)}
     return numbers.pop() if len(numbers) == 1 else None
 
@@ -107,13 +107,13 @@ def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Fi
 
 
 def _plain(expression: str) -> str:
-    """An expression to be shown; one pair of parentheses around all of it goes."""
+    """An expression for display, without its outer parentheses."""
     text = arithmetic.bare(expression)
     return text[1:-1] if re.fullmatch(r"\([^()]*\)", text) else text
 
 
 def _fix(script: Code, assignment: Assignment, target: str, divisor: str) -> Fix | None:
-    """A check in the line below, where the assignment has a line of its own."""
+    """A check in the line below, if the assignment has its own line."""
     data = script.text.data
     start, end = (offset - script.source.bom for offset in (assignment.span.start, assignment.span.end))
     line = script.text.line_start(start)

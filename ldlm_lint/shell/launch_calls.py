@@ -1,4 +1,4 @@
-"""Values that a script passes to another script, which launches a training with them."""
+"""Values that a script passes to another script, that launches a training with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORKERS = lazily(rb"workers", re.I)
 
 
 def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """Loader workers at the limit or above it that are passed on; whether a training gets them the project tells."""
+    """Loader workers at the limit or above it that are passed on; the project decides whether a training gets them."""
     limit = workers_limit(options)
     for node in code.nodes["command"]:
         place = code.text.data, node.start_byte, node.end_byte

@@ -1,4 +1,4 @@
-"""The commands of a script as the launch rules see them: its own, and those in strings that it evaluates."""
+"""The commands of a script for the launch rules: its own, and those in strings that it evaluates."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _VARIABLE = lazily(r'"?\$\{?(\w+)\}?"?')
 
 @dataclass(frozen=True)
 class Code:
-    """A stretch of shell code: ``text`` has the bytes of the file, blanks where the stretch is not.
+    """A stretch of shell code: ``text`` has the bytes of the file, blanks outside of the stretch.
 
-    ``nodes`` are those of its syntax tree by kind; ``evaluated`` where the stretch is a string that the script
-    gives to ``eval``, which a bare expansion is not: there a ``|`` is an argument. ``shell``: another shell runs the
-    stretch, which was started with these words and begins at ``start``; options of the script do not hold there.
+    ``nodes`` are those of its syntax tree by kind; ``evaluated`` if the stretch is a string for ``eval``, unlike a bare
+    expansion, where a ``|`` is an argument. ``shell``: another shell runs the stretch, started with these words at
+    ``start``; options of the script do not apply there.
     """
 
     text: Text
@@ -49,12 +49,12 @@ class Code:
 
     @functools.cached_property
     def told(self) -> dict[tuple[str, int], tuple[object, Any]]:
-        """What was found out about launches, by what it is and the identity of their words, beside these words."""
+        """Cached facts about launches, by kind and identity of their words, with these words."""
         return {}
 
     @functools.cached_property
     def moves(self) -> tuple[tuple[int, str], ...]:
-        """Where the stretch changes the folder that commands run in, and the folder as it is written."""
+        """The changes of the working folder in the stretch, and the folder as written."""
         if b"cd" not in self.text.data and b"pushd" not in self.text.data:
             return ()
         commands = ((node.start_byte + self.source.bom, tree.words(node)[:2]) for node in self.nodes["command"])
@@ -63,13 +63,13 @@ class Code:
 
 
 def codes(source: Source, script: Script) -> tuple[Code, ...]:
-    """A script, followed by the strings of launch commands that it builds and then runs, or gives to another shell."""
+    """A script, followed by the strings of launch commands that it builds and then runs, or passes to another shell."""
     own = _code(source, script)
     return (own, *_strings(own), *_inner(own))
 
 
 def _inner(code: Code) -> Iterator[Code]:
-    """``bash -c '…'``: evaluated by a shell of its own."""
+    """``bash -c '…'``: evaluated by a separate shell."""
     for inner in inner_shells(code.text, code.nodes):
         padded = Source.from_bytes(code.source.path, inner.data, Kind.SHELL)
         yield replace(_code(padded, scan(padded, code.script.variables.at), evaluated=True), shell=inner.options, start=inner.start)
@@ -90,7 +90,7 @@ def _strings(code: Code) -> Iterator[Code]:
         start, end = value.start_byte + 1 + code.source.bom, value.end_byte - 1 + code.source.bom
         inner = code.source.data[start:end]
         if launchers.HINT.search(inner):
-            # Blanks in front keep every offset the one of the file.
+            # Blanks in front keep every offset equal to that of the file.
             padded = Source.from_bytes(code.source.path, padding(code.source.data[:start]) + inner, Kind.SHELL)
             yield _code(padded, scan(padded), run[code.text.of_node(name)])
 

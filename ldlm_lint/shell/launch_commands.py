@@ -1,4 +1,4 @@
-"""Commands as the tree of a script has them, and those whose launcher stands in a variable."""
+"""The commands in the tree of a script, and those whose launcher is in a variable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def words_of(text: Text, node: Node) -> tuple[Word, ...]:
 
 
 def through_variables(code: Code) -> Iterator[Launch]:
-    """The commands whose launcher stands in a variable: ``$LAUNCHER train.py``."""
+    """The commands whose launcher is in a variable: ``$LAUNCHER train.py``."""
     for node in code.nodes["command"]:
         if code.text.data[node.start_byte : node.start_byte + 1] not in (b"$", b'"'):
             continue

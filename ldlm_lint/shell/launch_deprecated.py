@@ -39,12 +39,12 @@ def deprecated(code: Code) -> Iterator[Finding]:
 
 
 def _home(code: Code, node: Node, module: int) -> Node | None:
-    """The command or assignment that runs what stands at a node; None where it is only text."""
+    """The command or assignment that runs the code at a node; None if it is only text."""
     for one in (node, *tree.ancestors(node)):
         if one.type in _DATA:
             return None
         if one.type == "ERROR" or (one.type == "command" and one.has_error):
-            # What the parser could not read may still be plain where it matters.
+            # Unparsed text may still be plain at the relevant place.
             line = code.text.line_start(module)
             return one if _COMMAND.match(code.text.data, line, module) else None
         if one.type == "command":
@@ -62,7 +62,7 @@ def _is_used(code: Code, name: str) -> bool:
 
 
 def _fix(text: Text, match: re.Match[bytes], home: Node) -> Fix:
-    """``torchrun`` for ``python -m …``; another interpreter or its options stay, with the module behind torchrun."""
+    """``torchrun`` for ``python -m …``; another interpreter or its options stay, with the module after torchrun."""
     python = _PYTHON.search(text.data, max(match.start() - 20, home.start_byte), match.start())
     if python is not None:
         first, title = Edit(text.span(python.start(), match.end()), "torchrun"), "torchrun"

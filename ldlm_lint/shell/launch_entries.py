@@ -1,4 +1,4 @@
-"""What a launch command runs: its entry, whether it is a training, and whether it starts a process on each GPU."""
+"""The program of a launch command: its entry, whether it is a training, and whether it starts one process per GPU."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TRAIN_FLAGS = lazily(r"--do[_-]train")
 
 @functools.lru_cache(maxsize=512)
 def invocation_of(launch: Launch) -> Invocation | None:
-    """A launch taken apart; None where what stands in front of the program cannot be read."""
+    """A parsed launch; None if the text before the program is unknown."""
     return launch_grammar.read(launch.words)
 
 
 def entry_of(launch: Launch) -> str:
-    """The Python file or module that a launch runs, as it is written; empty where it cannot be told.
+    """The Python file or module that a launch runs, as written; empty if unknown.
 
-    A command that a library installs is its own entry.
+    A command installed by a library is its own entry.
     """
     invocation = invocation_of(launch)
     if invocation is None or invocation.form not in (Form.FILE, Form.MODULE, Form.CONSOLE):
@@ -54,7 +54,7 @@ def is_distributed(launch: Launch) -> bool:
 
 
 def is_training(launch: Launch) -> bool:
-    """Whether a launch runs a training: told by the name of its entry, by its flags, or by a launcher of ranks."""
+    """Whether a launch runs a training: by the name of its entry, by its flags, or by a launcher of ranks."""
     invocation = invocation_of(launch)
     if invocation is not None and invocation.form is Form.CONSOLE:
         return True

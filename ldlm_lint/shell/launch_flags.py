@@ -1,4 +1,5 @@
-"""What a launch gives to options of its program's own parser: whether they go where they cost something, the project tells."""
+"""The values of a launch for options of its program's own parser: the project decides whether they matter where they
+are used."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def _workers_fix(argument: Argument, options: Mapping[str, object]) -> Fix | Non
 
 
 def _unused_parameters(script: Code, launch: Launch) -> Iterator[Finding]:
-    """A switch such as ``--find-unused``, which nothing but another option follows."""
+    """A switch such as ``--find-unused``, which only another option follows."""
     written = written_words(script, launch)
     for word, following in zip(written, (*written[1:], None), strict=True):
         alone = following is None or following.text.startswith("-")
@@ -62,7 +63,7 @@ def _unused_parameters(script: Code, launch: Launch) -> Iterator[Finding]:
 
 
 def _destination(option: str) -> str:
-    """The attribute that argparse keeps an option in."""
+    """The attribute in which argparse stores an option."""
     return option.lstrip("-").replace("-", "_")
 
 

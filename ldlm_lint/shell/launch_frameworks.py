@@ -1,4 +1,4 @@
-"""What a launch command gives to a Trainer: the flags of transformers' arguments, as a section of settings."""
+"""The settings of a launch command for a Trainer: the flags of transformers' arguments, as a section of settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Launch, Word
 
-# How many fields of any kind make a command that says all it has to say; one has to be one that only transformers has, and the
-# Python that is launched has to take them as the Trainer's.
+# The number of fields with which a command counts as complete; one must be specific to transformers, and the launched
+# Python must parse them as the Trainer's.
 _NEEDED = 3
-# Commands that hand their options to the Trainer; LLaMA-Factory trains adapters unless it is told otherwise.
+# Commands that pass their options to the Trainer; LLaMA-Factory trains adapters by default.
 _LLAMA_FACTORY = "llamafactory-cli"
 _TOOLS = (_LLAMA_FACTORY, "trl")
-# In a file it tells the configuration of a model from that of a training; a script that makes its model from nothing takes it.
+# In a file it distinguishes a model's configuration from that of a training; a script that creates a new model accepts
+# it.
 _OF_MODELS = frozenset({"model_type"})
 _OPTION = lazily(r"--[A-Za-z][\w-]*")
 _LONGEST_JSON = 4000
@@ -32,7 +33,7 @@ _OPEN = lazily(r"\$[@*]|\$\{[@*]|\$\(")
 
 
 class _Place(NamedTuple):
-    """Where a setting of a command stands: its argument, None for a flag without a value, and its one value."""
+    """The place of a setting in a command: its argument, None for a flag without a value, and its one value."""
 
     argument: Argument | None
     known: Known | None
@@ -43,13 +44,13 @@ class CommandEditor:
     """Edits of a launch command for settings whose place is one of its arguments."""
 
     def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
-        """Write another value where it stands, in the command or in the variable that it comes from."""
+        """Write another value in place: in the command or in its variable."""
         known = _place(setting).known
         span = None if known is None else _value_span(known)
         return None if span is None else (Edit(span, str(value)),)
 
     def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
-        """Write one more option behind another one."""
+        """Write one more option after another one."""
         argument = _place(beside).argument
         if argument is None or argument.value_span is None or isinstance(value, Mapping) or not argument.name.startswith("--"):
             return None
@@ -57,7 +58,7 @@ class CommandEditor:
         return (Edit(Span(argument.value_span.path, end, end, argument.value_span.cell), f" --{name} {value}"),)
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
-        """Nothing: an option between others has no plain end."""
+        """None: the end of an option among others is unclear."""
         return None
 
 
@@ -68,7 +69,7 @@ def _place(setting: Setting) -> _Place:
 
 
 def _value_span(known: Known) -> Span | None:
-    """The characters of a value; None where they are not written out as they are."""
+    """The characters of a value; None if they are not literal."""
     assignment = known.assignment
     if assignment is None:
         return known.value_span
@@ -95,7 +96,7 @@ def _section(script: Code, launch: Launch) -> Section | None:
     known = vocabulary("transformers")
     if not entry or not known.recognises(settings.keys() - _OF_MODELS, 1):
         return None
-    # Of a command with few of them what is given counts, and not what is left out.
+    # In a command with few of them only the given ones count, not the missing ones.
     enough = len(settings.keys() & known.fields) >= _NEEDED
     if entry == _LLAMA_FACTORY:
         settings.setdefault("finetuning_type", Setting("finetuning_type", "lora", launch.span))
@@ -111,14 +112,14 @@ def _given(script: Code, launch: Launch) -> Iterator[Setting]:
         known = possible[0] if possible and len({one.text for one in possible}) == 1 else None
         certain = known is not None and known.origin is Origin.LITERAL
         name = argument.name.lstrip("-").replace("-", "_")
-        # The variable is where the user edits; it has a place of its own only where one assignment sets it.
+        # The variable is where the user edits; it has its own place only if one assignment sets it.
         span = known.span if known is not None else argument.span
         passed = (Related(argument.span, "the value is passed on here"),) if known is not None and known.assignment else ()
         yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known), passed)
 
 
 def _switches(words: Sequence[Word]) -> dict[str, Setting]:
-    """The options without a value: those that another option or nothing follows."""
+    """The options without a value: those followed by another option or nothing."""
     found = {}
     for word, following in zip(words, (*words[1:], None), strict=True):
         if _OPTION.fullmatch(word.text) and (following is None or following.text.startswith("--")):
@@ -136,7 +137,7 @@ def _inside(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         for key, value in held.items() if isinstance(held, dict) else ():
             if value is None or isinstance(value, (bool, int, float, str)):
                 inner = f"{name}.{key}"
-                # It has no place of its own that an edit could change.
+                # It has no own place for an edit.
                 found[inner] = one._replace(name=inner, text="" if value is None else str(value), place=_Place(None, None))
     return found
 
@@ -145,12 +146,12 @@ def _read(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        # No JSON: then the program that is launched says so.
+        # Not JSON: the launched program reports that.
         return None
 
 
 def _is_complete(words: Sequence[Word]) -> bool:
-    """Whether all arguments can be seen: none come from outside, or from a variable that nobody knows."""
+    """Whether all arguments are known: none come from outside, or from an unknown variable."""
     previous = ""
     for word in words:
         is_value = _OPTION.fullmatch(previous) is not None

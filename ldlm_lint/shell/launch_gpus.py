@@ -1,4 +1,4 @@
-"""How many GPUs a launch takes where its command line does not say it: all of them, or those of a host file."""
+"""The number of GPUs of a launch without an explicit number: all of them, or those of a host file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ldlm_lint.shell.launch_options import Option
 from ldlm_lint.shell.script import Launch
 from ldlm_lint.wording import quoted
 
-# Launchers that start a process on each GPU they see.
+# Launchers that start a process on each visible GPU.
 _TAKE_ALL = frozenset({"deepspeed", "composer"})
 _COUNTED = {"deepspeed": ("--num-gpus", "--num-accelerators", "--include", "-i", "--elastic-training"), "composer": ("-n", "--nproc", "--world-size")}
 _HOST_FILE = ("--hostfile", "-H")
@@ -24,16 +24,17 @@ _DEVICES = lazily(r"[\"']?[\d,]+[\"']?")
 
 
 class Taken(NamedTuple):
-    """What decides how many processes a launch starts: ``text`` as a message says it, and where it is written."""
+    """The source of a launch's number of processes: ``text`` for a message, and its place."""
 
     text: str
     span: Span
 
 
 def taken_by_launcher(script: Code, launch: Launch) -> Taken | None:
-    """What a launcher takes by itself where the number of its processes is not fixed; None where it is, or nobody can tell.
+    """The launcher's default if the number of its processes is not fixed; None if it is, or unknown.
 
-    ``deepspeed train.py`` and ``composer train.py`` start a process on every GPU, ``deepspeed --hostfile`` those that a file lists.
+    ``deepspeed train.py`` and ``composer train.py`` start a process on every GPU, ``deepspeed --hostfile`` those that a
+    file lists.
     """
     invocation = invocation_of(launch)
     if invocation is None or invocation.launcher not in _TAKE_ALL:
@@ -48,12 +49,12 @@ def taken_by_launcher(script: Code, launch: Launch) -> Taken | None:
 
 
 def gpus_are_given(script: Code) -> bool:
-    """Whether the scheduler's directives of a script say how many GPUs it gets."""
+    """Whether the scheduler's directives of a script set the number of its GPUs."""
     return _GIVEN_GPUS.search(script.text.data) is not None
 
 
 def _are_chosen(script: Code, launch: Launch) -> bool:
-    """Whether the script itself says which GPUs may be seen, or how many the scheduler gives."""
+    """Whether the script itself sets the visible GPUs, or the number from the scheduler."""
     before = [one for one in script.assigned(_VISIBLE) if one.span.start < launch.span.end]
     raw = (script.source.slice(one.value_span) for one in before)
     return gpus_are_given(script) or any(map(_DEVICES.fullmatch, raw))

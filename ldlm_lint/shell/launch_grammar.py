@@ -1,8 +1,8 @@
-"""The launch grammar: what of a command is the launcher's, what is the entry, and what reaches the program.
+"""The launch grammar: which words belong to the launcher, which is the entry, and which reach the program.
 
-Pure, on the words of one command whose quotes are removed and whose expansions stand as written. The options of each
-launcher are data (`ldlm_lint/tables/launchers.json`). Where an option is unknown, whether the word behind it is its
-value is unknown too: the entry is then only named where nothing else can be one.
+Pure, on the words of one command with quotes removed and expansions as written. The options of each launcher are data
+(`ldlm_lint/tables/launchers.json`). After an unknown option it is unknown whether the next word is its value: the entry
+is then only set if no other word can be one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ldlm_lint.shell import launchers
 from ldlm_lint.shell.launch_options import ALIASES, PROGRAM, Option, read_options
 from ldlm_lint.shell.script import Word
 
-# Modules that run the program behind their options.
-# `srun env nice torchrun …`: who nests more of them means something else.
+# Modules that run the program after their options. `srun env nice torchrun …`: deeper nesting means something else.
 _MOST_STARTERS = 20
 _UNDER = {
     "pdb": frozenset({"-c"}),
@@ -33,7 +32,7 @@ _UNDER = {
 
 
 class Form(enum.Enum):
-    """What the entry of a launch is."""
+    """The kind of a launch's entry."""
 
     FILE = "file"
     MODULE = "module"
@@ -44,11 +43,11 @@ class Form(enum.Enum):
 
 
 class Invocation(NamedTuple):
-    """A launch command, taken apart.
+    """A parsed launch command.
 
     ``launchers`` from the outside in (``srun``, ``torchrun``); the last one starts the entry. ``entry`` is the word of
-    the file, module, console command or executable, None where it cannot be told (``form`` is UNKNOWN) or where the
-    program is code of the command line. ``arguments`` are the words that reach the program, unless the entry is unknown.
+    the file, module, console command or executable, None if unknown (``form`` is UNKNOWN) or if the program is code on
+    the command line. ``arguments`` are the words that reach the program, unless the entry is unknown.
     """
 
     launchers: tuple[str, ...]
@@ -64,7 +63,7 @@ class Invocation(NamedTuple):
 
     @property
     def entry_text(self) -> str:
-        """The entry as it is written; empty where there is none."""
+        """The entry as written; empty if there is none."""
         return self.entry.text if self.entry is not None else ""
 
     def option(self, *names: str) -> Option | None:
@@ -73,12 +72,12 @@ class Invocation(NamedTuple):
 
     @property
     def processes(self) -> str | None:
-        """How many processes are started, as it is written: on each node for torchrun and deepspeed; None if not said."""
+        """The number of processes, as written: per node for torchrun and deepspeed; None if not given."""
         return self._counted("processes")
 
     @property
     def nodes(self) -> str | None:
-        """On how many nodes, as it is written; None if not said."""
+        """The number of nodes, as written; None if not given."""
         return self._counted("nodes")
 
     def _counted(self, what: str) -> str | None:
@@ -103,9 +102,9 @@ class Call(NamedTuple):
 
 
 def read(words: Sequence[Word]) -> Invocation | None:
-    """A launch command taken apart; None for a command that starts no program.
+    """A parsed launch command; None for a command that starts no program.
 
-    ``words`` are those of one simple command, variables full of arguments replaced by them where that is known.
+    ``words`` are those of one simple command, with known argument variables expanded.
     """
     started, options, rest = _started(words)
     name = launchers.named([word.text for word in rest]) if rest else None
@@ -120,7 +119,7 @@ def read(words: Sequence[Word]) -> Invocation | None:
 
 
 def call_of(words: Sequence[Word]) -> Call | None:
-    """The shell script that a command runs or hands to a scheduler; None for any other command."""
+    """The shell script that a command runs or submits to a scheduler; None for any other command."""
     started, options, rest = _started(words)
     if not rest:
         return None
@@ -167,14 +166,14 @@ def _started(words: Sequence[Word]) -> tuple[tuple[str, ...], tuple[Option, ...]
 
 
 def _python_file(started: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]) -> Invocation | None:
-    """``srun ./train.py`` and ``uv run train.py``, or what a starter runs that is no Python."""
+    """``srun ./train.py`` and ``uv run train.py``, or another program that a starter runs."""
     if PROGRAM.fullmatch(rest[0].text):
         return Invocation((*started, "python"), options, rest[0], Form.FILE, tuple(rest[1:]))
     return Invocation(started, options, rest[0], Form.COMMAND, tuple(rest[1:])) if started else None
 
 
 def _console(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]) -> Invocation:
-    """A command that a library installs; ``tune run`` takes the options of torchrun in front of its recipe."""
+    """A command installed by a library; ``tune run`` accepts the options of torchrun before its recipe."""
     name, taken = names[-1], 1 + bool(launchers.CONSOLE[names[-1]])
     if name == "tune":
         found, taken, certain = read_options(name, rest, taken)
@@ -197,7 +196,7 @@ def _taken(rest: Sequence[Word]) -> int:
 
 
 def _ranks(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]) -> Invocation:
-    """A launcher of ranks and what stands behind its name."""
+    """A launcher of ranks and the words after its name."""
     found, index, certain = read_options(names[-1], rest, 0)
     options = (*options, *found)
     own = {one.name for one in found}

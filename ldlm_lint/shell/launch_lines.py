@@ -1,6 +1,6 @@
 r"""Launch commands that end before their last line: ``\ # comment``, ``\`` and a blank, a lost ``\``, a line in between.
 
-Read line by line: a parser sees the end of one command and the beginning of another, and not that they were one.
+Read line by line: a parser sees two commands, not that they were meant as one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ldlm_lint.shell.words import read_word
 from ldlm_lint.source import Source
 
 _QUOTED = lazily(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-# An escaped blank does not hide the `#` behind it from the author, who took it for a comment.
+# An escaped blank does not hide the `#` after it from the author, who meant it as a comment.
 _HIDDEN = lazily(r"\\[^ \t]|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _COMMENT = lazily(r"(?:^|(?<=[ \t]))#.*")
 _LAST_WORD = lazily(r"\S*$")
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, start: int, raw: str) -> Line:
-        """Take a line apart; quotes and escapes hide a ``#``."""
+        """Parse a line; quotes and escapes hide a ``#``."""
         text = raw.rstrip("\r\n")
         match = _COMMENT.search(_HIDDEN.sub(lambda hidden: "_" * len(hidden[0]), text)) if "#" in text else None
         cut = match.start() if match else len(text)
@@ -71,7 +71,7 @@ class Line(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """Where a command ends early: behind line ``line``, for a ``cause``; line ``orphan`` is where the rest begins."""
+    """Where a command ends early: after line ``line``, for a ``cause``; line ``orphan`` is where the rest begins."""
 
     line: int
     cause: str
@@ -106,7 +106,7 @@ class Lines:
         return index
 
     def gap(self, index: int, indent: int, known: int) -> _Gap | None:
-        """The gap behind a line that ends a command, if what follows was meant to belong to it.
+        """The gap after a line that ends a command, if the next line was meant to belong to it.
 
         ``known`` is the offset of the file up to which the parser has read the command.
         """
@@ -138,7 +138,7 @@ def _is_closed(code: str) -> bool:
 
 
 def _is_argument(line: Line, indent: int, strict: bool) -> bool:
-    """Whether a line can only be the rest of a command; ``strict`` where nothing but the line itself says so."""
+    """Whether a line can only be the rest of a command; ``strict`` if only the line itself shows that."""
     code = line.code.strip()
     if dashed := _DASHED.match(code):
         # `--help)` is a branch of `case`.
@@ -182,7 +182,7 @@ def _finding(lines: Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
 
 
 def _place(lines: Lines, gap: _Gap) -> Span:
-    """What to look at: the backslash and what follows it, the comment, or the last word of the line."""
+    """The place to show: the backslash and the text after it, the comment, or the last word of the line."""
     line = lines.lines[gap.line]
     if line.continued and lines.lines[gap.line + 1].comment:
         line = lines.lines[gap.line + 1]
@@ -190,7 +190,7 @@ def _place(lines: Lines, gap: _Gap) -> Span:
     if line.backslash:
         start = len(line.code) - 1
     else:
-        # A line that ends in a blank has a last word, too: none at its end.
+        # A line that ends with a blank has no word at its end.
         last = cast("re.Match[str]", _LAST_WORD.search(line.code))
         start = len(line.code) if line.comment else last.start()
     start += len(line.text[start:]) - len(line.text[start:].lstrip())
@@ -198,7 +198,7 @@ def _place(lines: Lines, gap: _Gap) -> Span:
 
 
 def _tokens(lines: Lines, gaps: list[_Gap]) -> list[Word]:
-    """The words that the gaps keep from their command, redirections left out; at least one."""
+    """The words that the gaps separate from their command, without redirections; at least one."""
     found = []
     for gap in gaps:
         for line in lines.lines[gap.orphan : lines.end_of_command(gap.orphan) + 1]:
@@ -209,14 +209,14 @@ def _tokens(lines: Lines, gaps: list[_Gap]) -> list[Word]:
 
 
 def _remark(line: Line) -> str:
-    """The comment at the end of a line for a place above the command, with the argument that it spoke of."""
+    """The comment at the end of a line for a place above the command, with the argument that it was about."""
     named = [token.partition("=")[0] for token in _TOKEN.findall(line.code) if _NAMED.match(token)]
     said = line.comment.lstrip("# \t")
     return f"# {named[-1]}: {said}" if named else line.comment
 
 
 def _fix(lines: Lines, launch: Launch, gaps: list[_Gap]) -> Fix:
-    """Join each line with the rest of its command, and put the comments that stood in between above it."""
+    """Join each line with the rest of its command, and move the comments in between above it."""
     edits, comments = [], []
     for gap in gaps:
         line, rest = lines.lines[gap.line], lines.lines[gap.orphan]

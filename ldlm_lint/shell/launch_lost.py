@@ -1,4 +1,5 @@
-"""What a launch command loses where it ends too early: its program, options of its launcher, arguments of the program."""
+"""The words that a launch command loses by ending too early: its program, options of its launcher, arguments of the
+program."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The options of launchers: which words of a command are theirs, and where they end.
+"""The options of launchers: which words of a command belong to them, and where they end.
 
-Where an option stands in no table, whether the word behind it is its value is unknown too, unless what follows tells.
+After an option that is in no table it is unknown whether the next word is its value, unless the following words show
+it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _SHORT = 2
 
 
 class Option(NamedTuple):
-    """An option of a launcher: ``name`` as the launcher's documentation writes it, and the words it takes.
+    """An option of a launcher: ``name`` as in the launcher's documentation, and its values.
 
-    A value that is joined to the option (``--nproc-per-node=8``) is ``joined``, and ``values`` is empty.
+    A value joined to the option (``--nproc-per-node=8``) is ``joined``, and ``values`` is empty.
     """
 
     launcher: str
@@ -38,12 +39,12 @@ class Option(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The value as it is written, None for a flag."""
+        """The value as written, None for a flag."""
         return self.joined if self.joined is not None else (self.values[-1].text if self.values else None)
 
 
 class Table(NamedTuple):
-    """The options of one launcher by name: how many words each takes."""
+    """The options of one launcher by name: the number of values of each."""
 
     arity: Mapping[str, int]
     dashes: bool
@@ -96,7 +97,7 @@ def read_options(launcher: str, rest: Sequence[Word], index: int) -> tuple[list[
 
 
 def _option(launcher: str, table: Table, rest: Sequence[Word], index: int) -> tuple[Option | None, int]:
-    """The option at a word and how many words it takes; None where that cannot be told."""
+    """The option at a word and its number of values; None if unknown."""
     word = rest[index]
     written, equals, value = word.text.partition("=")
     name = table.find(written)
@@ -115,7 +116,7 @@ def _option(launcher: str, table: Table, rest: Sequence[Word], index: int) -> tu
 
 
 def _taken_by_unknown(launcher: str, rest: Sequence[Word], index: int) -> int:
-    """How many words an option that no table has takes with itself, as what follows tells; 0 where it does not tell."""
+    """The number of words of an option in no table, from the following words; 0 if unknown."""
     following, second = (rest[at].text if at < len(rest) else "-" for at in (index + 1, index + 2))
     if following.startswith("-") or _starts(launcher, rest, index + 1):
         return 1
@@ -123,7 +124,7 @@ def _taken_by_unknown(launcher: str, rest: Sequence[Word], index: int) -> int:
 
 
 def _starts(launcher: str, rest: Sequence[Word], index: int) -> bool:
-    """Whether a word can only be the program that a launcher starts."""
+    """Whether a word can only be a launcher's program."""
     if index >= len(rest):
         return False
     if launcher in launchers.STARTERS:
@@ -132,7 +133,7 @@ def _starts(launcher: str, rest: Sequence[Word], index: int) -> bool:
 
 
 def _is_list(launcher: str, rest: Sequence[Word], index: int) -> bool:
-    """Whether a word stands for options or settings: an array, a bare variable in front of the program, ``NAME=value``."""
+    """Whether a word means options or settings: an array, a bare variable in front of the program, ``NAME=value``."""
     word = rest[index]
     starter = launcher in launchers.STARTERS
     if _LIST.fullmatch(word.text) or (starter and _ASSIGNMENT.match(word.text)):

@@ -1,4 +1,4 @@
-"""Trainings whose output goes into a filter, in scripts that do not ask for the status of the training."""
+"""Trainings whose output goes into a filter, in scripts that do not check the status of the training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHER_SHELLS = ("command_substitution", "process_substitution", "function_defin
 _PIPEFAIL = lazily(rb"\bpipe_?fail\b", re.I)
 _STATUS = lazily(rb"\bpipestatus\b", re.I)
 _SOURCED = lazily(rb"(?:^|[;&|{(]|\bthen|\bdo|\belse)[ \t]*(?:source|\.)[ \t]+([^\n;&|]+)", re.M)
-# What is sourced for the environment alone, in the words of nearly every cluster.
+# Files sourced only for the environment, by usual names on clusters.
 _ENVIRONMENT = lazily(rb"activate|bashrc|profile|conda|/etc/|/opt/|\.env\b|venv|lmod|modules?/|setvars")
 _HEAD = lazily(rb"(?:#[^\n]*\n)+")
 _DIRECTIVE = lazily(rb"#(?:SBATCH|PBS|BSUB|\$|COBALT|OAR)\b")
@@ -29,7 +29,7 @@ _REASON = "other pipelines of the script can then fail too, and with `set -e` on
 
 
 def hiding(code: Code, script: Code) -> Iterator[Finding]:
-    """The pipelines of a stretch of code that hide how a training ended; ``script`` is the one that runs the code."""
+    """The pipelines of a stretch of code that hide how a training ended; ``script`` runs the code."""
     if code is not script and not code.evaluated:
         return
     found = [(node, launch) for node in code.nodes["pipeline"] if (launch := _hidden(code, node))]
@@ -52,7 +52,7 @@ def speaks_of_pipefail(data: bytes) -> bool:
 
 
 def is_environment(written: str) -> bool:
-    """Whether a file, as it is written behind ``source``, is there for its variables alone, as nearly every cluster has them."""
+    """Whether a sourced file, as written, only sets variables, as on nearly every cluster."""
     return _ENVIRONMENT.search(written.encode()) is not None
 
 
@@ -111,7 +111,7 @@ def _inner_fix(code: Code) -> Fix | None:
 
 
 def _fix(source: Source) -> Fix | None:
-    """``set -o pipefail`` behind the head of comments, which holds the scheduler's directives."""
+    """``set -o pipefail`` after the head of comments, which holds the scheduler's directives."""
     data = source.data[source.bom :]
     if _PLAIN_SH.match(data):
         return None
@@ -121,7 +121,7 @@ def _fix(source: Source) -> Fix | None:
 
 
 def _end_of_head(data: bytes) -> int:
-    """The offset behind the first comments of a script and behind the last directive that stands before its commands."""
+    """The offset after the first comments of a script and after the last directive that is before its commands."""
     end = match.end() if (match := _HEAD.match(data)) else 0
     offset = 0
     for line in data.splitlines(keepends=True):

@@ -1,6 +1,6 @@
-r"""Variables that were meant for a launch, but end at an empty line or a comment in front of it: ``NAME=value \``.
+r"""Variables that were meant for a launch, but end at an empty line or a comment before it: ``NAME=value \``.
 
-The shell then sets variables of its own, which no process inherits, and starts the launch without them.
+The shell then sets its own variables, which no process inherits, and starts the launch without them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def detached(code: Code) -> Iterator[Finding]:
 
 
 def _before(lines: Lines, head: int) -> _Lost | None:
-    """The assignments above a command, with nothing but empty lines and comments in between, whose last line goes on."""
+    """The assignments above a command, with only empty lines and comments in between, whose last line is continued."""
     last = head - 1
     while last >= 0 and not lines.lines[last].code.strip():
         last -= 1
@@ -63,7 +63,7 @@ def _before(lines: Lines, head: int) -> _Lost | None:
 
 
 def _arrives(code: Code, name: str) -> bool:
-    """Whether processes inherit a variable all the same, or the script itself uses it."""
+    """Whether processes inherit a variable anyway, or the script itself uses it."""
     if _EXPORTS_ALL.search(code.text.data) or any(one.name == name for one in code.script.expansions):
         return True
     exported = any(one.name == name and one.exported and one.form is not Form.PREFIX for one in code.script.assignments)

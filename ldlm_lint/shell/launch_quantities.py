@@ -1,4 +1,4 @@
-"""What variables of a script stand for, told by where their values come from and where they go, not only by their names."""
+"""The meaning of a script's variables, from the origins and uses of their values, not only their names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ARITHMETIC = lazily(r"\"?\$\(\((.*)\)\)\"?", re.S)
 # A digit is a positional parameter.
 _NAME = lazily(r"[A-Za-z_]\w*|(?<=\$)\d|(?<=\$\{)\d")
 _PLAIN = lazily(r"\"?\$(?:\{\w+\}|\w+)\"?")
-# Commands that count GPUs, and variables of schedulers and launchers that hold such a number.
+# Commands that count GPUs, and variables of schedulers and launchers with such a number.
 _COUNTS = lazily(r"nvidia-smi|rocm-smi|device_count|get_world_size|SLURM_JOB_NODELIST|PBS_NODEFILE|CUDA_VISIBLE_DEVICES")
 _OF_SCHEDULER = lazily(r"(?:SLURM|PBS|LSB|OMPI|PMI)_\w*(?:NODES|NTASKS|NPROCS|GPUS\w*|SIZE|TASKS_PER_NODE)")
 _STARTER_OPTIONS = {
@@ -28,9 +28,9 @@ _STARTER_OPTIONS = {
 
 @dataclass(frozen=True)
 class Quantities:
-    """The variables of a script that hold accumulation steps, and those that launches take as numbers of processes.
+    """The variables of a script with accumulation steps, and those that launches use as numbers of processes.
 
-    ``written`` are the values of each variable as they are spelled.
+    ``written`` are the values of each variable as written.
     """
 
     written: Mapping[str, Sequence[str]]
@@ -40,7 +40,7 @@ class Quantities:
 
     @classmethod
     def of(cls, script: Code, found: Iterable[Code]) -> Quantities:
-        """What the launches of a script, and of the strings that it runs, are given."""
+        """The quantities in the launches of a script, and of the strings that it runs."""
         written: dict[str, list[str]] = {}
         for one in script.script.assignments:
             written.setdefault(one.name, []).append(script.source.slice(one.value_span))

@@ -1,4 +1,5 @@
-"""Values that a script only sets, for the scripts that source it: a launch in one of them decides whether they are wrong."""
+"""Values that a script only sets, for the scripts that source it: a launch in one of them decides whether they are
+defects."""
 
 from __future__ import annotations
 

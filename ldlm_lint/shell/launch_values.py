@@ -1,4 +1,4 @@
-"""Values that a launch command fixes: accumulation steps for any number of GPUs, too many workers for each rank."""
+"""Values that a launch command fixes: accumulation steps for any number of GPUs, too many workers per rank."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
 _ONE_GPU = lazily(r"(?:\w+=\S*\s+)*CUDA_VISIBLE_DEVICES=[\"']?\d+[\"']?\s")
 _EVERY_GPU = ("gpu", "auto", "-1")
-# What a job is given by its header, and the directive that says so: SLURM_GPUS_ON_NODE is a number of GPUs, not of nodes.
+# Resources of a job, and the directive for each: SLURM_GPUS_ON_NODE is a number of GPUs, not of nodes.
 _DIRECTIVES = {
     "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
     "TASKS": rb"(?:-n|--ntasks(?:-per-node)?)",
@@ -46,7 +46,7 @@ _REASON = "{} are placeholders for the numbers of the project, and the division 
 
 
 def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
-    """Accumulation steps above 1 that a launch fixes although its number of GPUs comes from outside."""
+    """Accumulation steps above 1 fixed by a launch although its number of GPUs comes from outside."""
     reported: set[Span] = set()
     for launch in code.script.launches:
         given = arguments(script, launch) if trains(script, launch) else ()
@@ -68,12 +68,12 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
 
 
 def trains(script: Code, launch: Launch) -> bool:
-    """Whether a launch runs a training; its launcher may stand in a variable: ``python $DISTRIBUTED train.py``."""
+    """Whether a launch runs a training; its launcher may be in a variable: ``python $DISTRIBUTED train.py``."""
     return is_training(launch) or is_training(launch._replace(words=written_words(script, launch)))
 
 
 def _world_of(script: Code, launch: Launch, given: Sequence[Argument]) -> Taken | None:
-    """What decides the number of GPUs of a launch from outside of the script; None where the script fixes it."""
+    """The source outside of the script for the number of GPUs of a launch; None if the script fixes it."""
     varying = (one for one in given if counts_processes(launch, one) and _varies(script, one.value))
     first = next(varying, None)
     if first is not None:
@@ -82,7 +82,7 @@ def _world_of(script: Code, launch: Launch, given: Sequence[Argument]) -> Taken 
 
 
 def _fixed_steps(script: Code, argument: Argument) -> Known | None:
-    """The one number above 1 that the steps always are; a default that the environment may replace is one too."""
+    """The fixed number of steps above 1; a default that the environment may override counts too."""
     known = values(script, argument)
     if not known or len({one.text for one in known}) != 1 or _is_computed(argument, known[0]):
         return None
@@ -97,12 +97,12 @@ def _is_computed(argument: Argument, known: Known) -> bool:
 
 
 def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int], bool] | None = None) -> bool:
-    """Whether a number of processes is decided outside of the script or anew in each run."""
+    """Whether a number of processes is decided outside of the script or again in each run."""
     known = {} if known is None else known
     if text in _EVERY_GPU:
         return not gpus_are_given(script)
     if "$(" in text.replace("$((", "") or "`" in text:
-        # `$(echo $CUDA_VISIBLE_DEVICES | …)` counts what the script itself may have written down.
+        # `$(echo $CUDA_VISIBLE_DEVICES | …)` counts what the script itself may have set.
         given = names_in(text)
         return not given or any(_name_varies(script, name, depth + 1, known) for name in given)
     if depth == 0 and re.fullmatch(r"\$\{\w+:?[-=].*\}", text):
@@ -112,7 +112,7 @@ def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int]
 
 
 def _name_varies(script: Code, name: str, depth: int, known: dict[tuple[str, int], bool]) -> bool:
-    """As `_varies`, for a variable; a script may assign one from itself any number of times, so answers are kept."""
+    """Like `_varies`, for a variable; a script may reassign one from itself many times, so results are cached."""
     if depth > _DEPTH:
         return False
     if (name, depth) not in known:
@@ -133,7 +133,7 @@ def _assigned_varies(script: Code, name: str, depth: int, known: dict[tuple[str,
 
 
 def _set_elsewhere_varies(script: Code, name: str) -> bool:
-    """Whether a variable that the script does not set itself varies as far as the files tell that it sources."""
+    """Whether a variable that the script does not set itself varies according to the files that it sources."""
     known = script.script.variables.at(name, len(script.source.data))
     if not known:
         return True
@@ -141,7 +141,7 @@ def _set_elsewhere_varies(script: Code, name: str) -> bool:
 
 
 def _is_in_header(script: Code, name: str) -> bool:
-    """Whether the scheduler's directives of the script state what a variable of the scheduler holds."""
+    """Whether the scheduler's directives of the script determine a variable of the scheduler."""
     if not name.startswith(("SLURM", "PBS", "LSB")):
         return False
     option = next((option for part, option in _DIRECTIVES.items() if part in name), None)
@@ -149,7 +149,9 @@ def _is_in_header(script: Code, name: str) -> bool:
 
 
 def _batch_is_computed(script: Code, argument: Argument) -> bool:
-    """Whether the script divides something by the steps, or a batch by the number of GPUs: then it cares itself."""
+    """Whether the script divides something by the steps, or a batch by the number of GPUs: then it handles this
+    itself.
+    """
     steps = set(names_in(argument.value))
     for one in script.script.assignments:
         raw = script.source.slice(one.value_span)
@@ -184,14 +186,14 @@ def _accumulation_finding(
 
 
 def _own_option(argument: Argument) -> tuple[Claim, ...]:
-    """What is asked where a name alone does not tell that an option counts micro-batches."""
+    """The claim if a name alone does not show that an option counts micro-batches."""
     if is_accumulation(argument.name):
         return ()
     return (Claim("option-counts-micro-batches", argument.name.lstrip("-").replace("-", "_")),)
 
 
 def always(text: str, origin: Origin) -> str:
-    """How firmly a number is written: a default gives way to what a user sets."""
+    """How fixed a number is: users can override a default."""
     return f"{text} by default" if origin is Origin.DEFAULT else f"always {text}"
 
 
@@ -215,7 +217,7 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
     limit = workers_limit(options)
     reported: set[Span] = set()
     for launch in code.script.launches:
-        # The one process of a launch that sees one GPU may have all CPUs of the machine.
+        # A single-process launch with one GPU may use all CPUs of the machine.
         if not trains(script, launch) or _ONE_GPU.match(code.text.source.slice(launch.span)):
             continue
         for argument in arguments(script, launch):
@@ -239,12 +241,12 @@ def workers_limit(options: Mapping[str, object]) -> int:
 
 
 def is_workers(name: str) -> bool:
-    """Whether an argument stands for the number of workers of a loader."""
+    """Whether an argument means the number of workers of a loader."""
     return _WORKERS.fullmatch(name.lstrip("-+~").rpartition(".")[2].replace("-", "_").lower()) is not None
 
 
 def workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
-    """The finding for a number of workers that a launch, or a script that launches, is given."""
+    """The finding for a number of workers passed to a launch, or to a launching script."""
     rule = DATALOADER_TOO_MANY_WORKERS
     related = (Related(argument.span, "the value is passed on here"),) if known.span != argument.span else ()
     return Finding(
@@ -270,5 +272,5 @@ def _workers_fix(known: Known, workers: int) -> Fix | None:
 
 
 def _with_sources(script: Code) -> tuple[Claim, ...]:
-    """What a finding about a launch waits for where the script sources files: they may set its variables otherwise."""
+    """The claim of a finding about a launch if the script sources files: they may set its variables differently."""
     return (Claim("holds-with-sourced-scripts"),) if script.script.sources else ()

@@ -1,4 +1,4 @@
-"""How many processes a launch starts, as an expression for shell arithmetic that counts each of them once."""
+"""The number of processes of a launch, as a shell arithmetic expression that counts each once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.shell.script import Launch
 
 _TOTALS = frozenset({"num_processes", "world_size", "ntasks"})
 _NODES = frozenset({"nnodes", "nodes", "num_nodes", "n_nodes", "num_machines", "machines"})
-# The option of torchrun decides over those of what starts torchrun.
+# The option of torchrun takes precedence over those of the command that starts torchrun.
 _PROCESSES_OF_NODE = frozenset({"nproc_per_node"})
 _STARTED = {"srun": frozenset({"-n", "--gpus"}), "mpirun": frozenset({"-n", "-np", "--np"})}
 _NAME = lazily(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -23,7 +23,7 @@ _QUOTIENT = lazily(r"\s*(\$?\{?\w+\}?)\s*/\s*(\$?\{?\w+\}?)\s*")
 
 
 def total_of(script: Code, launch: Launch, given: Sequence[Argument]) -> str | None:
-    """The number of processes of a launch with these arguments; None where they do not tell it.
+    """The number of processes of a launch with these arguments; None if unknown.
 
     ``--nnodes $NODES --nproc_per_node 8`` is ``NODES * 8``, and where ``NODES=$((GPUS / 8))`` it is ``GPUS``.
     """
@@ -63,7 +63,7 @@ def _product(script: Code, nodes: Argument, per_node: Argument) -> str | None:
 
 
 def _quotient(script: Code, value: str) -> tuple[str, str]:
-    """The two sides of ``$((GPUS / 8))``, also where a variable holds it; empty where it is no quotient of two."""
+    """The two sides of ``$((GPUS / 8))``, also through a variable; empty if it is not a quotient of two."""
     name = _NAME.fullmatch(value)
     assigned = script.assigned(name[1] or name[2]) if name else []
     raw = script.source.slice(assigned[0].value_span) if len(assigned) == 1 else value

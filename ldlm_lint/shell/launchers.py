@@ -1,6 +1,6 @@
-"""Which commands start training processes, and behind which wrappers: the part of the launch grammar that is cheap.
+"""Recognizes commands that start training processes, also after wrappers: the cheap part of the launch grammar.
 
-`ldlm_lint.shell.launch_grammar` takes such a command apart; this room only says whether it is one.
+`ldlm_lint.shell.launch_grammar` parses such a command; this module only decides whether it is one.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ CONSOLE: dict[str, tuple[str, ...]] = {
 
 
 class Wrapper(NamedTuple):
-    """A command that runs the command behind its options.
+    """A command that runs the command after its options.
 
-    ``value``: options that take the next word; ``operands``: words between the options and the command;
-    ``subcommands``: one of these must stand first; ``divided``: the command stands behind ``--``.
+    ``value``: options whose value is the next word; ``operands``: words between the options and the command;
+    ``subcommands``: one of these must be first; ``divided``: the command is after ``--``.
     """
 
     value: frozenset[str] = frozenset()
@@ -132,7 +132,7 @@ _WRAPPERS = {
 
 
 def launcher_of(words: Sequence[str]) -> str | None:
-    """The launcher that a command's words start with, seen through wrappers; None for any other command."""
+    """The launcher at the beginning of a command, behind wrappers; None for any other command."""
     words = list(words)
     while words:
         behind = unwrapped(words)
@@ -145,7 +145,7 @@ def launcher_of(words: Sequence[str]) -> str | None:
 
 
 def unwrapped(words: Sequence[str]) -> int | None:
-    """How many words a wrapper takes in front of the command that it runs; None where the first word is no wrapper."""
+    """The number of a wrapper's words before its command; None if the first word is not a wrapper."""
     wrapper = _WRAPPERS.get(words[0].rpartition("/")[2]) if words else None
     if wrapper is None:
         return None
@@ -161,7 +161,7 @@ def unwrapped(words: Sequence[str]) -> int | None:
 
 
 def _behind(words: Sequence[str], index: int, wrapper: Wrapper) -> int:
-    """The index behind a wrapper's options, its assignments and its own operands."""
+    """The index after a wrapper's options, its assignments and its own operands."""
     while index < len(words) and (words[index].startswith("-") or _ASSIGNMENT.match(words[index])):
         if words[index] == "--":
             index += 1
@@ -171,7 +171,7 @@ def _behind(words: Sequence[str], index: int, wrapper: Wrapper) -> int:
 
 
 def named(words: Sequence[str]) -> str | None:
-    """The launcher that the first words name; None for any other command, and for one that hands on to no program."""
+    """The launcher named by the first words; None for any other command, and for one without a program."""
     name = words[0].rpartition("/")[2]
     if name == "accelerate":
         return "accelerate" if "launch" in words[1:2] else None
@@ -187,7 +187,7 @@ def named(words: Sequence[str]) -> str | None:
 
 
 def python_target(words: Sequence[str]) -> tuple[int, str | None]:
-    """The index of what python is told to run (``-c`` itself for code), and the module if it is one."""
+    """The index of the program for python (``-c`` itself for code), and the module if it is one."""
     index = 1
     while index < len(words) and words[index].startswith("-") and words[index] != "-":
         word = words[index]

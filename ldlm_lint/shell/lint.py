@@ -35,7 +35,7 @@ _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name.
 
-    Raises UnreadableError for one that is nested too deeply, or too broken to be parsed.
+    Raises UnreadableError if it is nested too deeply, or too broken to be parsed.
     """
     if problem := tree.problem_of(tree.without_carriage_returns(source.data)):
         raise UnreadableError(problem)
@@ -52,7 +52,7 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
 
 
 def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings about the variables that the script hands to its processes."""
+    """The findings about the variables that the script passes to its processes."""
     script = _joined(found)
     assignments = _assignments(source, script)
     if not assignments:
@@ -67,7 +67,7 @@ def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, 
 
 
 def settings(source: Source, found: tuple[Code, ...], names: Collection[str] | None = None) -> tuple[Setting, ...]:
-    """The variables of a script and of the strings it evaluates that any rule speaks of, or those of some names."""
+    """The variables of a script and of the strings it evaluates of any rule, or with given names."""
     return tuple(_assignments(source, _joined(found), names)) if found else ()
 
 
@@ -102,7 +102,7 @@ def _joined(found: tuple[Code, ...]) -> Script:
 
 
 def _kept_inside(assignment: Assignment, code: Code) -> Assignment:
-    """An assignment whose statement, when it goes, leaves the quote in front of the string alone."""
+    """An assignment whose statement, when it goes, does not touch the quote before the string."""
     statement = assignment.statement
     if statement.deletion is None or statement.deletion.start >= code.start:
         return assignment
@@ -110,7 +110,7 @@ def _kept_inside(assignment: Assignment, code: Code) -> Assignment:
 
 
 def _is_taken_back(script: Script, assignment: Assignment) -> bool:
-    """Whether a variable is unset again before anything is launched."""
+    """Whether a variable is unset again before any launch."""
     behind = [launch.span.start for launch in script.launches if launch.span.end > assignment.span.start]
     if assignment.name not in script.unset or not behind or assignment.form not in (Form.PLAIN, Form.DECLARED):
         return False
@@ -119,7 +119,7 @@ def _is_taken_back(script: Script, assignment: Assignment) -> bool:
 
 
 class _Uses(NamedTuple):
-    """What a script does with a variable besides setting it; ``needed``: a command fails where it is not set."""
+    """The uses of a variable in a script besides setting it; ``needed``: a command fails if it is not set."""
 
     expansions: tuple[Expansion, ...]
     mentioned: bool
@@ -162,13 +162,13 @@ def _contains(outer: Span, inner: Span) -> bool:
 
 
 def _mentioned(code: bytes, script: Script, name: str) -> bool:
-    """Whether the name also stands in text that is neither an assignment nor a comment, such as ``printenv NAME``."""
+    """Whether the name also is in text that is neither an assignment nor a comment, such as ``printenv NAME``."""
     own = sum(assignment.name == name for assignment in script.assignments)
     return len(re.findall(name.encode() + rb"(?<!\w" + name.encode() + rb")(?!\w)", code)) > own
 
 
 def _read_by_other_code(source: Source, name: str) -> bool:
-    """Whether a program inside the script (a heredoc, ``python -c``) takes the variable from its environment."""
+    """Whether a program inside the script (a heredoc, ``python -c``) reads the variable from its environment."""
     if b"environ" not in source.data and b"getenv" not in source.data:
         return False
     return re.search(rb"(?:environ|getenv)\b[^\n]{0,20}" + name.encode() + rb"(?!\w)", source.data) is not None
@@ -183,7 +183,7 @@ def _is_needed(code: bytes, name: bytes) -> bool:
 
 
 def _is_asked_for(code: bytes, name: bytes) -> bool:
-    """Whether a command asks whether a variable is set, which is behind the first of its words that does."""
+    """Whether a command tests whether a variable is set, after its first word."""
     word = re.compile(rb"\b%s\b" % name)
     asking = ((part, _ASKS.search(part)) for part in _COMMAND_END.split(code) if name in part)
     return any(found is not None and word.search(part, found.end()) is not None for part, found in asking)

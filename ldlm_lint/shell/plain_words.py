@@ -1,7 +1,7 @@
 """Simple commands that need no grammar: words of letters, plain quotes and plain expansions.
 
-Most commands and values are like that, and bashlex builds its parser's tables anew in each process, which takes longer
-than reading the scripts of a small repository. What is read here is read as bashlex reads it; anything else is left to it.
+Most commands and values are like that, and bashlex builds its parser's tables again in each process, which takes longer
+than reading the scripts of a small repository. Results are the same as from bashlex, which handles everything else.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
 
-# No part may be read in two ways, or a long word that is like none of these would be read in all of them.
+# The alternatives must be unambiguous, or a long non-matching word would be tried in all ways.
 _BARE = r"[\w./:,@%+=^-]"
 _NAME = r"\$(?:[0-9@*?#]|[A-Za-z_]\w*(?!\w)|\{\w+(?:\[[\w$@*]+\])?(?::\w+)?\})"
-# Between double quotes no quote of another kind, since bashlex takes some of these for the ends of strings.
+# Between double quotes no quote of another kind, since bashlex treats some of these as ends of strings.
 _SOFT = rf'"(?:[^"\\`$\n\'<>~]|{_NAME})*"'
 _INNER = rf"(?:{_BARE}|{_NAME}|{_SOFT}|'[^'\"\\\n]*')+"
-# A command with plain words, or several in a row; what is nested deeper is not read here.
+# A command with plain words, or several in a row; deeper nesting is not handled here.
 _SUBSTITUTION = rf"\$\({_INNER}(?: (?:\| )?{_INNER})*\)"
 _DEFAULT = rf'\$\{{\w+:?[-=](?:{_BARE}|"[^"\'\\`$}}\n]*")*\}}'
 _KEPT = rf"{_SUBSTITUTION}|{_DEFAULT}"
 _PIECE = rf"~?{_BARE}|{_NAME}|{_KEPT}|\"(?:[^\"\\`$\n'<>~]|{_NAME}|{_SUBSTITUTION})*\""
-# What stands in single quotes is no longer read so behind a double quote that begins the word.
+# Single quotes lose their meaning after a double quote at the beginning of the word.
 _MIXED = rf"(?=\")(?:{_PIECE})+|(?![~\"'])(?:{_PIECE}|'[^'\"\\`$~<>\n]*')+"
 _TILDE = rf"~[\w.-]*(?:/(?:{_BARE}|{_NAME})*)?"
-# A default ends at the first brace, whatever stands in it.
+# A default ends at the first brace, with any content.
 _QUOTED_DEFAULT = r'\$\{\w+:?[-=](?:[^"\\`$}\n]|\$(?!\{))*\}'
 _WHOLE = rf'"(?:[^"\\`$\n]|\\[^\n]|{_NAME}|{_QUOTED_DEFAULT})*"'
 _WORD = lazily(
     rf"(?:(?P<hard>'[^'\n]*')|(?P<blank>\\ )|(?P<whole>{_WHOLE})|(?P<mixed>{_MIXED}|{_TILDE}))(?=[ \t)<>]|\Z)", re.ASCII
 )
-# A blank comes first: without one bashlex counts the continued line's end to the word.
+# A blank comes first: without one bashlex adds the continued line's end to the word.
 _GAP = lazily(r"[ \t](?:[ \t]|\\\n)*")
 # A redirection in front of its target; digits before it would be a part of it.
 _REDIRECTION = lazily(r"(?<!\d)[<>](?![<>&|(])(?:[ \t](?:[ \t]|\\\n)*)?")
@@ -41,7 +41,7 @@ _AS_WRITTEN = lazily(_KEPT, re.ASCII)
 _QUOTE = lazily("[\"']")
 _QUOTE_OR_ESCAPE = lazily(r'\\(.)|"')
 _EXPANDED = lazily(r"(?<!\\)(?:\\\\)*\$")
-# Words that mean something else than themselves somewhere in a command, and builtins whose arguments are assignments.
+# Words with a special meaning in a command, and builtins whose arguments are assignments.
 _RESERVED = frozenset(
     (
         *("if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in"),
@@ -51,7 +51,7 @@ _RESERVED = frozenset(
 
 
 class PlainWord(NamedTuple):
-    """A word: its place, its text without quotes, whether nothing in it is expanded, whether it is an assignment."""
+    """A word: its place, its text without quotes, whether it has no expansions, whether it is an assignment."""
 
     start: int
     end: int
@@ -61,7 +61,9 @@ class PlainWord(NamedTuple):
 
 
 def plain_words(text: str) -> tuple[PlainWord, ...] | None:
-    """The words of a simple command, without redirections, none where it is no command; None where that is for bashlex to tell."""
+    """The words of a simple command, without redirections, empty if it is not a command; None if bashlex must
+    decide.
+    """
     found: list[PlainWord] = []
     position = 0
     while position < len(text):
@@ -78,18 +80,18 @@ def plain_words(text: str) -> tuple[PlainWord, ...] | None:
             position = _behind(text, target)
         if text[position : position + 1] == ")":
             return ()
-    # bashlex looks for a word behind a continued line.
+    # bashlex expects a word after a continued line.
     return tuple(found) if found and not text.endswith("\n") else None
 
 
 def _behind(text: str, end: int) -> int:
-    """Where what follows a word begins."""
+    """The beginning of the text after a word."""
     gap = _GAP.match(text, end)
     return gap.end() if gap is not None else end
 
 
 def _redirected(text: str, position: int) -> int | None:
-    """The end of a redirection into or out of a plain word; None where it is of another kind."""
+    """The end of a redirection into or out of a plain word; None if it is of another kind."""
     redirection = _REDIRECTION.match(text, position)
     target = _WORD.match(text, redirection.end()) if redirection is not None else None
     return target.end() if target is not None and not _is_reserved(target.group()) else None
@@ -107,7 +109,7 @@ def _unquoted(word: re.Match[str]) -> str:
         return raw[1:]
     if word.lastgroup == "whole":
         return _QUOTE_OR_ESCAPE.sub(lambda match: match[1] or "", raw)
-    # Quotes inside a substitution are those of another command, and bashlex leaves those of a default.
+    # Quotes inside a substitution are those of another command, and bashlex keeps those of a default.
     pieces, position = [], 0
     for inner in _AS_WRITTEN.finditer(raw):
         pieces += [_QUOTE.sub("", raw[position : inner.start()]), inner.group()]

@@ -1,4 +1,4 @@
-"""What a script's launches tell of the processes that its variables reach."""
+"""The processes that get a script's variables, from its launches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scene_of(source: Source, script: Script) -> Scene:
 
 
 def _launcher(launch: Launch) -> str:
-    """The launcher of a launch; of ``srun torchrun …`` the one that starts the ranks."""
+    """The launcher of a launch; for ``srun torchrun …`` the one that starts the ranks."""
     if launch.launcher not in ("srun", "mpirun"):
         return launch.launcher
     found = next((match for word in launch.words if (match := _TORCHRUN.fullmatch(word.text))), None)
@@ -51,7 +51,7 @@ def _launcher(launch: Launch) -> str:
 
 
 def _starts_several(source: Source, launch: Launch) -> bool:
-    """Whether a launch starts more than one process on a machine, as far as it says."""
+    """Whether a launch starts more than one process on a machine, judging by its options."""
     words = [word.text for word in launch.words]
     if is_distributed(launch):
         parted = any(_OPTION.fullmatch(name) and value == "1" for name, value in itertools.pairwise(words))

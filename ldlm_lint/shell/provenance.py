@@ -1,4 +1,4 @@
-"""Values on their way from the assignment that spells them to the place that uses them."""
+"""The origins of values, from the assignment with the literal to the place of use."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from ldlm_lint.rules.settings import Origin, Value
 
 
 def elsewhere(value: Value, home: Span) -> Value:
-    """A value as it is seen through its variable."""
+    """A value as seen through its variable."""
     return Value(value.text, value.span, value.origin, value.quote, home, value.span)
 
 
 def through(value: Value, span: Span | None) -> Value:
-    """A value that another variable hands on: ``span`` is what to replace there."""
+    """A value passed on by another variable: ``span`` is the text to replace there."""
     origin = Origin.VARIABLE if value.origin is Origin.LITERAL else value.origin
     return Value(value.text, span, origin, "", value.home, value.home_value)
 
 
 def weakened(value: Value) -> Value:
-    """A value that the environment may replace."""
+    """A value that the environment may override."""
     return Value(value.text, value.span, Origin.DEFAULT, value.quote, value.home, value.home_value)
 
 
 def piece(value: Value, word: str) -> Value:
-    """A word of a value; it can be edited only where it is the whole of it."""
+    """A word of a value; it can be edited only if it is the whole value."""
     return value if value.text == word else Value(word, None, Origin.VARIABLE, "", value.home)
 
 

@@ -1,7 +1,7 @@
-"""Which assignments of a variable reach a place of a script.
+"""The assignments of a variable that reach a place of a script.
 
 Branches add theirs, an assignment on the same path replaces those before it, subshells and pipelines keep theirs to
-themselves, and a function works where it is called.
+themselves, and a function takes effect where it is called.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Step(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A command that runs a function of the script, and the extents of the words that it hands over."""
+    """A command that runs a function of the script, and the extents of the words of its arguments."""
 
     start: int
     words: tuple[tuple[int, int], ...]
 
 
 class _Item(NamedTuple):
-    """A step as it reaches a place: at ``start``, inside the regions ``rest``; ``sure`` if it then always happens."""
+    """A step as it reaches a place: at ``start``, inside the regions ``rest``; ``sure`` if it then always runs."""
 
     start: int
     rest: tuple[Region, ...]
@@ -70,20 +70,20 @@ class Reaching:
     _functions: dict[str, dict[Region, list[Step]]] = field(default_factory=dict)
 
     def at(self, name: str, offset: int, depth: int = 0) -> tuple[tuple[Step, ...], bool]:
-        """The changes that may be the last before a place, and whether one of them always is."""
+        """The possibly last changes before a place, and whether one of them always is."""
         steps = self.steps.get(name, ())
         if not steps or depth > _DEPTH:
             return (), False
         here = self.regions.around(offset)
         items = self._called(name, here, offset)
-        # Behind a place only what the loops around it do again comes before it.
+        # Changes after a place precede it only through enclosing loops.
         until = max([offset, *(region.end for region in here if region.kind is Kind.LOOP)])
         steps = steps[: bisect.bisect_left(steps, until, key=lambda step: step.start)]
         for step in reversed(steps):
             if (item := self._item(step, here, offset)) is not None:
                 items.append(item)
                 if item.sure and not item.rest:
-                    # Whatever stands before it is replaced; long scripts would cost the square of their length.
+                    # Everything before it is overwritten; without this, long scripts would take quadratic time.
                     break
         found, sure = _flow(sorted(items, key=lambda item: item.start), 0)
         function = self.function(offset)
@@ -127,7 +127,7 @@ class Reaching:
         return items
 
     def _inside_functions(self, name: str) -> dict[Region, list[Step]]:
-        """The changes of a variable that outlive the function that they stand in, by function."""
+        """The changes of a variable that outlive the function that they are in, by function."""
         if name not in self._functions:
             found: dict[Region, list[Step]] = {}
             for step in self.steps.get(name, ()):
@@ -138,13 +138,13 @@ class Reaching:
         return self._functions[name]
 
     def function(self, offset: int) -> Region | None:
-        """The function that a place stands in."""
+        """The function that a place is in."""
         around = reversed(self.regions.around(offset))
         return next((region for region in around if region.kind is Kind.FUNCTION), None)
 
 
 def _flow(items: Sequence[_Item], depth: int) -> tuple[tuple[Step, ...], bool]:
-    """The steps that are in force behind some items, and whether one of them surely is."""
+    """The steps that are in force after some items, and whether one of them surely is."""
     live: tuple[Step, ...] = ()
     sure = False
     for group, some in itertools.groupby(items, key=lambda item: item.rest[depth].group if len(item.rest) > depth else None):

@@ -1,4 +1,4 @@
-"""Which stretches of a script run only sometimes, again and again, in a shell of their own or when they are called."""
+"""The stretches of a script that run conditionally, repeatedly, in a subshell or when they are called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = frozenset({"exit", "return", "continue", "break", "exec", "die"})
 
 
 class Kind(enum.Enum):
-    """Why what is set in a region may not hold behind it."""
+    """Why variables set in a region may not apply after it."""
 
     BRANCH = "branch"
     LOOP = "loop"
@@ -36,7 +36,9 @@ class Group(NamedTuple):
 
 
 class Region(NamedTuple):
-    """The bytes ``[start, end)`` of a script; ``ends``: nothing behind its group runs after it, ``name`` of a function."""
+    """The bytes ``[start, end)`` of a script; ``ends``: the code after its group does not run, ``name`` of a
+    function.
+    """
 
     kind: Kind
     start: int
@@ -47,7 +49,7 @@ class Region(NamedTuple):
 
 
 class Regions:
-    """The regions of one script, to be asked for those around a place."""
+    """The regions of one script, for finding those around a place."""
 
     def __init__(self, text: Text, found: Mapping[str, list[Node]]) -> None:
         read = (region for node in found["region"] for region in _regions(text, node))
@@ -131,6 +133,6 @@ def _items(text: Text, node: Node) -> Iterator[Region]:
 
 
 def _ends(text: Text, statements: list[Node]) -> bool:
-    """Whether the last command of a branch leaves what is around it."""
+    """Whether the last command of a branch leaves the enclosing code."""
     last = next((one for one in reversed(statements) if one.type not in ("comment", "elif_clause", "else_clause")), None)
     return last is not None and last.type == "command" and text.of_node(last).split(maxsplit=1)[0] in _ENDS

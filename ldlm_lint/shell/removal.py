@@ -1,4 +1,4 @@
-"""Planning which bytes go when settings are taken out of a script together."""
+"""Plans the bytes to delete when settings are removed together from a script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _NOT_ALONE = "the command has other parts, so a `:` stays"
 
 
 class ScriptEditor(NamedTuple):
-    """Removes settings from a script; the assignments of a statement and the statements of a block are seen together."""
+    """Removes settings from a script; the assignments of a statement and the statements of a block are handled
+    together."""
 
     source: Source
     assignments: Mapping[Setting, Assignment]
@@ -54,7 +55,7 @@ class ScriptEditor(NamedTuple):
     def _parts(
         self, statement: Statement, settings: Sequence[Setting], groups: Mapping[Setting, str]
     ) -> dict[Setting, Removal]:
-        """Removals of single words: neighbours of one group go in one edit."""
+        """Removals of single words: neighbours of one group are removed in one edit."""
         places = {self.assignments[setting].span: setting for setting in settings}
         plans: dict[Setting, Removal] = {}
         for first, last in _runs(statement.parts, places, groups):
@@ -66,7 +67,7 @@ class ScriptEditor(NamedTuple):
 
 
 def _merged(plans: Mapping[Setting, Removal], groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
-    """The same plans with overlapping deletions of one group made one: neighbours on a line share their ``;``."""
+    """The same plans with overlapping deletions of one group merged: neighbours on a line share their ``;``."""
     merged: dict[Setting, Removal] = {}
     previous: list[Setting] = []
     for setting in sorted(plans, key=lambda one: (groups[one], plans[one].edits)):
@@ -91,7 +92,7 @@ def _can_go(statement: Statement) -> bool:
 
 
 def _kept(complete: set[Statement]) -> set[Statement]:
-    """For every block that would lose all its statements, or all that succeed at its end, the one that stays."""
+    """For every block that would lose all its statements, or all that succeed at its end, the one that remains."""
     blocks: dict[Block, list[Statement]] = {}
     for statement in complete:
         if statement.block is not None:
@@ -122,10 +123,10 @@ def _runs(
 
 
 def _without(source: Source, statement: Statement, first: int, last: int) -> Edit | None:
-    """The edit that removes some parts, with the blanks on both sides; a line that goes on in the next one still does.
+    """The edit that removes parts, with the blanks on both sides; a continued line stays continued.
 
-    Edits of neighbouring parts overlap on purpose: fixes of two rules are then applied one after the other, and
-    the second sees that the statement has become its own.
+    Edits of neighbouring parts overlap on purpose: fixes of two rules are then applied one after the other, and the
+    second then sees a separate statement.
     """
     parts = statement.parts
     start = parts[first - 1].end if first else statement.before

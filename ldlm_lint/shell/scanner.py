@@ -1,4 +1,4 @@
-"""From a script's bytes to a `Script`: tree-sitter-bash gives the structure, bashlex reads the words."""
+"""From a script's bytes to a `Script`: tree-sitter-bash provides the structure, bashlex reads the words."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _REMEMBERED = 512
 
 
 def scan(source: Source, outside: Outside | None = None) -> Script:
-    """Everything that the rules need of a script, for any bytes whatever.
+    """Everything that the rules need of a script, for any bytes.
 
-    Values of variables are resolved where the script leaves one possibility; a stretch that neither parser can
-    read has its line in ``unseen``, and is never an error. ``outside`` tells of the variables that others set.
+    Values of variables are resolved if the script leaves one possibility; a stretch that neither parser can read has
+    its line in ``unseen``, and is never an error. ``outside`` returns the variables set by other scripts.
     """
     return _scan(source, outside) if outside is not None else _scanned(source.path, source.data, source.kind, source.segments)
 
 
 @functools.lru_cache(_REMEMBERED)
 def _scanned(path: str, data: bytes, kind: Kind, segments: tuple[Segment, ...]) -> Script:
-    """A script that nothing from outside takes part in: it is asked for by its own rules and by the project."""
+    """A script without outside variables, cached for its own rules and for the project."""
     return _scan(Source(path, data, kind, segments=segments), None)
 
 
@@ -94,7 +94,7 @@ def _from_tree(text: Text, command: Node) -> tuple[int, list[Word]]:
 
 
 def _read_again(text: Text, command: Node) -> tuple[int, list[Word]] | None:
-    """A command's start and words as bashlex reads them, None where it cannot."""
+    """A command's start and words as bashlex reads them, None if it cannot."""
     start = tree.command_start(text.data, command)
     raw = text.slice(start, tree.command_end(text.data, command))
     read = words.read_command(raw)

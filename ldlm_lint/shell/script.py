@@ -1,4 +1,4 @@
-"""What the scanner reads out of a script: assignments, expansions and launcher commands, with their places."""
+"""The scanner's result for a script: assignments, expansions and launcher commands, with their places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.shell.values import Variables
 
 
 class Form(enum.Enum):
-    """The ways in which a script gives a variable a value; OPTION: to a program, by an option of its launcher."""
+    """The ways in which a script sets a variable; OPTION: for a program, by an option of its launcher."""
 
     PLAIN = "plain"
     DECLARED = "declared"
@@ -23,7 +23,7 @@ class Form(enum.Enum):
 
 
 class Reading(enum.Enum):
-    """What an expansion of a name is for: printed, read in order to set the same name, or anything else."""
+    """The purpose of an expansion of a name: printed, read in order to set the same name, or anything else."""
 
     PRINTED = "printed"
     OWN = "own"
@@ -31,7 +31,7 @@ class Reading(enum.Enum):
 
 
 class Block(NamedTuple):
-    """The list of commands that a statement stands in; only a whole program may become empty."""
+    """The list of commands that a statement is in; only a whole program may become empty."""
 
     start: int
     size: int
@@ -39,13 +39,13 @@ class Block(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """The simple command around one or more assignments, and how it may be taken apart.
+    """The simple command around one or more assignments, and how it can be split.
 
-    ``parts`` are the words that can go one by one; ``before`` is the end of what precedes the first of them
-    in the command, ``after`` the start of what follows the last (None where there is nothing). ``deletion``
-    is what goes when the whole statement goes (None: it cannot), ``noop`` what ``:`` may stand for.
-    ``block`` is None where a deletion cannot leave a block empty. ``tail`` is not 0 for one of the last statements of
-    a block, as many as it says, of which one has to stay: the status of the block would be another command's.
+    ``parts`` are the words that can be removed one by one; ``before`` is the end of the text before the first of them
+    in the command, ``after`` the start of the text after the last (None if there is none). ``deletion`` are the bytes
+    to delete with the whole statement (None: impossible), ``noop`` the bytes that ``:`` can replace. ``block`` is None
+    if a deletion cannot leave a block empty. ``tail`` is not 0 for one of the last statements of a block, with their
+    number, of which one must remain: the status of the block would be another command's.
     """
 
     span: Span
@@ -85,7 +85,7 @@ class Expansion(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of a command: quotes removed, expansions as written; ``literal`` if it has none."""
+    """A word of a command: quotes removed, expansions as written; ``literal`` if it has no expansions."""
 
     text: str
     span: Span
@@ -106,9 +106,10 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Everything the rules need of a script; ``unseen`` are the lines of what no parser could read.
+    """Everything the rules need of a script; ``unseen`` are the lines that no parser could read.
 
-    ``sources`` are the files that it runs in its own shell, as they are written; ``variables`` tells what a variable may hold at a place.
+    ``sources`` are the files that it runs in its own shell, as written; ``variables`` returns the possible values of a
+    variable at a place.
     """
 
     assignments: tuple[Assignment, ...] = ()

@@ -1,6 +1,8 @@
-"""Python that the shell fills in: an unknown name of the same length stands for each expansion, so that every offset stays the file's.
+"""Python with shell expansions: an unknown name of the same length replaces each expansion, so that every offset stays
+the file's.
 
-``nn.Linear(256, $WIDTH)`` is read as ``nn.Linear(256, _WIDTH)``; of a string with an expansion in it, the whole string is unknown.
+``nn.Linear(256, $WIDTH)`` is read as ``nn.Linear(256, _WIDTH)``; of a string with an expansion in it, the whole string
+is unknown.
 """
 
 from __future__ import annotations
@@ -29,20 +31,21 @@ _REMEMBERED = 16
 
 
 class Filled(NamedTuple):
-    """Python code with stand-ins; ``written`` tells what stands in the script for each of them."""
+    """Python code with stand-ins; ``written`` maps each of them to the script's text."""
 
     data: bytes
     written: Mapping[str, str]
 
 
 def changes(data: bytes) -> bool:
-    """Whether the shell changes something in an unquoted here-document or a string in double quotes."""
+    """Whether the shell changes anything in an unquoted here-document or a string in double quotes."""
     return _CHANGED.search(data) is not None
 
 
 @functools.lru_cache(_REMEMBERED)
 def filled(data: bytes) -> Filled | None:
-    """Code with stand-ins for the expansions in it; None where an expansion may be any code, or cannot be told from code."""
+    """Code with stand-ins for the expansions in it; None if an expansion may be any code, or cannot be distinguished
+    from code."""
     places = [match.span() for match in _EXPANSION.finditer(data)]
     code = _EXPANSION.sub(lambda match: _stand_in(match[0]), data)
     if _LEFT.search(code):
@@ -74,7 +77,7 @@ def _stand_in(written: bytes) -> bytes:
 
 
 def _outermost_texts(tree: ast.Module) -> Iterator[ast.expr]:
-    """The strings of a module, an f-string as a whole; one that is a statement by itself means nothing."""
+    """The strings of a module, an f-string as a whole; one that is a whole statement is ignored."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -93,7 +96,7 @@ def _span(node: ast.expr, begins: list[int]) -> tuple[int, int]:
 
 
 def _unknown(text: bytes) -> bytes:
-    """A name of a string's length: behind its first line there are blanks."""
+    """A name of a string's length: after its first line there are blanks."""
     first, line, rest = text.partition(b"\n")
     return b"_" * len(first) + line + re.sub(rb"[^\n]", b" ", rest)
 
@@ -108,7 +111,8 @@ def _meanings(data: bytes, code: bytes, places: list[tuple[int, int]]) -> dict[s
 
 
 def as_written(finding: Finding, written: Mapping[str, str]) -> Finding:
-    """A finding whose words are those of the script; a fix that would write a stand-in, or what the shell would change, goes."""
+    """A finding with the words of the script; a fix that would write a stand-in, or text that the shell would change,
+    is dropped."""
     fix = finding.fix
     if fix is not None and any(changes(edit.text.encode()) or _holds(edit.text, written) for edit in fix.edits):
         fix = None

@@ -1,4 +1,4 @@
-"""How a statement that sets a variable may be taken apart, or out of the script, without breaking it."""
+"""How a statement that sets a variable can be split, or removed from the script, without breaking it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _REST_OF_LINE = lazily(rb"[ \t]*;?(?:[ \t]+#[^\n]*|[ \t]*)(?:\n|\Z)")
 _TO_NEXT_COMMAND = lazily(rb"[ \t]*;[ \t]*(?=[^\s;&|#)])")
 _ONLY_LINE_END = lazily(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)|[ \t]+#")
 _BEFORE_ON_LINE = lazily(rb"[ \t]*;?[ \t]*\Z")
-# What the next command may see of the one before: its status, its last word.
+# What the next command may read from the previous one: its status, its last word.
 _READS_STATUS = lazily(rb"\$(?:[?_](?!\w)|\{[?_]\})")
 _SUBSTITUTES = lazily(rb"`|\$\((?!\()|[<>]\(")
 _SETTINGS = ("variable_assignment", "variable_assignments", "declaration_command")
 
 
 class Part(NamedTuple):
-    """What a statement is taken apart into: the words that can go, and where the ones around them end and begin."""
+    """A part of a statement: the removable words, and the borders of the words around them."""
 
     extents: tuple[tuple[int, int], ...]
     before: int | None = None
@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Statements:
-    """Reads each statement and each block of one script once, however many assignments it has."""
+    """Reads each statement and each block of one script once, for any number of assignments."""
 
     def __init__(self, text: Text) -> None:
         self.text = text
@@ -77,9 +77,9 @@ class Statements:
 
 
 class _Statements(NamedTuple):
-    """The statements of a block: their places, the ones whose status the next one asks for, and the ones at its end.
+    """The statements of a block: their places, those whose status the next one reads, and the ones at its end.
 
-    ``tail`` counts the statements at the end that always succeed, behind one that may fail: as long as one of them
+    ``tail`` counts the statements at the end that always succeed, after one that may fail: as long as one of them
     stays, the block ends with the same status.
     """
 
@@ -90,7 +90,7 @@ class _Statements(NamedTuple):
 
     @classmethod
     def of(cls, text: Text, parent: Node) -> _Statements | None:
-        """The statements below a node; None where it is not a block."""
+        """The statements below a node; None if it is not a block."""
         nodes = tree.block_statements(parent)
         if not nodes:
             return None
@@ -105,21 +105,21 @@ class _Statements(NamedTuple):
         return cls(block, {node.id: place for place, node in enumerate(nodes)}, frozenset(asked), tail)
 
     def is_asked(self, unit: Node) -> bool:
-        """Whether the next statement asks for the status of this one."""
+        """Whether the next statement reads the status of this one."""
         return unit.id in self.asked
 
     def ends_with(self, unit: Node) -> bool:
-        """Whether a statement is one of those at the end that always succeed."""
+        """Whether a statement is one of the final ones that always succeed."""
         return self.places[unit.id] >= len(self.places) - self.tail
 
 
 def _succeeds(text: Text, node: Node) -> bool:
-    """Whether a statement only sets variables, to values that run nothing."""
+    """Whether a statement only sets variables, to values without command substitutions."""
     return node.type in _SETTINGS and not _SUBSTITUTES.search(text.data, node.start_byte, node.end_byte)
 
 
 def _joined(text: Text, unit: Node) -> tuple[int, int] | None:
-    """What goes with a command in front of ``&&``: an assignment succeeds, so the rest runs as before."""
+    """The text removed with a command before ``&&``: an assignment succeeds, so the rest runs as before."""
     parent = unit.parent
     if parent is None or parent.type != "list" or parent.child_count != 3 or parent.children[0] != unit:
         return None
@@ -130,7 +130,7 @@ def _joined(text: Text, unit: Node) -> tuple[int, int] | None:
 
 
 def _deletion(text: Text, unit: Node) -> tuple[int, int] | None:
-    """The bytes of a statement of a block: its lines if nothing else stands there, else up to its neighbour."""
+    """The bytes of a statement of a block: its lines if they contain nothing else, else up to its neighbour."""
     start, end = unit.start_byte, unit.end_byte
     line = text.line_start(start)
     head = text.data[line:start]

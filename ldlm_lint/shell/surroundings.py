@@ -1,4 +1,4 @@
-"""Where in a script an assignment stands: the branches, functions and commands around it."""
+"""The context of an assignment in a script: the branches, functions and commands around it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Places:
         self._root = tree.parse(self._text.data)
 
     def of(self, assignment: Assignment, entry: str) -> Surroundings:
-        """The surroundings of an assignment; ``entry`` is what the launch runs that it stands in front of, if any."""
+        """The surroundings of an assignment; ``entry`` is the entry of the launch it precedes, if any."""
         bom = self._source.bom
         start, end = assignment.span.start - bom, assignment.span.end - bom
         node = self._root.descendant_for_byte_range(start, end) or self._root
@@ -53,7 +53,7 @@ class Places:
         )
 
     def _condition(self, parent: Node, inner: Node) -> str:
-        """What decides whether the inner part runs: the words in front of it."""
+        """The condition of the inner part: the words before it."""
         start, end = parent.start_byte, inner.start_byte
         if parent.type == "case_item" and parent.parent is not None:
             start = parent.parent.start_byte
@@ -66,5 +66,5 @@ class Places:
 
 
 def _is_other_branch(inner: Node, parent: Node) -> bool:
-    """Whether a part of an ``if`` has a scope of its own, so that the statement's own stands for its first branch."""
+    """Whether a part of an ``if`` has its own scope, so that the statement's own is that of its first branch."""
     return parent.type == "if_statement" and inner.type in ("elif_clause", "else_clause")

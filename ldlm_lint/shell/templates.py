@@ -1,7 +1,7 @@
-"""Words as text with holes: what stands between quotes and expansions, and which variables fill the rest.
+"""Words as text with holes: literal text, and the variables that fill the rest.
 
-Only expansions whose result the script can tell are holes: ``$X``, ``${X}``, ``${X:-word}`` and ``$((…))``. A word with
-any other expansion is unknown as a whole.
+Only expansions whose result the script determines are holes: ``$X``, ``${X}``, ``${X:-word}`` and ``$((…))``. A word
+with any other expansion is unknown as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPED_IN_QUOTES = '$`"\\'
 
 
 class Hole(NamedTuple):
-    """A variable in a word, and the word that stands in where it is unset (``empty``: or empty)."""
+    """A variable in a word, and its replacement if it is unset (``empty``: or empty)."""
 
     name: str
     default: str | None = None
@@ -42,7 +42,7 @@ Part = str | Hole | Sum
 
 
 class Text(NamedTuple):
-    """A text that a word may stand for, and how it is known."""
+    """A possible text of a word, and its origin."""
 
     text: str
     origin: Origin
@@ -53,7 +53,7 @@ Lookup = Callable[[str], Sequence[Text] | None]
 
 
 def parts(raw: str) -> tuple[Part, ...] | None:
-    """A word taken apart; None where it holds an expansion whose result the script does not tell."""
+    """The parts of a word; None if it contains an expansion with an unknown result."""
     if raw.startswith("(") or len(raw) > _MAX_TEXT:
         return None
     found: list[Part] = []
@@ -115,7 +115,7 @@ def _closing_brace(raw: str, start: int) -> int:
 
 
 def expand(raw: str, lookup: Lookup, depth: int = 0) -> tuple[Text, ...] | None:
-    """Every text that a word may stand for; None where one of them is unknown, or where there are too many."""
+    """Every possible text of a word; None if one of them is unknown, or if there are too many."""
     found = parts(raw) if depth < _DEPTH else None
     if found is None:
         return None
@@ -169,7 +169,7 @@ def _evaluated(expression: str, numbers: Mapping[str, tuple[int, Origin]]) -> in
 
 
 def _choices(names: Sequence[str], lookup: Lookup) -> Iterator[dict[str, tuple[int, Origin]] | None]:
-    """Every choice of numbers for some variables, None where one of them is no number."""
+    """Every choice of numbers for some variables, None if one of them is not a number."""
     if not names:
         yield {}
         return
@@ -183,6 +183,6 @@ def _choices(names: Sequence[str], lookup: Lookup) -> Iterator[dict[str, tuple[i
 
 
 def _weaker(one: Origin, other: Origin) -> Origin:
-    """How a text is known that is made of two."""
+    """The origin of a text composed of two."""
     order = (Origin.DEFAULT, Origin.VARIABLE, Origin.LITERAL)
     return order[min(order.index(one), order.index(other))]

@@ -1,4 +1,4 @@
-"""A script's bytes as the parsers see them, and the way back to places in the file."""
+"""A script's bytes in the form for the parsers, and the mapping back to positions in the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORD_ENDS = (b"", *(bytes((one,)) for one in b' \t\r\n;&|<>()`"}'))
 
 
 class Text(NamedTuple):
-    """The bytes behind the BOM with line ends as bash needs them; offsets count from there."""
+    """The bytes after the BOM with line ends as bash needs them; offsets count from there."""
 
     source: Source
     data: bytes
@@ -37,11 +37,11 @@ class Text(NamedTuple):
         return self.data[start:end].decode(errors="replace")
 
     def ends_word(self, offset: int) -> bool:
-        """Whether a word may end at the offset: what follows is a separator or nothing."""
+        """Whether a word may end at the offset: it is followed by a separator or nothing."""
         return self.data[offset : offset + 1] in _WORD_ENDS
 
     def line_end(self, offset: int) -> int:
-        """An offset behind a line's end, moved behind the whole of it: CRLF was made two ends of lines."""
+        """An offset after a line's end, moved after all of it: CRLF was made two ends of lines."""
         place = self.source.bom + offset
         original = self.source.data[max(place - 1, 0) : place + 1]
         return offset + 1 if original == b"\r\n" else offset

@@ -1,4 +1,4 @@
-"""tree-sitter-bash: the structure of a script, also of one that has errors in it."""
+"""tree-sitter-bash: the structure of a script, also of one with errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REGIONS = (
     *("if_statement", "case_statement", "while_statement", "for_statement", "c_style_for_statement", "list"),
     *("function_definition", "pipeline", "subshell", "command_substitution", "process_substitution"),
 )
-# The types of nodes that the scanner reads, with what it calls them.
+# The types of nodes that the scanner reads, with its names for them.
 _KINDS_OF_TYPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_REGIONS, ("region",)),
     "variable_assignment": ("assignment",),
@@ -42,7 +42,7 @@ _GAP_OR_NONE = lazily(rb"(?:[ \t]|\\\n)*")
 _ESCAPED_BLANK = lazily(rb"[ \t]*\\[ \t]")
 _HEADS = (*(bytes((one,)) for one in b" \t\n;&|(){}`!"), b"")
 _CARRIAGE_RETURN = lazily(rb"(\\?)\r\n")
-# Where the statements of a block begin: the child token behind which they stand.
+# Where the statements of a block begin: the child token before them.
 _OPENERS = {
     "program": None,
     "compound_statement": "{",
@@ -58,7 +58,7 @@ MAX_SECONDS = 2.0
 """Processor seconds in which a script is parsed; one of a megabyte takes 0.1."""
 MAX_PIPES = 4000
 """Pipes between the statements of a script. The parser takes their square of time at the end, where it reports no progress."""
-# A script is read for its own findings and again for what launches what, mostly soon after.
+# A script is parsed for its own findings and again for launches, usually soon after.
 _REMEMBERED = 128
 _DEEPENING = (b"(", b"{", b"[", b"`", b"if", b"do", b"case", b"&&", b"||", b"|", b"!", b"-", b"+", b"*", b"/", b"?", b"=")
 _NOT_A_STATEMENT = frozenset({"comment", "elif_clause", "else_clause", "heredoc_body", "ERROR"})
@@ -67,24 +67,25 @@ _NOT_A_STATEMENT = frozenset({"comment", "elif_clause", "else_clause", "heredoc_
 def without_carriage_returns(data: bytes) -> bytes:
     r"""The same bytes with CRLF line ends as bash would need them, every other byte at its offset.
 
-    ``\r\n`` becomes an empty line more; behind a backslash the backslash moves, so that it continues the line.
+    ``\r\n`` becomes an empty line more; after a backslash the backslash moves, so that it continues the line.
     """
     return _CARRIAGE_RETURN.sub(lambda match: b" \\\n" if match[1] else b"\n\n", data) if b"\r" in data else data
 
 
 def parse(data: bytes) -> Node:
-    """The root node of a script's syntax tree; that of an empty script for one with a `problem_of`."""
+    """The root node of a script's syntax tree; that of an empty script if it has a `problem_of`."""
     root = _parsed(data)[0]
     return Parser(LANGUAGE).parse(b" " * len(data)).root_node if root is None else root
 
 
 def _without_open_end(data: bytes) -> bytes:
-    """The same bytes without the continuation of a last line: for bash the command ends there, for the grammar it is broken."""
+    """The same bytes without the continuation of a last line: for bash the command ends there, for the grammar it is an
+    error."""
     return data[:-2] + b" \n" if data.endswith(b"\\\n") and not data.endswith(b"\\\\\n") else data
 
 
 def problem_of(data: bytes) -> str:
-    """Why a script cannot be read; empty where it can."""
+    """Why a script cannot be read; empty if it can."""
     return _parsed(data)[1]
 
 
@@ -95,12 +96,12 @@ def _parsed(data: bytes) -> tuple[Node | None, str]:
     root = _parsed_in_time(_without_open_end(data))
     if root is None:
         return None, f"gave up after {MAX_SECONDS:g} s without finding a way to parse it"
-    # Asking for the parents of nodes that are so deep would take for ever.
+    # Asking for the parents of nodes that are so deep would take forever.
     return (None, f"nested more than {MAX_DEPTH} levels deep") if _is_too_deep(data, root) else (root, "")
 
 
 def _pipes_in_a_row(data: bytes) -> int:
-    """The most pipes in lines of which each goes on in the next, or that are comments between such; at least so many."""
+    """A lower bound on the number of pipes in consecutive continued lines, including comments between them."""
     if data.count(b"|") <= MAX_PIPES:
         return 0
     most = count = 0
@@ -114,11 +115,11 @@ def _pipes_in_a_row(data: bytes) -> int:
 
 
 def _parsed_in_time(data: bytes) -> Node | None:
-    """The root node; None where the parser, which no signal interrupts, looks for a way out of errors for too long."""
+    """The root node; None if the parser, which no signal interrupts, looks for a way out of errors for too long."""
     with apart():
         end = time.process_time() + MAX_SECONDS
         try:
-            # Of a text that is given as a whole it reports no progress.
+            # For a text passed as a whole it reports no progress.
             tree = Parser(LANGUAGE).parse(lambda offset, _: data[offset:], progress_callback=lambda *_: time.process_time() > end)
         except ValueError:
             return None
@@ -159,7 +160,9 @@ def nodes(data: bytes) -> Mapping[str, list[Node]]:
 
 
 def _all(root: Node) -> Iterator[Node]:
-    """Every node, parents first. A query takes the square of the time where brackets or quotes are left open, and nothing ends it."""
+    """Every node, parents first. A query takes quadratic time with unclosed brackets or quotes, and cannot be
+    stopped.
+    """
     cursor = root.walk()
     while True:
         if cursor.node is not None:
@@ -195,12 +198,12 @@ def _is_word(child: Node) -> bool:
 
 
 def names(unset: Node) -> list[Node]:
-    """The names that an ``unset`` command is given, without its options."""
+    """The names in an ``unset`` command, without its options."""
     return [child for child in unset.named_children if child.type == "variable_name"]
 
 
 def block_statements(parent: Node) -> list[Node] | None:
-    """The statements of the block that ``parent`` is, None if it is not a block."""
+    """The statements of the block ``parent``, None if it is not a block."""
     if parent.type not in _OPENERS or (parent.type == "compound_statement" and parent.children[0].type != "{"):
         return None
     children, opener = parent.children, _OPENERS[parent.type]
@@ -213,7 +216,7 @@ def block_statements(parent: Node) -> list[Node] | None:
 def is_split(data: bytes, command: Node) -> bool:
     r"""Whether tree-sitter-bash has missed a part of a simple command, so that its words must be read again.
 
-    It drops a lone ``-``, a ``\ `` at the end and words behind a redirection, and it splits a word at ``$a.b``.
+    It drops a lone ``-``, a ``\ `` at the end and words after a redirection, and it splits a word at ``$a.b``.
     """
     parts = [child for child in command.children if not child.type.endswith("_redirect")]
     for left, right in itertools.pairwise(parts):
@@ -224,9 +227,9 @@ def is_split(data: bytes, command: Node) -> bool:
 
 
 def is_detached(data: bytes, command: Node) -> bool:
-    """Whether the assignments in front of a command end with their line, and so are none of its own.
+    """Whether the assignments in front of a command end with their line, and so do not belong to it.
 
-    tree-sitter-bash reads on where a backslash has joined them to each other.
+    tree-sitter-bash continues if a backslash joins them.
     """
     for left, right in itertools.pairwise(command.children):
         if left.type == "variable_assignment" and right.type != "variable_assignment":
@@ -250,7 +253,7 @@ def command_end(data: bytes, command: Node) -> int:
 
 
 def command_start(data: bytes, command: Node) -> int:
-    """Where a command really starts: a sibling that it touches without a separator is the head of its first word."""
+    """Where a command really starts: a sibling without a separator in between is the beginning of its first word."""
     start, node = command.start_byte, command
     while (previous := node.prev_sibling) is not None and previous.is_named and previous.end_byte == start:
         if data[start - 1 : start] in _HEADS:

@@ -1,4 +1,4 @@
-"""What a variable may hold at a place of a script: every value that reaches it, with the place where it is written."""
+"""The possible values of a variable at a place of a script: every value that reaches it, with its place."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class Variables:
     _running: set[tuple[str, int]] = field(default_factory=set)
 
     def at(self, name: str, place: int) -> tuple[Value, ...] | None:
-        """The values that a variable may have at a place, None where one is unknown or it is not set.
+        """The possible values of a variable at a place, None if one is unknown or it is not set.
 
-        A value that comes from elsewhere has its ``home``: the assignment that spells it. Its origin is DEFAULT where
-        the variable may as well come from outside.
+        A value that comes from elsewhere has its ``home``: the assignment with the literal. Its origin is DEFAULT if
+        the variable may also come from outside.
         """
         return self.inside(name, place - self.text.source.bom) if self.text is not None else None
 
     def steps_at(self, name: str, place: int) -> tuple[Step, ...]:
-        """The changes of a variable that may be the last one before a place."""
+        """The possibly last changes of a variable before a place."""
         return self._changes.at(name, place - self._text.source.bom)[0] if self.reaching is not None else ()
 
     def home(self, step: Step) -> Span:
@@ -98,7 +98,7 @@ class Variables:
         return self.outside(name, self._text.span(offset, offset).start) if self.outside is not None else None
 
     def of(self, step: Step) -> tuple[Value, ...] | None:
-        """The values that a step gives to its variable."""
+        """The values that a step assigns to its variable."""
         if step.change is Change.UNSET:
             return ()
         raw = self._text.slice(step.value_start, step.end)
@@ -113,7 +113,7 @@ class Variables:
         return self.read(raw, step.value_start, step.end)
 
     def read(self, raw: str, start: int, end: int) -> tuple[Value, ...] | None:
-        """The values of a word at ``[start, end)`` of the text, spelled ``raw``."""
+        """The values of a word at ``[start, end)`` of the text, written as ``raw``."""
         known = words.read_value(raw)
         if isinstance(known, words.Literal):
             first, last = (start + byte_offset(raw, index) for index in (known.start, known.end))
@@ -133,7 +133,7 @@ class Variables:
         return tuple(Value(one.text, whole if len(texts) == 1 else None, one.origin) for one in texts)
 
     def _with_default(self, raw: str, start: int, default: Value) -> tuple[Value, ...]:
-        """``${X:-d}`` where the script may have set X before."""
+        """``${X:-d}`` if the script may have set X before."""
         match = re.match(r"\"?\$\{(\w+)", raw)
         before = self.inside(match[1], start) if match else None
         if not before:
@@ -212,7 +212,7 @@ class Variables:
     # Functions
 
     def _positional(self, name: str, offset: int) -> tuple[Value, ...] | None:
-        """What a function gets as its parameter of this number, over all its calls."""
+        """The arguments for a function's parameter with this number, over all its calls."""
         function = self._changes.function(offset)
         calls = self._changes.calls.get(function.name, ()) if function is not None else ()
         if function is None or not calls or name == "0":

@@ -1,7 +1,7 @@
-"""Shell words: what bashlex makes of the commands and values that matter.
+"""Shell words: relevant commands and values parsed with bashlex.
 
-bashlex reads words well and whole scripts badly, so it only ever sees one simple command or one value, and what
-it cannot read at all is masked first. All positions are character offsets into the given text.
+bashlex parses words well and whole scripts badly, so it only gets one simple command or one value, with unreadable text
+masked first. All positions are character offsets into the given text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Command(NamedTuple):
 
 
 class Literal(NamedTuple):
-    """A value that is written out; ``start`` and ``end`` enclose what to replace, without plain quotes."""
+    """A literal value; ``start`` and ``end`` enclose the text to replace, without plain quotes."""
 
     text: str
     start: int
@@ -56,7 +56,7 @@ class Literal(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """A value that is another variable's, whole and unchanged."""
+    """A value that is exactly another variable."""
 
     name: str
 
@@ -64,7 +64,7 @@ class Reference(NamedTuple):
 def mask_arithmetic(text: str) -> str:
     """Replace every ``$((…))`` by word characters of the same length.
 
-    Blanks would change the number of words: an option would swallow the one after it.
+    Blanks would change the number of words: an option would consume the one after it.
     """
     parts, position = [], 0
     while (start := text.find("$((", position)) >= 0:
@@ -77,7 +77,7 @@ def mask_arithmetic(text: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """The offset behind the parenthesis that closes the one at ``start``, -1 if there is none."""
+    """The offset after the parenthesis closing the one at ``start``, -1 if there is none."""
     depth = 0
     for index in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)
@@ -88,7 +88,7 @@ def closing(text: str, start: int) -> int:
 
 @functools.lru_cache(1024)
 def read_command(text: str) -> Command | None:
-    """Split one simple command into its assignments and words; None where bashlex cannot read it as one."""
+    """Split one simple command into its assignments and words; None if bashlex cannot read it as one."""
     plain = _plain(text)
     if plain is not None:
         halves = [[Piece(*one[:4]) for one in plain if one.assigns is assigns] for assigns in (True, False)]
@@ -105,7 +105,7 @@ def read_command(text: str) -> Command | None:
 
 @functools.lru_cache(1024)
 def assignment_end(text: str) -> int | None:
-    """Where the assignment ends that the text starts with; what follows the command does not matter."""
+    """The end of the assignment at the start of the text; text after the command does not matter."""
     plain = _plain(text)
     if plain is not None:
         return plain[0].end if plain and plain[0].assigns else None
@@ -117,7 +117,7 @@ def assignment_end(text: str) -> int | None:
 
 
 def read_word(raw: str) -> str:
-    """A word without its quotes, expansions as written; the word itself where bashlex cannot read it."""
+    """A word without its quotes, expansions as written; the word itself if bashlex cannot parse it."""
     if not _MARKED.search(raw):
         return raw
     if _QUOTED.fullmatch(raw):
@@ -136,7 +136,9 @@ def _piece(part: Any, text: str) -> Piece:
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether substitutions are nested so deeply that bashlex, which reads each level anew, would not come to an end."""
+    """Whether substitutions are nested so deeply that bashlex, which reads each level again, would not come to an
+    end.
+    """
     depth = 0
     for match in _NESTING.finditer(text):
         depth = depth + 1 if len(match[0]) > 1 else max(depth - 1, 0)
@@ -147,9 +149,9 @@ def is_too_deep(text: str) -> bool:
 
 @functools.cache
 def _bashlex() -> ModuleType:
-    """The parser, loaded when a word needs it: its tables take 0.16 s, more than most scripts take to read.
+    """The parser, loaded when a word needs it: its tables take 0.16 s, more than parsing most scripts.
 
-    At a ``${`` that its word does not close it would go back to the beginning of the word, for ever.
+    At an unclosed ``${`` it would return to the beginning of the word forever.
     """
     import bashlex
     from bashlex import subst
@@ -176,13 +178,13 @@ def _parse(text: str) -> Any:
         return None
     try:
         trees = _bashlex().parse(text)
-    except Exception:  # bashlex raises IndexError, AttributeError, AssertionError … on what its grammar lacks
+    except Exception:  # bashlex raises IndexError, AttributeError, AssertionError … on text outside of its grammar
         return None
     return trees[0] if len(trees) == 1 else None
 
 
 def read_value(raw: str, depth: int = 0) -> Literal | Reference | None:
-    """What the right side of an assignment stands for; None when it cannot be told from the text alone."""
+    """The value of the right side of an assignment; None if the text alone does not determine it."""
     if _PLAIN.fullmatch(raw):
         return Literal(raw, 0, len(raw))
     if match := _QUOTED.fullmatch(raw):

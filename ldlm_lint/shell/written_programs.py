@@ -1,4 +1,6 @@
-"""Python that a script writes into a file and then starts: ``cat > train.py <<'EOF'`` and ``torchrun train.py`` below it."""
+"""Python that a script writes into a file and then starts: ``cat > train.py <<'EOF'`` and ``torchrun train.py``
+later.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from ldlm_lint.shell.launch_entries import entry_of
 
 
 def is_started(code: Code, command: Node) -> bool:
-    """Whether a command writes its here-document, and nothing else, into a file that a launch below it runs."""
+    """Whether a command writes exactly its here-document into a file that a later launch runs."""
     paths = set(_written_by(code, command))
     end = command.end_byte + code.source.bom
     return bool(paths) and any(_plain(entry_of(one)) in paths for one in code.script.launches if one.span.start > end)
 
 
 def _written_by(code: Code, command: Node) -> Iterator[str]:
-    """The Python files that ``cat > FILE`` or ``tee FILE`` makes; one that is appended to is not all of a program."""
+    """The Python files that ``cat > FILE`` or ``tee FILE`` creates; an appended one is not a whole program."""
     written = [code.text.of_node(word) for word in tree.words(command)]
     targets = list(_targets(code, command)) if written == ["cat"] else []
     if len(targets) == 1:
@@ -33,7 +35,7 @@ def _written_by(code: Code, command: Node) -> Iterator[str]:
 
 
 def _targets(code: Code, command: Node) -> Iterator[str]:
-    """What the output of a command goes to; the redirections may stand behind ``<<EOF``."""
+    """The target of a command's output; the redirections may be after ``<<EOF``."""
     parent = command.parent
     outer = parent.children if parent is not None and parent.type == "redirected_statement" else []
     inner = [child for one in outer if one.type == "heredoc_redirect" for child in one.children]

@@ -1,7 +1,7 @@
-"""Necessary conditions of rules on the standard library's syntax tree, which a file has anyway: what passes the words' test
-but cannot break the rule needs no tree of ours.
+"""Necessary conditions of rules on the standard library's syntax tree, which exists for a file anyway: a file that
+passes the word test but cannot break the rule needs no astroid tree.
 
-A condition may say yes too often, never no where the checker would report something. Each states what it relies on.
+A condition may be true too often, but never false if the checker would report something. Each states its assumptions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
 
 
 def possible(symbols: Iterable[str], module: ast.Module, data: bytes) -> frozenset[str]:
-    """Of the rules whose words a file holds those that it may break by its shape; ``data`` is its text in UTF-8."""
+    """The rules that a file may break by its shape, of those whose words it contains; ``data`` is its text in UTF-8."""
     outline = None
     found = []
     for symbol in symbols:

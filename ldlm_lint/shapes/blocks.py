@@ -1,4 +1,4 @@
-"""What is repeated in a model: whether it may be a transformer block, by what the file says of it."""
+"""The repeated parts of a model: whether they may be transformer blocks, judging by the file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def may_attend(outline: Outline, owner: Owner, block: ast.expr, model: ast.Class
 
 
 def _copies(outline: Outline, function: ast.expr) -> bool:
-    """Whether a function is one of the module ``copy``, for certain."""
+    """Whether a function certainly belongs to the module ``copy``."""
     first = dotted(function).partition(".")[0]
     meant = outline.imported.get(first, [])
     return bool(meant) and all(one.partition(".")[0] == "copy" for one in meant) and not outline.is_assigned(first)
@@ -58,7 +58,7 @@ def _may_build(outline: Outline, owner: Owner, block: ast.Call, model: ast.Class
 
 
 def _may_be_foreign(outline: Outline, function: ast.expr) -> bool:
-    """Whether what is called may be of another module, but for the plain layers of torch."""
+    """Whether the callee may belong to another module, except for plain torch layers."""
     root, last = function, last_name(function)
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -78,7 +78,7 @@ def _is_called_block(name: str, model: ast.ClassDef | None) -> bool:
 
 
 def attends(outline: Outline, node: ast.ClassDef | ast.Module) -> bool:
-    """Whether a class, or one of the file that it names, speaks of attention."""
+    """Whether a class, or one of the file that it names, mentions attention."""
     seen: set[ast.AST] = {node}
     waiting: list[ast.ClassDef | ast.Module] = [node]
     while waiting:
@@ -100,7 +100,7 @@ def _attends_in_parts(outline: Outline, part: ast.expr) -> bool:
 
 
 def _defaults(outline: Outline, owner: Owner, name: str) -> list[ast.ClassDef]:
-    """The classes of the file that are the default of a parameter of a function, or of one around it."""
+    """The classes of the file that are the default of a parameter of a function, or of an enclosing one."""
     found = []
     for one in (owner.node, *owner.around):
         if isinstance(one, FUNCTIONS):

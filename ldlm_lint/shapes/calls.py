@@ -1,4 +1,4 @@
-"""What findings about single calls need: the call itself, and what has to stand around it or among its arguments."""
+"""Conditions of findings about single calls: the call itself, and its required context or arguments."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _REMOVALS = frozenset({"remove", "unlink", "rmtree"})
 
 
 def may_checkpoint(outline: Outline) -> bool:
-    """Whether torch's activation checkpointing may be called with something to run."""
+    """Whether torch's activation checkpointing may be called with a function to run."""
     return any(call.args for _, call in calls_of(outline, frozenset({"checkpoint"}), _TORCH))
 
 
 def may_leave_implementation(outline: Outline) -> bool:
-    """Whether a segment of torch's activation checkpointing may say nothing of its implementation."""
+    """Whether a segment of torch's activation checkpointing may omit its implementation."""
     functions = frozenset({"checkpoint", "checkpoint_sequential"})
     return any(all(one.arg != "use_reentrant" for one in call.keywords) for _, call in calls_of(outline, functions, _TORCH))
 
 
 def may_guard_compile(outline: Outline) -> bool:
-    """Whether ``torch.compile`` may stand in a ``try``."""
+    """Whether ``torch.compile`` may be in a ``try``."""
     compiled = {id(call) for _, call in calls_of(outline, frozenset({"compile"}), _TORCH)}
     return bool(compiled) and any(
         isinstance(one, ast.Try) and any(id(inner) in compiled for part in one.body for inner in nodes_below(part))
@@ -46,7 +46,7 @@ def may_remove(outline: Outline) -> bool:
 
 
 def may_round(outline: Outline) -> bool:
-    """Whether something is the result of a division that drops what is left over: where it goes says whether it is a number of steps."""
+    """Whether there is a division that drops the remainder: its use shows whether it is a number of steps."""
     for statement in (*outline.assigned, *outline.augmented) if may_count_ranks(outline.data) else ():
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.FloorDiv):
             return True

@@ -1,4 +1,4 @@
-"""What findings about checkpoints need: a call that saves one, or a state that is kept while a training goes on."""
+"""Conditions of findings about checkpoints: a call that saves one, or a state kept during a training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _SAVING_WORDS = ("save", "snapshot")
 
 
 def may_save(outline: Outline) -> bool:
-    """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model that is not told the process."""
+    """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model that does not get the
+    process.
+    """
     return any(True for _ in _saving(outline))
 
 
@@ -34,7 +36,7 @@ def _saving(outline: Outline) -> Iterator[Owner]:
 
 
 def may_keep_state(outline: Outline) -> bool:
-    """Whether a state may be handed to a thread, or kept in a loop that trains."""
+    """Whether a state may be passed to a thread, or kept in a loop that trains."""
     if b"Thread" in outline.data:
         return True
     learning = outline.places.lines_with(_LEARNING_WORDS, parts=True)
@@ -45,7 +47,7 @@ def may_keep_state(outline: Outline) -> bool:
 
 
 def _keeps(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Whether a loop assigns something, and may train."""
+    """Whether a loop has an assignment, and may train."""
     inside = nodes_below(loop)
     kept = any(isinstance(one, ast.Assign) for one in inside)
     return kept and any(

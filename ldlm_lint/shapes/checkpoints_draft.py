@@ -1,6 +1,6 @@
-"""What findings about checkpoints need, by the text of a file: `ldlm_lint.shapes.checkpoints`, read generously.
+"""Conditions of findings about checkpoints on the text of a file: a superset of `ldlm_lint.shapes.checkpoints`.
 
-A function of a library stands in a text by its name: imported, behind what may be the library, or looked up by a text.
+A library function appears in a text by its name: imported, after a possible library name, or as a string.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def may_save(draft: Draft) -> bool:
 
 
 def may_keep_state(draft: Draft) -> bool:
-    """Whether a state may be handed to a thread, or kept in a loop that trains."""
+    """Whether a state may be passed to a thread, or kept in a loop that trains."""
     if b"Thread" in draft.data:
         return True
     return any(draft.whole.repeats(at) for word in _LEARNING_WORDS for at, _ in _calls(draft, word))
@@ -50,7 +50,7 @@ def _calls(draft: Draft, part: bytes) -> Iterator[tuple[int, str]]:
 
 
 def _saves(draft: Draft) -> Iterator[int]:
-    """Where a state may be saved, or what saves be named."""
+    """Where a state may be saved, or a save function may be named."""
     yield from (at for word in _SAVES for at in draft.words(word) if _may_be_of_library(draft, at))
     yield from (at for at in draft.words(b"save_pretrained") if _saves_itself(draft, at))
 
@@ -63,7 +63,7 @@ def _saves_itself(draft: Draft, at: int) -> bool:
 
 
 def _may_be_of_library(draft: Draft, at: int) -> bool:
-    """Whether a word may stand for a function of torch or safetensors."""
+    """Whether a word may mean a function of torch or safetensors."""
     owner = draft.before(at)
     if owner:
         return owner == NAMELESS or _may_be_library(draft, owner.partition(b".")[0])
@@ -74,7 +74,7 @@ def _may_be_of_library(draft: Draft, at: int) -> bool:
 
 
 def _may_be_library(draft: Draft, name: bytes) -> bool:
-    """Whether a name may stand for a library that saves: it is imported with it, or bound by an assignment or a class."""
+    """Whether a name may mean a library that saves: by an import, an assignment or a class."""
     if name in _PACKAGES:
         return True
     return any(
@@ -85,6 +85,6 @@ def _may_be_library(draft: Draft, name: bytes) -> bool:
 
 
 def _is_imported(draft: Draft, at: int) -> bool:
-    """Whether a place may stand in an import from a library that saves."""
+    """Whether a place may be in an import from a library that saves."""
     text = draft.imported_from(at)
     return text is not None and any(one in text for one in _PACKAGES)

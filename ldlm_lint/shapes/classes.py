@@ -1,4 +1,4 @@
-"""Which classes are models for certain, by the bases that a file names."""
+"""The classes that certainly are models, by their bases in a file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DEPTH = 4
 
 
 def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
-    """Whether a class derives from torch's Module or another library's model, whatever its bases' names mean.
+    """Whether a class derives from torch's Module or another library's model, for every meaning of its bases' names.
 
-    False where that is not certain: a name of a base that the file binds to something of its own says nothing.
+    False if that is not certain: a base name that the file itself binds does not count.
     """
     if node is None:
         return False
@@ -27,7 +27,9 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
 
 
 def may_be_model(outline: Outline, node: ast.ClassDef) -> bool:
-    """Whether a class may derive from torch's Module or another file's model, through classes of the file or not."""
+    """Whether a class may derive from torch's Module or another file's model, directly or through classes of the
+    file.
+    """
     if node not in outline.maybe_models:
         outline.maybe_models[node] = _may_derive(outline, node)
     return outline.maybe_models[node]
@@ -62,7 +64,7 @@ def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:
 
 
 def _is_local(outline: Outline, node: ast.expr) -> bool:
-    """Whether a chain of names begins with a class of the file, or with what is no name."""
+    """Whether a chain of names begins with a class of the file, or with something other than a name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return not isinstance(node, ast.Name) or node.id in outline.local_classes

@@ -1,7 +1,8 @@
-"""The functions of a Python file by its text alone, before it is parsed: where they may begin and end, and what they take.
+"""The functions of a Python file by its text alone, before it is parsed: where they may begin and end, and their
+parameters.
 
-Whoever asks gets too many functions for a place, never too few: one function too few is a finding lost. What a text leaves
-open counts as everything that it may be, and a text that is written in a way that leaves much open has no draft.
+The result has too many functions for a place, never too few: a missing function loses a finding. Ambiguous text counts
+as everything that it may be, and a text with much ambiguity has no draft.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ldlm_lint.python.definitions import outside_of
 from ldlm_lint.python.skim import headers
 from ldlm_lint.shapes.draft_bodies import Body, body_of
 
-# A definition whose name is not right behind its word, or not in ASCII; blanks that are no columns.
+# A definition whose name does not directly follow its keyword, or is not ASCII; unusual blanks.
 _ODD = tuple(lazily(rb"%s(?:[ \t]*\\|[ \t]+\w*[\x80-\xff])" % one) for one in (b"def", b"class", b"async"))
-# Whatever begins one of these ends somewhere, so that the search never goes back.
+# Every beginning of these has an end, so that the search never backtracks.
 _STRINGS = lazily(
     rb"#[^\n]*|(\"\"\"|''')(?:[^\\\"']+|\\.?|(?!\1)[\"'])*(?:\1|\Z)|\"(?:[^\"\\\n]+|\\.?)*\"?|'(?:[^'\\\n]+|\\.?)*'?", re.S
 )
@@ -60,7 +61,7 @@ class Header(NamedTuple):
 
 
 class Draft:
-    """The definitions of one text, which is in UTF-8 and ends its lines as Unix does."""
+    """The definitions of one text in UTF-8 with Unix line ends."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -71,7 +72,7 @@ class Draft:
 
     @cached_property
     def headers(self) -> list[Header]:
-        """The definitions in the order of the text; what stands in texts over several lines is none."""
+        """The definitions in the order of the text, without those inside multi-line strings."""
         found = [Header(at, len(blanks.expandtabs()), name, is_class) for at, blanks, name, is_class in sorted(headers(self.data))]
         return [one for one in found if not self.is_text(one.start)]
 
@@ -80,7 +81,7 @@ class Draft:
         return _long_texts(self.data)
 
     def is_text(self, at: int) -> bool:
-        """Whether a place is in a text over several lines, for certain; not in one that expressions may stand in."""
+        """Whether a place is certainly in a multi-line string; not in one that may contain expressions."""
         number = bisect_right(self._texts, (at, at)) - 1
         return number >= 0 and at < self._texts[number][1]
 
@@ -89,7 +90,7 @@ class Draft:
         return [one.start for one in self.headers]
 
     def words(self, word: bytes) -> Iterator[int]:
-        """Where a word may stand in the code of a text."""
+        """Where a word may be in the code of a text."""
         data, at = self.data, self.data.find(word)
         while at >= 0:
             end = at + len(word)
@@ -104,7 +105,7 @@ class Draft:
         return bool(mark) and b"'" not in code and b'"' not in code
 
     def before(self, at: int) -> bytes | None:
-        """The names and dots before a name, as ``a.b.``; empty where it stands alone, `NAMELESS`, or None where that is open."""
+        """The names and dots before a name, as ``a.b.``; empty if it is alone, `NAMELESS`, or None if unknown."""
         begin = self.data.rfind(b"\n", 0, at) + 1
         line = self.data[begin:at].rstrip(_CHAINED)
         names, blank = self.data[begin + len(line) : at], line.rstrip(_BLANK)
@@ -113,7 +114,7 @@ class Draft:
         return names
 
     def imported_from(self, at: int) -> bytes | None:
-        """The text of an import in front of a name that may be imported by it; None where none may be."""
+        """The text of an import that may import a name; None if there is none."""
         data = self.data
         word = data.rfind(b"import", 0, at)
         between = data[word:at].replace(b"\\\n", b"")
@@ -126,7 +127,7 @@ class Draft:
         return data[begin:at]
 
     def is_bound(self, at: int, name: bytes) -> bool:
-        """Whether a name may be given a value where it stands, by an assignment."""
+        """Whether a name may be the target of an assignment at its place."""
         return _BINDS.match(self.data, at + len(name)) is not None
 
     def is_defined(self, at: int) -> bool:
@@ -135,15 +136,15 @@ class Draft:
         return line.rstrip(_BLANK).endswith((b"def", b"class")) and line[-1:] in b" \t"
 
     def around(self, at: int) -> Iterator[int]:
-        """The numbers of the headers of which a place may stand in the definition, innermost first."""
+        """The numbers of the headers whose definition may contain a place, innermost first."""
         number = bisect_right(self._starts, at) - 1
-        # A decorator stands above the function that it runs with.
+        # A decorator is above the function that it runs with.
         if number + 1 < len(self.headers) and self.data.find(b"@", self._starts[number] if number >= 0 else 0, at) >= 0:
             yield number + 1
         yield from self.chain(number)
 
     def chain(self, number: int) -> Iterator[int]:
-        """A header and those above that are indented less each, which it may stand in."""
+        """A header and the less indented ones above, which may contain it."""
         indent = 1 << 30
         for one in range(number, -1, -1):
             if self.headers[one].indent < indent:
@@ -169,7 +170,7 @@ class Draft:
         return data[start:]
 
     def taken(self, number: int) -> frozenset[bytes]:
-        """The names in the parentheses of a header, those of parameters and of bases among them."""
+        """The names in the parentheses of a header, including those of parameters and bases."""
         if number not in self._heads:
             self._heads[number] = frozenset(_NAME.findall(self.head(number).partition(b"(")[2]))
         return self._heads[number]
@@ -180,14 +181,14 @@ class Draft:
         return body_of(self._masked(0, len(self.data)), 0, -1)
 
     def body(self, number: int) -> Body:
-        """What a definition holds, as far as its text tells."""
+        """The body of a definition, as far as its text shows."""
         if number not in self._bodies:
             start = self.headers[number].start
             self._bodies[number] = body_of(self._masked(start, self.end(number)), start, self.headers[number].indent)
         return self._bodies[number]
 
     def _masked(self, start: int, end: int) -> bytes:
-        """A stretch of the text that begins outside of any text, with blanks for what stands in texts over several lines."""
+        """A stretch that begins outside of any string, with multi-line strings blanked."""
         parts, at = [], start
         for first, last in self._texts[bisect_right(self._texts, (start, start)) :]:
             if first >= end:
@@ -206,7 +207,7 @@ class Draft:
         return self.headers[number].start < self._models[holder]
 
     def _own_end(self, number: int) -> int:
-        """The end of what is a definition's own for certain."""
+        """The end of the part that certainly belongs to a definition."""
         if number not in self._ends:
             # A header may end on its line, and its body too.
             line = self.data.find(b"\n", self.headers[number].start)
@@ -255,7 +256,7 @@ class Draft:
 
 @lru_cache(maxsize=1)
 def draft_of(data: bytes) -> Draft | None:
-    """The draft of a text in UTF-8; None for one that leaves too much open."""
+    """The draft of a text in UTF-8; None if it is too ambiguous."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\f" in data or any(one.search(data) for one in _ODD):
@@ -264,7 +265,9 @@ def draft_of(data: bytes) -> Draft | None:
 
 
 def _is_nameless(before: bytes) -> bool:
-    """Whether what has an attribute is an element, a text or the result of a call, and no name in parentheses."""
+    """Whether the object of an attribute is an element, a text or the result of a call, and not a name in
+    parentheses.
+    """
     if not before.endswith(b")"):
         return before.endswith((b"]", b"}", b'"', b"'"))
     function = before[: before.rfind(b"(")] if b"(" in before else b""
@@ -279,7 +282,7 @@ def _goes_on(data: bytes, begin: int) -> bool:
         line = data[begin:end].strip()
         if line and not line.startswith(b"#"):
             code, *rest = line.split(b"#")
-            # In a text it begins no comment.
+            # Inside a string it does not begin a comment.
             parts = [code, *(rest if b"'" in code or b'"' in code else rest[:-1])]
             return any(one.rstrip(_BLANK).endswith(b".") for one in parts)
     return False
@@ -295,7 +298,7 @@ def _long_texts(data: bytes) -> list[tuple[int, int]]:
 
 
 def _paired(data: bytes) -> list[tuple[int, int]] | None:
-    """As `_long_texts`, where quotes follow one another so plainly that nothing else need be looked at; None where not."""
+    """As `_long_texts`, for simple sequences of quotes; None otherwise."""
     quotes = _TRIPLES[0]
     if _TRIPLES[1] in data or b"\\\n" in data or b'\\"""' in data:
         return None

@@ -1,7 +1,7 @@
 """The body of a definition by its text: where it ends, and which stretches of it a loop repeats.
 
-Brackets are followed and texts are passed over, so that the lines on which statements begin are known, as the tokenizer has
-them. Where quotes or brackets do not add up, nothing is known, and all of it may be repeated.
+Brackets are tracked and strings are skipped, so that the first lines of statements are known, as in the tokenizer. If
+quotes or brackets do not match, nothing is known, and everything may be repeated.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ _OPENING, _CLOSING = b"([{", b")]}"
 
 
 class Body(NamedTuple):
-    """Where a definition ends at the latest, and the stretches of the text that may run more than once."""
+    """The latest end of a definition, and the stretches of the text that may run more than once."""
 
     end: int
     loops: tuple[tuple[int, int], ...]
 
     def repeats(self, at: int) -> bool:
-        """Whether what stands at a place may run more than once."""
+        """Whether the code at a place may run more than once."""
         return any(first <= at < last for first, last in self.loops)
 
 
 def body_of(text: bytes, start: int, indent: int) -> Body:
-    """The body of the definition that a text begins with, by the columns of its header; ``start`` is added to all places."""
+    """The body of the definition at the beginning of a text, by the columns of its header; ``start`` is added to all
+    places."""
     everything = Body(start + len(text), ((start, start + len(text)),))
     repeated: list[tuple[int, int]] = []
     if any(one in text for one in _LONG):
@@ -47,7 +48,8 @@ def body_of(text: bytes, start: int, indent: int) -> Body:
 
 
 def _blanks(match: re.Match[bytes], repeated: list[tuple[int, int]]) -> bytes:
-    """As many blanks as a comment or a text has bytes; ``repeated`` takes a text whose expressions may hold a loop."""
+    """As many blanks as a comment or a string has bytes; ``repeated`` collects strings whose expressions may contain a
+    loop."""
     start, end = match.span()
     if b"for" in match[0] and any(one in _FORMATS for one in match.string[max(start - 2, 0) : start]):
         repeated.append((start, end))
@@ -55,10 +57,10 @@ def _blanks(match: re.Match[bytes], repeated: list[tuple[int, int]]) -> bytes:
 
 
 def _loops(plain: bytes, lowest: int) -> tuple[int, list[tuple[int, int]]] | None:
-    """Where a body ends, and its loops; None where the brackets do not add up.
+    """Where a body ends, and its loops; None if the brackets do not match.
 
-    The statements of a loop end with the next that is indented no more than it; a loop in an expression repeats what its
-    brackets hold.
+    The statements of a loop end with the next that is indented no more than it; a loop in an expression repeats the
+    contents of its brackets.
     """
     open_loops: list[tuple[int, int]] = []
     found: list[tuple[int, int]] = []

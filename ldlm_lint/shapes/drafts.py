@@ -1,7 +1,8 @@
-"""Necessary conditions of rules on the text of a Python file, asked before it is parsed: most files that hold a rule's words
-can be told by more of their text not to break it.
+"""Necessary conditions of rules on the text of a Python file, tested before it is parsed: for most files with a rule's
+words, more of their text shows that they do not break it.
 
-As the conditions on trees (`ldlm_lint.shapes`), they may say yes too often, never no where the checker would report something.
+Like the conditions on trees (`ldlm_lint.shapes`), they may be true too often, but never false if the checker would
+report something.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ COSTLY: dict[str, Callable[[Draft], bool]] = {"checkpoint-saves-live-state": may
 
 
 def possible_by_text(symbols: Iterable[str], data: bytes) -> frozenset[str]:
-    """Of the rules whose words a file holds those that it may break by its text (in UTF-8)."""
+    """The rules that a file may break by its text (in UTF-8), of those whose words it contains."""
     left = frozenset(symbol for symbol in symbols if symbol not in TEXTS or TEXTS[symbol](data))
     left = _left(left, DRAFTS, data)
     return _left(left, COSTLY, data) if left <= COSTLY.keys() else left

@@ -1,4 +1,4 @@
-"""What an evaluation that records gradients needs: a model that runs in a loop, or after ``.eval()``."""
+"""Conditions of an evaluation that records gradients: a model that runs in a loop, or after ``.eval()``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import FIELDS
 
 _CALLED_BACKWARDS = lazily(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
-# A comment between a name and its call: no name can be told then.
+# A comment between a name and its call: the name is unknown then.
 BROKEN_CALL = lazily(rb"#[^\n]*\n[ \t\r\n\f]*\(")
 PASSED_ON = frozenset({"forward", "module", "__call__"})
 MODE, REPETITION = "mode", "repetition"
@@ -35,11 +35,11 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 class _Asked(NamedTuple):
-    """What a function's candidates have to be.
+    """The requirements for a function's candidates.
 
-    To be put into evaluation mode before by the function itself (``own`` says what it switches, where) or ``shown`` in it
-    by their dotted names; else in a loop, any of them (``any_in_loop``) or a call of a parameter (``given``). A function
-    that ``learns`` evaluates only what it has switched itself.
+    They must be put into evaluation mode before by the function itself (``own``: its switches) or be ``shown`` in it by
+    their dotted names; else be in a loop: any of them (``any_in_loop``) or a call of a parameter (``given``). A
+    function that ``learns`` evaluates only models that it has switched itself.
     """
 
     own: tuple[Switch, ...]
@@ -50,17 +50,17 @@ class _Asked(NamedTuple):
 
 
 class _File:
-    """What is asked of a file for several of its functions."""
+    """Facts of a file for several of its functions."""
 
     def __init__(self, outline: Outline) -> None:
-        # It is kept with the outline: the tree goes with them, and does not wait for the collector.
+        # It is kept with the outline: the tree is released with them, without waiting for garbage collection.
         self._outline = weakref.ref(outline)
         self.switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
         self._run: dict[tuple[ast.ClassDef, str], tuple[str, ...]] = {}
 
     @property
     def outline(self) -> Outline:
-        """The outline of the file, which whoever asks holds."""
+        """The outline of the file, which the caller keeps alive."""
         outline = self._outline()
         assert outline is not None
         return outline
@@ -72,7 +72,7 @@ class _File:
 
     @cached_property
     def called(self) -> dict[Owner, list[ast.Call]]:
-        """The calls in loops of something named like a model, and those of ``forward`` and the like, by function."""
+        """The calls in loops of objects named like a model, and those of ``forward`` and the like, by function."""
         if BROKEN_CALL.search(self.outline.data):
             return {owner: self.outline.calls(owner) for owner in self.outline.owners}
         found: dict[Owner, list[ast.Call]] = {}
@@ -90,27 +90,28 @@ class _File:
 
 
 def _file_of(outline: Outline) -> _File:
-    """What is known of a file, kept with its outline: a cache would keep its tree while the next one is made."""
+    """The facts of a file, stored with its outline: a separate cache would keep its tree alive while the next one is
+    built."""
     if outline.evaluations is None:
         outline.evaluations = _File(outline)
     return outline.evaluations
 
 
 def may_evaluate(outline: Outline) -> bool:
-    """Whether a function of the file may run a model for its results alone, with gradients on."""
+    """Whether a function of the file may run a model only for its results, with gradients on."""
     return any(True for _ in _evaluations(_file_of(outline)))
 
 
 def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
-    """The functions that may run a model for its results if a caller adds something; None where one needs no caller.
+    """The functions that may run a model for its results if a caller provides a context; None if one needs no caller.
 
-    What it has to add stands before each dotted name: see `MODE` and `REPETITION`.
+    The required context precedes each dotted name: see `MODE` and `REPETITION`.
     """
     outline = outline_of(module, data)
     file, found = _file_of(outline), []
     for owner, asked in _evaluations(file):
         if owner not in file.outline.looping:
-            # A function that learns evaluates in loops alone.
+            # A function that trains evaluates only in loops.
             found += [] if asked.learns else [f"{REPETITION} {owner.scope}"]
         elif asked.own or asked.shown or asked.any_in_loop:
             return None
@@ -128,7 +129,7 @@ def _evaluations(file: _File) -> Iterator[tuple[Owner, _Asked]]:
 
 
 def _may_evaluate(file: _File, owner: Owner) -> _Asked | None:
-    """What a function's candidates have to be, where it has some."""
+    """The requirements for a function's candidates, if it has any."""
     loops = owner in file.outline.looping
     asked = _asked(file, owner, loops)
     if asked is None:
@@ -153,7 +154,7 @@ def _may_evaluate(file: _File, owner: Owner) -> _Asked | None:
 
 
 def _asked(file: _File, owner: Owner, loops: bool) -> _Asked | None:
-    """What a function's candidates have to be; None where it can have none."""
+    """The requirements for a function's candidates; None if it cannot have any."""
     modes, holder = file.modes, owner.holder
     own, learns = modes.of(owner), modes.learns(owner)
     if learns or not isinstance(owner.node, FUNCTIONS):
@@ -176,7 +177,7 @@ def _may_be_run(call: ast.Call, owner: Owner, models: list[tuple[str, bool]], in
 
 
 def _is_switched(call: ast.Call, root: str, switches: tuple[Switch, ...]) -> bool:
-    """Whether what a function switched last before a call may be evaluated since."""
+    """Whether the last switch in a function before a call may be to evaluation mode."""
     before = [one for one in switches if _covers(one.name, root) and one.line < call.lineno]
     last = max((one.line for one in before), default=0)
     return any(one.line == last and not one.trains for one in before)
@@ -187,7 +188,7 @@ def _covers(name: str, root: str) -> bool:
 
 
 def _is_held(owner: Owner) -> bool:
-    """Whether a decorator turns gradients off, or its name speaks of them."""
+    """Whether a decorator turns gradients off, or its name mentions them."""
     for node in (owner.node, *owner.around):
         for one in getattr(node, "decorator_list", ()):
             name = last_name(one.func if isinstance(one, ast.Call) else one)
@@ -202,9 +203,9 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
 
 
 def model_calls(data: bytes) -> Iterator[str]:
-    """What calls of something named like a model begin with, those of ``forward`` and the like among them.
+    """The roots of calls of objects named like a model, including those of ``forward`` and the like.
 
-    The text is read backwards, where a call begins with its parenthesis, which is found faster than a name.
+    The text is searched backwards, where a call begins with its parenthesis, which is found faster than a name.
     """
     for gap, word in set(_CALLED_BACKWARDS.findall(data[::-1])):
         name = word[::-1].decode(errors="replace")
@@ -213,7 +214,7 @@ def model_calls(data: bytes) -> Iterator[str]:
 
 
 def _recorded(owner: Owner) -> Iterator[tuple[ast.Call, bool]]:
-    """The calls with arguments that may be recorded, and whether each stands in a loop."""
+    """The calls with arguments that may be recorded, and whether each is in a loop."""
     waiting: list[tuple[ast.AST, bool]] = [(owner.node, False)]
     while waiting:
         node, in_loop = waiting.pop()
@@ -249,7 +250,7 @@ def _is_quiet(node: ast.AST) -> bool:
 
 
 def _models(file: _File, owner: Owner, call: ast.Call, evaluated: frozenset[str]) -> Iterator[tuple[str, bool]]:
-    """The models that a call may run, and whether it calls them itself."""
+    """The models that a call may run, and whether it calls them directly."""
     root = _root_of(call.func)
     owned, _, name = root.rpartition(".")
     if owned == "self" and owner.holder is not None:
@@ -266,7 +267,7 @@ def _models(file: _File, owner: Owner, call: ast.Call, evaluated: frozenset[str]
 
 
 def _is_method(holder: ast.ClassDef, name: str) -> bool:
-    """Whether a name is a method of a class, for certain: its last statement that may bind it defines it."""
+    """Whether a name certainly is a method of a class: the last statement that may bind it defines it."""
     own = [one for one in holder.body if isinstance(one, FUNCTIONS) and one.name == name]
     others = [one for one in holder.body if not isinstance(one, (*FUNCTIONS, ast.Expr, ast.Pass))]
     plain = all(isinstance(one, ast.AnnAssign) or (isinstance(one, ast.Assign) and all(isinstance(part, ast.Name) and part.id != name for part in one.targets)) for one in others)

@@ -1,7 +1,8 @@
-"""What an evaluation that records gradients needs, by the text of a file: `ldlm_lint.shapes.evaluation`, read generously.
+"""Conditions of an evaluation that records gradients on the text of a file: a superset of
+`ldlm_lint.shapes.evaluation`.
 
-Where nothing is put into evaluation mode, a function shows an evaluation by its name and a loop, or calls a model that it is
-given in one: a name with a parenthesis behind it, in a chain that begins with a parameter and ends like a model.
+Without a switch to evaluation mode, a function is an evaluation by its name and a loop, or if it calls a model
+parameter in a loop: a name before a parenthesis, in a chain that begins with a parameter and ends like a model.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.evaluation import BROKEN_CALL, PASSED_ON, model_calls
 from ldlm_lint.shapes.outline import GAP
 
-# ``model.eval()``, and ``model.train(…)`` with anything in it.
+# ``model.eval()``, and ``model.train(…)`` with any argument.
 _SWITCHES = (
     lazily(rb"eval(?<=[.\s\\]eval)" + GAP + rb"\(" + GAP + rb"\)"),
     lazily(rb"train(?<=[.\s\\]train)(?<!def train)" + GAP + rb"\(" + GAP + rb"[^) \t\r\n\f\\#]"),
 )
 _ASCII = frozenset(bytes((one,)) for one in WORD if one < 0x80)
-# With something between the parentheses.
+# With an argument between the parentheses.
 _CALLS = lazily(rb"[ \t\r\n\f\\]*\([ \t]*(?!\))")
 _NAME = lazily(rb"[\w\x80-\xff]+")
 _LAST = lazily(rb"[\w\x80-\xff]+(?=[ \t\\]*\Z)")
 
 
 def may_evaluate(draft: Draft) -> bool:
-    """Whether a function of a text may run a model for its results alone, with gradients on."""
+    """Whether a function of a text may run a model only for its results, with gradients on."""
     data = draft.data
     if any(one.search(data) for one in _SWITCHES) or any(map(partial(_is_broken, data), BROKEN_CALL.finditer(data))):
         return True
@@ -41,7 +42,7 @@ def may_evaluate(draft: Draft) -> bool:
 
 
 def _is_broken(data: bytes, comment: re.Match[bytes]) -> bool:
-    """Whether something that may be called like a model stands before a comment and a parenthesis."""
+    """Whether a possible model name is followed by a comment and a parenthesis."""
     end = data.find(b"\n", comment.start()) + 1
     while end:
         start = data.rfind(b"\n", 0, end - 1) + 1
@@ -70,7 +71,7 @@ def _may_run(draft: Draft, number: int) -> bool:
 
 
 def _may_be_given(draft: Draft, at: int, root: bytes) -> bool:
-    """Whether a place may stand in a loop of a function that takes a parameter, and may record gradients."""
+    """Whether a place may be in a loop of a function with a parameter, and may record gradients."""
     return any(
         not draft.headers[number].is_class
         and root in draft.taken(number)
@@ -86,7 +87,7 @@ def _is_held(draft: Draft, number: int) -> bool:
 
 
 def _called(draft: Draft) -> Iterator[tuple[int, bytes | None]]:
-    """Where something called like a model is called by its name, and what the name begins with; None where that is open."""
+    """The calls of model-like names, and the roots of the names; None if unknown."""
     data = draft.data
     for begins in model_calls(data):
         word = begins.encode()
@@ -94,7 +95,7 @@ def _called(draft: Draft) -> Iterator[tuple[int, bytes | None]]:
         at = data.find(word)
         while at >= 0:
             end = at + len(name)
-            # What is not in ASCII is a part of the name all the same.
+            # Non-ASCII characters also belong to the name.
             if data[at - 1 : at] not in _ASCII and _CALLS.match(data, end) and not draft.is_text(at):
                 root = _root(draft, at, name)
                 if root != b"":
@@ -103,7 +104,8 @@ def _called(draft: Draft) -> Iterator[tuple[int, bytes | None]]:
 
 
 def _root(draft: Draft, at: int, name: bytes) -> bytes | None:
-    """The first part of a dotted name that ends with ``name`` and is called like a model; empty for none, None if that is open."""
+    """The first part of a dotted name that ends with ``name`` and looks like a model; empty if there is none, None if
+    unknown."""
     before = draft.before(at)
     if before is None or before == NAMELESS or (not before and draft.is_defined(at)):
         return None if before is None else b""

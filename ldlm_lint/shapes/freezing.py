@@ -1,4 +1,5 @@
-"""What findings about frozen parameters need: a place that sets ``requires_grad``, itself or by a helper that says so."""
+"""Conditions of findings about frozen parameters: a place that sets ``requires_grad``, directly or by a helper with
+such a name."""
 
 from __future__ import annotations
 
@@ -15,18 +16,18 @@ _FLAG = "requires_grad"
 _WORDS = ("requires_grad", "freez", "set_trainable", "toggle_grad", "setattr")
 _LISTS = (b"ParameterList", b"ParameterDict")
 _INSIDE = lazily(rb"\.\s*module\b")
-# A lambda runs when somebody calls it, as often as they like.
+# A lambda runs whenever it is called.
 _REPEATED = (ast.For, ast.AsyncFor, ast.While, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def may_freeze_wrapped(outline: Outline) -> bool:
-    """Whether gradients may be switched beside a model that DDP wraps, or of a part of one that is wrapped already."""
+    """Whether gradients may be switched next to a model that DDP wraps, or of a part of an already wrapped one."""
     wraps = b"DistributedDataParallel" in outline.data
     return any(wraps or _INSIDE.search(outline.own_text(owner)) for owner, _, _ in _settings(outline))
 
 
 def may_toggle(outline: Outline) -> bool:
-    """Whether gradients may be switched of something that may be a module or a parameter, and not just made here."""
+    """Whether gradients may be switched on a possible module or parameter that was not just created here."""
     known = _Modules(outline)
     looped: dict[Owner, set[ast.AST]] = {}
     for owner, place, target in _settings(outline):
@@ -58,7 +59,7 @@ def _calls_one(node: ast.AST, names: set[str]) -> bool:
 
 
 def _settings(outline: Outline) -> Iterator[tuple[Owner, ast.AST, ast.expr | None]]:
-    """The places that set the flag, with their functions, and of what; None where a helper, or ``setattr``, is told."""
+    """The places that set the flag, with their functions and targets; None if a helper or ``setattr`` gets the flag."""
     for owner, nodes in outline.places.near(_WORDS, parts=True):
         for one in nodes:
             if isinstance(one, ast.Assign):
@@ -85,13 +86,14 @@ def _is_helper(call: ast.Call, name: str) -> bool:
 
 
 class _Modules:
-    """Which names of a file may be modules or parameters; asked for where a place is left to judge."""
+    """The names of a file that may be modules or parameters; computed only if a place must be judged."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
 
     def may_hold(self, target: ast.expr, *, by_method: bool) -> bool:
-        """Whether what is switched may be a module or a parameter; a tensor that wants its own gradient is neither."""
+        """Whether the switched object may be a module or a parameter; a tensor that requires its own gradient is
+        neither."""
         if isinstance(target, ast.Call):
             return UNWRAPS.search(last_name(target.func)) is not None
         while isinstance(target, ast.Subscript):
@@ -116,7 +118,7 @@ def _binds(loop: ast.AST, name: str) -> bool:
 
 
 def _uses(call: ast.AST, name: str) -> bool:
-    """Whether something of a name is called, or asked for what modules know."""
+    """Whether an object with a name is called, or used through module attributes."""
     if not isinstance(call, ast.Call):
         return False
     if last_name(call.func) == name:
@@ -130,12 +132,12 @@ def _uses(call: ast.AST, name: str) -> bool:
 
 
 def _looped(outline: Outline, owner: Owner) -> set[ast.AST]:
-    """What stands in loops of a function."""
+    """The nodes in loops of a function."""
     return {inner for loop in outline.own(owner, *_REPEATED) for inner in nodes_below(loop)}
 
 
 def _is_new(outline: Outline, owner: Owner, target: ast.expr) -> bool:
-    """Whether a function has just made, for certain, what it switches: ``net = Net(); net.requires_grad_(False)``."""
+    """Whether a function has certainly just created the switched object: ``net = Net(); net.requires_grad_(False)``."""
     names = {one.id for one in nodes_below(target) if isinstance(one, ast.Name)}
     return any(
         isinstance(one.value, ast.Call)

@@ -1,4 +1,4 @@
-"""What findings about losses need: one that is bounded from above, or a mean squared error and two vectors of length one."""
+"""Conditions of findings about losses: a loss bounded from above, or a mean squared error and two unit vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.meaning import closure, identifiers, leads_to, mentions
 from ldlm_lint.shapes.outline import Outline, dotted, last_name
 
-# Whatever is a loss to the checkers has one of these in its name, or is made by something that has.
+# Every loss for the checkers has one of these in its name, or in the name of its creator.
 _SPEAKS = re.compile(r"loss|criterion|entropy|kl_div", re.I)
 _BOUNDS = frozenset({"clamp", "clamp_", "clip", "clip_", "clamp_max", "clamp_max_"})
 _LESSER = frozenset({"min", "minimum"})
@@ -20,12 +20,12 @@ _SQUARES = lazily(rb"\*\*|\b(?:pow|square)\b")
 
 
 def speaks_of_loss(outline: Outline, nodes: Iterable[ast.AST]) -> bool:
-    """Whether expressions name a loss, or something that is bound to what names one, anywhere in the file."""
+    """Whether expressions name a loss, or a name bound to one, anywhere in the file."""
     return leads_to(outline, nodes, _SPEAKS)
 
 
 def may_bound_loss(outline: Outline) -> bool:
-    """Whether a call may give the lesser of a loss and something else."""
+    """Whether a call may return the minimum of a loss and another value."""
     bounds, lesser = closure(outline, _BOUNDS), closure(outline, _LESSER)
     return any(
         isinstance(one, ast.Call) and _may_bound(one, bounds, lesser) and speaks_of_loss(outline, [one])
@@ -39,7 +39,7 @@ def _may_bound(call: ast.Call, bounds: frozenset[str], lesser: frozenset[str]) -
     name = last_name(call.func)
     if name in lesser or not name:
         return _is_called(call, bounds | lesser)
-    # A method is told the bound second, a function third; ``clamp_max`` knows no other.
+    # The bound is the second argument of the method, the third of the function; ``clamp_max`` has no other.
     by_place = len(call.args) >= (2 if name in ("clamp", "clamp_", "clip", "clip_") else 1)
     starred = any(isinstance(one, ast.Starred) for one in call.args)
     return name in bounds and (by_place or starred or any(one.arg in ("max", None) for one in call.keywords))
@@ -51,7 +51,7 @@ def _is_called(call: ast.Call, names: frozenset[str]) -> bool:
 
 
 def may_compare_units(outline: Outline) -> bool:
-    """Whether there may be a mean squared error, and something that makes vectors of length one."""
+    """Whether there may be a mean squared error, and code that creates unit vectors."""
     squares = b"mse" in outline.data or b"MSELoss" in outline.data
     if not squares and not (b"mean" in outline.data and _SQUARES.search(outline.data)):
         return False
@@ -64,7 +64,7 @@ def _imports_normalizer(outline: Outline) -> bool:
 
 
 def _divides_by_norm(outline: Outline) -> bool:
-    """Whether something is divided, and a norm is asked of the same thing."""
+    """Whether something is divided, by a norm of the same object."""
     norms = closure(outline, _NORMS)
     asked = {
         name
@@ -77,7 +77,8 @@ def _divides_by_norm(outline: Outline) -> bool:
 
 
 def _measured(call: ast.Call) -> Iterator[str]:
-    """What a norm may be of, as a dotted name: the object of a method, or an argument; empty for another expression."""
+    """The possible operand of a norm, as a dotted name: the object of a method, or an argument; empty for another
+    expression."""
     if isinstance(call.func, ast.Attribute):
         yield dotted(call.func.value)
     yield from (dotted(one.value if isinstance(one, ast.Starred) else one) for one in call.args[:1])

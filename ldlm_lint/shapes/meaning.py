@@ -1,7 +1,7 @@
-"""Calls that may mean a function of a library: the rules of `ldlm_lint.python.names.qualified`, read generously.
+"""Calls that may mean a function of a library: a superset of `ldlm_lint.python.names.qualified`.
 
-A call means ``torch.save`` only through the name ``save``, a name that an import or an assignment gives to something that
-holds it, or a subclass that adds nothing; what an assignment computes in another way has no known meaning there either.
+A call means ``torch.save`` only through the name ``save``, a name bound by an import or an assignment to something
+containing it, or a subclass without changes; other computed values have no known meaning there either.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ldlm_lint.shapes.outline import Outline, last_name, targets_of
 from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import held
 
-# What may stand for a function or class, tables of them included.
+# Expressions that may mean a function or class, including tables of them.
 _NAMING: frozenset[Any] = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict})
 _LOOKS_UP = frozenset({"getattr", "partial", "get"})
 
 
 class Standing(NamedTuple):
-    """What imports, assignments and classes give names to: what a name stands for, and the names of what is stood for."""
+    """The bindings by imports, assignments and classes: the meanings of a name, and the names with a meaning."""
 
     holds: dict[str, set[str]]
     names: dict[str, set[str]]
@@ -43,7 +43,7 @@ def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...])
 
 
 def mentions(outline: Outline, name: str, packages: tuple[str, ...]) -> bool:
-    """Whether a function of this name in one of these packages is imported, looked up or handed on anywhere."""
+    """Whether a function of this name in one of these packages is imported, looked up or passed on anywhere."""
     if not outline.places.lines_with((name,)):
         return False
     if any(one.rpartition(".")[2] == name and _within(one, packages) for meant in outline.imported.values() for one in meant):
@@ -62,12 +62,12 @@ def _within(name: str, packages: tuple[str, ...]) -> bool:
 
 
 def standing_for(outline: Outline, packages: tuple[str, ...]) -> frozenset[str]:
-    """The names that may stand for one of these packages, or for something in them."""
+    """The names that may mean one of these packages, or something in them."""
     return closure(outline, (name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)))
 
 
 def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
-    """The names, and those that stand for something in the file which holds one of them."""
+    """The names, and those bound to expressions with one of them."""
     asked = frozenset(names)
     if asked not in outline.closures:
         stands, found, waiting = standing(outline).names, set(asked), list(asked)
@@ -80,7 +80,7 @@ def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
 
 
 def stood_for(outline: Outline, node: ast.AST) -> set[str]:
-    """The identifiers of an expression, and those of what they stand for in the file."""
+    """The identifiers of an expression, and those of their meanings in the file."""
     held = standing(outline).holds
     found, waiting = set(), set(identifiers([node]))
     while waiting:
@@ -90,12 +90,12 @@ def stood_for(outline: Outline, node: ast.AST) -> set[str]:
 
 
 def given(outline: Outline) -> Collection[str]:
-    """The names that imports, assignments and classes give to something that stands for itself."""
+    """The names that imports, assignments and classes bind to a direct meaning."""
     return standing(outline).holds.keys()
 
 
 def standing(outline: Outline) -> Standing:
-    """What names stand for in a file."""
+    """The meanings of names in a file."""
     if outline.standing is None:
         outline.standing = found = Standing({}, {})
         for name, inside in _held(outline):
@@ -106,7 +106,7 @@ def standing(outline: Outline) -> Standing:
 
 
 def _held(outline: Outline) -> Iterator[tuple[str, Collection[str]]]:
-    """The names that imports, assignments and classes give, with the identifiers and texts that they stand for."""
+    """The names bound by imports, assignments and classes, with the identifiers and texts behind them."""
     for one in outline.imports:
         yield from ((alias.asname, (alias.name.rpartition(".")[2],)) for alias in one.names if alias.asname)
     for kind in outline.classes:
@@ -143,7 +143,7 @@ def identifiers(nodes: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def leads_to(outline: Outline, nodes: Iterable[ast.AST], wanted: re.Pattern[str]) -> bool:
-    """Whether expressions hold a wanted name or text, or a name that is bound to what does, anywhere in the file."""
+    """Whether expressions contain a wanted name or text, or a name bound to one, anywhere in the file."""
     waiting = set(identifiers(nodes))
     seen = set(waiting)
     while waiting:

@@ -1,4 +1,5 @@
-"""What a model without activation checkpointing needs: a class that stacks blocks, or a script that builds one and trains."""
+"""Conditions of a model without activation checkpointing: a class that stacks blocks, or a script that builds one and
+trains."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _LOADER = "from_pretrained"
 _FOREIGN = (b"from_pretrained", b"Transformer", *(one.encode() for one in DEPTHS))
 _SWITCH_WORDS = (b"ckpt", b"checkpoint", b"remat", b"recompute", b"_cp")
 _CONTAINER = (b"ModuleList", b"ModuleDict", b"Sequential", b"append", b"clones")
-# What every call that may build a stack has on its lines.
+# Text on the lines of every call that may build a stack.
 _PUTS_TOGETHER = ("ModuleList", "ModuleDict", "Sequential", "append", "clones", _LOADER, *DEPTHS, "**")
 _ENCODERS = ("Transformer", "TransformerEncoder", "TransformerDecoder")
 _GENERATIVE = lazily(r"For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)")
@@ -31,7 +32,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
 
 
 def may_lack_checkpointing(outline: Outline) -> bool:
-    """Whether a class may put blocks together, or code outside of classes a foreign transformer, in a file that trains."""
+    """Whether a class may combine blocks, or code outside of classes a foreign transformer, in a file that trains."""
     foreign = has_any(outline.data, _FOREIGN)
     hidden = foreign and (any(mentions(outline, one, ("torch",)) for one in _ENCODERS) or _hands_on_loader(outline))
     if foreign and Skim(outline.data).trains and (hidden or _trains_pretrained(outline) or _builds_deep(outline)):
@@ -48,7 +49,7 @@ def may_lack_checkpointing(outline: Outline) -> bool:
 
 
 def _hands_on_loader(outline: Outline) -> bool:
-    """``load = AutoModel.from_pretrained`` and the like: called under a name that says nothing."""
+    """``load = AutoModel.from_pretrained`` and the like: called under an arbitrary name."""
     nodes = [one for _, found in outline.places.near((_LOADER,)) for one in found]
     called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
     return any(
@@ -59,7 +60,7 @@ def _hands_on_loader(outline: Outline) -> bool:
 
 
 def _trains_pretrained(outline: Outline) -> bool:
-    """Whether somebody may be given the parameters of a pretrained model that writes text."""
+    """Whether the parameters of a pretrained generative text model may be passed somewhere."""
     loaded = [
         name
         for name, values in outline.named.items()
@@ -116,7 +117,7 @@ def _is_deep(outline: Outline, call: ast.Call) -> bool:
 
 
 def _is_told_depth(outline: Outline, call: ast.Call) -> bool:
-    """Whether a class of another package that is called like a transformer is told how deep it is."""
+    """Whether a class of another package with the name of a transformer gets its depth."""
     name = last_name(call.func)
     if name.endswith(_SETTINGS) and name not in given(outline):
         return False
@@ -125,14 +126,14 @@ def _is_told_depth(outline: Outline, call: ast.Call) -> bool:
 
 
 def _meaning(outline: Outline, function: ast.expr) -> str:
-    """The words of what a function may mean, where another package has to do with it; else empty."""
+    """The words of a function's possible meaning, if another package is involved; else empty."""
     names = stood_for(outline, function)
     foreign = [one for name in names for one in outline.imported.get(name, ()) if not one.startswith(".")]
     return " ".join((*names, *foreign)) if foreign else ""
 
 
 def _has_switch(outline: Outline, model: ast.ClassDef) -> bool:
-    """Whether names of a class say for certain that it offers checkpointing."""
+    """Whether names of a class certainly show that it offers checkpointing."""
     if not has_any(outline.text(model), _SWITCH_WORDS):
         return False
     return any(

@@ -1,4 +1,5 @@
-"""What a model without activation checkpointing needs, by the text of a file: `ldlm_lint.shapes.memory`, read generously."""
+"""Conditions of a model without activation checkpointing on the text of a file: a superset of
+`ldlm_lint.shapes.memory`."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _AS = lazily(rb"[ \t\\\n]+as\b")
 
 
 def may_lack_checkpointing(draft: Draft) -> bool:
-    """Whether a class may be a model, or stand in a function that makes it one; else only a file that trains builds any."""
+    """Whether a class may be a model, or be in a function that makes it one; else only training files build models."""
     classes = [number for number, one in enumerate(draft.headers) if one.is_class]
     if trains(draft.data):
         return True
@@ -21,7 +22,7 @@ def may_lack_checkpointing(draft: Draft) -> bool:
 
 
 def _may_name_model(draft: Draft, base: bytes) -> bool:
-    """Whether a base of a class may lead to a model: by its name, or by what it may be bound to."""
+    """Whether a base of a class may lead to a model: by its name, or its possible bindings."""
     if any(one in base for one in _MODEL):
         return True
     for at in draft.words(base):

@@ -1,4 +1,4 @@
-"""Which calls of a file switch a model between training and evaluation, and where a file computes gradients."""
+"""Calls that switch a model between training and evaluation, and the places that compute gradients."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from ldlm_lint.shapes.outline import Outline, dotted, last_name
 from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import nodes_below
 
-# What computes gradients, whatever else is known.
+# Calls that always compute gradients.
 _LEARNING = frozenset({"backward", "manual_backward", "zero_grad"})
 
 
 class Switch(NamedTuple):
-    """A call that puts something of a dotted name into training mode for certain, or may put it into evaluation mode."""
+    """A call that certainly puts the object with a dotted name into training mode, or may put it into evaluation
+    mode.
+    """
 
     line: int
     name: str
@@ -39,7 +41,7 @@ class Modes:
         self._shown: dict[ast.ClassDef | None, frozenset[str]] = {}
 
     def of(self, owner: Owner) -> tuple[Switch, ...]:
-        """What a function may switch, with what the result is called."""
+        """The possible switches of a function, with the name of the result."""
         return tuple(self._switches.get(owner, ()))
 
     def learns(self, owner: Owner) -> bool:
@@ -47,7 +49,8 @@ class Modes:
         return bool(self._learning) and any(one in self._learning for one in owner.within())
 
     def shown(self, holder: ast.ClassDef | None) -> frozenset[str]:
-        """What the methods of a class, with those in them, may put into evaluation mode of ``self``; of None the module."""
+        """The attributes of ``self`` that the methods of a class (including inner functions) may put into evaluation
+        mode; None means the module."""
         if holder not in self._shown:
             self._shown[holder] = frozenset(self._evaluated(holder))
         return self._shown[holder]
@@ -59,7 +62,7 @@ class Modes:
 
 
 def _switched(outline: Outline, owner: Owner, call: ast.Call, statement: ast.AST) -> Iterator[Switch]:
-    """What a call of ``eval`` or ``train`` in a statement may switch."""
+    """The possible object of a call of ``eval`` or ``train`` in a statement."""
     method = call.func
     if not isinstance(method, ast.Attribute) or len(call.args) + len(call.keywords) > 1:
         return

@@ -1,4 +1,4 @@
-"""What findings about implementations of optimizers need: a call that may make one of torch's."""
+"""Conditions of findings about optimizer implementations: a call that may create one of torch's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _CLASSES = frozenset(name.rpartition(".")[2] for name in WITHOUT_FUSED | FUSED_S
 
 
 def may_fuse(outline: Outline) -> bool:
-    """Whether an argument or a key may be called ``fused``, and nothing longer, and an optimizer be made."""
+    """Whether an argument or a key may be named exactly ``fused``, and an optimizer may be created."""
     return _FUSED.search(outline.data) is not None and _may_make(outline, _CLASSES)
 
 
 def _may_make(outline: Outline, names: frozenset[str]) -> bool:
-    """Whether a class of one of these names may be called: torch's, or one that a module of whichever package hands on."""
+    """Whether a class of one of these names may be called: torch's, or one re-exported by any module."""
     packages = {one.partition(".")[0] for meant in outline.imported.values() for one in meant}
     return any(True for _ in calls_of(outline, names, tuple(packages)))

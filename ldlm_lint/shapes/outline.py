@@ -1,6 +1,6 @@
-"""The functions of a Python file, with what stands around them and their text, on the syntax tree of the standard library.
+"""The functions of a Python file, with their context and text, on the syntax tree of the standard library.
 
-Going through the statements alone costs a fiftieth of parsing; expressions are gone through only where a condition asks.
+Walking only the statements takes a fiftieth of the parsing time; expressions are walked only if a condition needs them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ldlm_lint.shapes.walks import Kinds, kinds_below
 if TYPE_CHECKING:
     from ldlm_lint.shapes.meaning import Standing
 
-# Between a name and what follows it: blanks, the end of a line in brackets or behind a backslash, a comment.
+# Text between a name and the next token: blanks, the end of a line in brackets or after a backslash, a comment.
 GAP = rb"(?:[ \t\r\n\f\\]|#[^\n]*\n)*"
 _NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 
@@ -50,11 +50,12 @@ class Outline:
         self._collect()
 
     def part(self) -> None:
-        """Let go of what knows this outline in turn, so that its tree goes with it, and not when the collector comes by."""
+        """Release objects that reference this outline, so that its tree is freed immediately, not by garbage
+        collection."""
         self.standing = self.evaluations = None
 
     def _collect(self) -> None:
-        """Note the statements in their order; blocks wait on a stack, since branches stand inside of one another by the thousand."""
+        """Note the statements in their order; blocks wait on a stack, since branches can be nested by the thousand."""
         top = Owner(self.module)
         self.owners.append(top)
         self._sinks: dict[type[ast.AST], Callable[[Any], None]] = {
@@ -72,7 +73,7 @@ class Outline:
                 stack.append((_inside(held), *self._opened(held, owner, around)))
 
     def _note(self, statements: Iterator[ast.AST], owner: Owner) -> ast.AST | None:
-        """Note statements as far as the first that holds others, which is handed back."""
+        """Note statements up to the first compound one, which is returned."""
         sinks, pieces, owners = self._sinks, self._pieces, self._with
         for one in statements:
             kind = one.__class__
@@ -85,7 +86,7 @@ class Outline:
         return None
 
     def _opened(self, node: ast.AST, owner: Owner, around: tuple[Definition, ...]) -> tuple[Owner, tuple[Definition, ...]]:
-        """Note a statement that holds others; what these run with and stand in."""
+        """Note a compound statement; with the owner and parent of its statements."""
         if isinstance(node, FUNCTIONS):
             inner = Owner(node, around)
             owner.inner.append(inner)
@@ -124,7 +125,7 @@ class Outline:
 
     @cached_property
     def imported(self) -> dict[str, list[str]]:
-        """What the names that imports bind stand for: leading dots kept, a package by its first part."""
+        """The meanings of imported names: leading dots kept, a package by its first part."""
         found: dict[str, list[str]] = {}
         for one in self.imports:
             for alias in one.names:
@@ -138,7 +139,7 @@ class Outline:
 
     @cached_property
     def bound(self) -> dict[str, list[ast.expr]]:
-        """The values that assignments give to names, wherever they stand; to each name of a tuple the whole value."""
+        """The values that assignments give to names, anywhere; each name of a tuple gets the whole value."""
         found: dict[str, list[ast.expr]] = {}
         for one in self.assigned:
             value = one.value
@@ -152,7 +153,7 @@ class Outline:
 
     @cached_property
     def named(self) -> dict[str, list[ast.expr]]:
-        """As `bound`, where the name alone takes the value."""
+        """As `bound`, only for assignments to a single name."""
         found: dict[str, list[ast.expr]] = {}
         for one in self.assigned:
             value = one.value
@@ -189,16 +190,16 @@ class Outline:
 
     @cached_property
     def places(self) -> Places[Owner]:
-        """Where the words of the file stand."""
+        """The places of the words of the file."""
         return Places(self.data, self._pieces, self._with)
 
     @property
     def looping(self) -> set[Owner]:
-        """The functions with a loop, or the word of one in their code."""
+        """The functions with a loop, or a loop keyword in their code."""
         return self.places.looping
 
     def holds_line(self, node: ast.Module | ast.stmt, lines: list[int]) -> bool:
-        """Whether one of some lines, which are in order, is one of a statement, decorators included."""
+        """Whether one of these sorted lines belongs to a statement, including decorators."""
         if isinstance(node, ast.Module):
             return bool(lines)
         first, last = _lines(node)
@@ -206,10 +207,10 @@ class Outline:
         return at < len(lines) and lines[at] <= last
 
     def own(self, owner: Owner, *kinds: type[ast.AST]) -> list[Any]:
-        """The nodes of some classes in a function, but not in the functions inside it, in no order.
+        """The nodes of some classes in a function, but not in the functions inside it, unordered.
 
-        Classes inside it run with it. The arguments' defaults and the decorators count as its own, as in the light tree.
-        Constants and the keywords of calls are not among them.
+        Classes inside it run with it. The arguments' defaults and the decorators count as its own, as in the light
+        tree. Constants and the keywords of calls are excluded.
         """
         found = self._own.get(owner)
         if found is None:
@@ -224,7 +225,7 @@ class Outline:
 
     def _lines_of(self, owner: Owner) -> bytes:
         start, end = (1, len(self.lines)) if isinstance(owner.node, ast.Module) else _lines(owner.node)
-        # What stands inside of another one is no module.
+        # An inner definition is not a module.
         spans = sorted(_lines(one.node) for one in owner.inner)  # type: ignore[arg-type]
         parts = []
         for first, last in spans:
@@ -254,7 +255,7 @@ _AT_HAND: list[Outline] = []
 
 
 def outline_of(module: ast.Module, data: bytes) -> Outline:
-    """The outline of the file at hand, which several ask for."""
+    """The outline of the current file, for several callers."""
     known = next((one for one in _AT_HAND if one.module is module and one.data == data), None)
     if known is None:
         for one in _AT_HAND:
@@ -265,12 +266,12 @@ def outline_of(module: ast.Module, data: bytes) -> Outline:
 
 
 def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:
-    """Whether a text holds one of some words; ten times faster than a pattern of alternatives."""
+    """Whether a text contains one of these words; ten times faster than a pattern of alternatives."""
     return any(word in text for word in words)
 
 
 def targets_of(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
-    """What an assignment binds."""
+    """The targets of an assignment."""
     return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
@@ -286,7 +287,7 @@ def last_name(node: ast.AST | None) -> str:
 
 
 def dotted(node: ast.AST | None) -> str:
-    """``a.b.c`` as text; empty for what is no chain of names."""
+    """``a.b.c`` as text; empty for other expressions."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,4 +1,4 @@
-"""The functions of a file, each with what it stands in."""
+"""The functions of a file, each with its enclosing definitions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(eq=False)
 class Owner:
-    """A function, or the module: what runs when it is called, without the functions defined inside it.
+    """A function, or the module: the code that runs when it is called, without the functions defined inside it.
 
-    ``around`` are the definitions that it stands in, outermost first, ``inner`` the functions directly inside it.
+    ``around`` are its enclosing definitions, outermost first, ``inner`` the functions directly inside it.
     """
 
     node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef

@@ -1,8 +1,8 @@
-"""Where the words of a file stand in its tree: the statements on the lines of a word, found without going through the others.
+"""Where the words of a file are in its tree: the statements on the lines of a word, found without walking the others.
 
-A statement is one piece with the expressions in it; of one that holds others only its head is: the test of an ``if``, the
-arguments of a function. Pieces follow one another as the lines do, so that a line leads to its pieces by bisection, and
-a condition that hangs on a word looks at a few of them where the tree has ten thousand nodes.
+A statement is one piece with its expressions; for a compound one only its head: the test of an ``if``, the arguments of
+a function. Pieces follow one another as the lines do, so that a line leads to its pieces by bisection, and a condition
+that depends on a word checks a few of them instead of ten thousand nodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if hasattr(ast, "TryStar"):
     BLOCKS[ast.TryStar] = BLOCKS[ast.Try]
 
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-# A number may stand right in front of it.
+# A number may directly precede it.
 _FOR = lazily(rb"for(?!\w)(?<![A-Za-z_]for)")
 # So many words are looked for one by one; a search of the text for each of more would take it too long.
 _MANY = 200
@@ -41,7 +41,7 @@ Lines = tuple[int, int]
 
 
 class Places(Generic[_Owner]):
-    """The pieces of one file; ``pieces`` and the ``owners`` they run with are in the order of the text ``data``."""
+    """The pieces of one file; ``pieces`` and their ``owners`` are in the order of the text ``data``."""
 
     def __init__(self, data: bytes, pieces: list[Any], owners: list[_Owner]) -> None:
         self._data = data
@@ -53,9 +53,9 @@ class Places(Generic[_Owner]):
     def near(
         self, words: Iterable[str], *, parts: bool = False, within: Container[_Owner] | None = None
     ) -> Iterator[tuple[_Owner, list[Any]]]:
-        """The nodes of each piece with one of some words on its lines, the statement first, and what it runs with.
+        """The nodes of each piece with one of these words on its lines, the statement first, and its owner.
 
-        With ``parts`` the words may be parts of longer ones; only what runs ``within`` some functions is looked at.
+        With ``parts`` the words may be parts of longer ones; only pieces ``within`` these functions are checked.
         """
         return self.on(self.lines_with(words, parts=parts), within)
 
@@ -73,13 +73,13 @@ class Places(Generic[_Owner]):
 
     @cached_property
     def looping(self) -> set[_Owner]:
-        """What has a loop, or the word of one in an expression."""
+        """The owners with a loop, or a loop keyword in an expression."""
         found = {owner for owner, piece in zip(self._owners, self._pieces, strict=True) if piece.__class__ is ast.While}
         return found.union(self._owners[at] for at in self._fors)
 
     @cached_property
     def loops(self) -> list[Lines]:
-        """The lines of the statements that are loops, or hold one in an expression, those inside of others left out."""
+        """The lines of the statements that are loops, or contain one in an expression, without nested ones."""
         fors = (self._pieces[at] for at in self._fors)
         whiles = (one for one in self._pieces if one.__class__ is ast.While)
         found: list[Lines] = []
@@ -95,7 +95,7 @@ class Places(Generic[_Owner]):
         return self._data[slice(*self._bounds(lines))]
 
     def lines_in(self, lines: Lines, words: Collection[str]) -> set[int]:
-        """Those of some lines that hold one of some words, as parts of longer ones at least; of many words all lines may."""
+        """The lines with one of these words, at least as parts of longer ones; for many words all lines."""
         start, end = self._bounds(lines)
         if len(words) > _MANY:
             return set(range(lines[0], lines[1] + 1))
@@ -106,7 +106,7 @@ class Places(Generic[_Owner]):
         return self._starts[first - 1], self._starts[last] if last < len(self._starts) else len(self._data)
 
     def statements(self, owner: _Owner) -> list[Any]:
-        """The statements that run with something, those that hold others among them, in the order of the text."""
+        """The statements of an owner, including compound ones, in the order of the text."""
         return self._statements.get(owner, [])
 
     @cached_property
@@ -117,7 +117,7 @@ class Places(Generic[_Owner]):
         return found
 
     def lines_with(self, words: Iterable[str], *, parts: bool = False) -> list[int]:
-        """The lines on which one of some words stands, in order; counted from one, comments included."""
+        """The lines with one of these words, in order; counted from one, comments included."""
         found = [lines for word in words if (lines := self._lines_with(word, parts))]
         return found[0] if len(found) == 1 else sorted({line for lines in found for line in lines})
 
@@ -155,7 +155,7 @@ class Places(Generic[_Owner]):
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where each line begins, split where Python splits them."""
+        """Where each line begins, split as in Python."""
         return list(accumulate(map(len, self._data.splitlines(keepends=True)[:-1]), initial=0))
 
     @cached_property
@@ -164,7 +164,7 @@ class Places(Generic[_Owner]):
         return [first_line(one) if one.__class__ in decorated else one.lineno for one in self._pieces]
 
     def _at(self, lines: Iterable[int]) -> Iterator[int]:
-        """The numbers of the pieces on some lines; of two on one line each may hold it."""
+        """The numbers of the pieces on these lines; with two on one line both count."""
         firsts, done = self._firsts, -1
         for line in lines:
             at = end = bisect_right(firsts, line)
@@ -182,7 +182,7 @@ class Places(Generic[_Owner]):
 
 
 def _head(piece: ast.AST) -> list[ast.AST]:
-    """A statement that holds others, and what is in it beside these."""
+    """A compound statement, and its parts besides the inner statements."""
     found, blocks = [piece], BLOCKS[piece.__class__]
     for name in FIELDS[piece.__class__]:
         value = getattr(piece, name, None) if name not in blocks else None
@@ -193,7 +193,7 @@ def _head(piece: ast.AST) -> list[ast.AST]:
 
 
 def first_line(node: Any) -> int:
-    """The first line of a statement, that of its first decorator where it has one."""
+    """The first line of a statement, that of its first decorator if it has one."""
     decorators = getattr(node, "decorator_list", None)
     if decorators:
         return min(node.lineno, *(one.lineno for one in decorators))
@@ -201,7 +201,7 @@ def first_line(node: Any) -> int:
 
 
 def _last_line(piece: Any) -> int:
-    """The last line of a piece: a head ends at the latest where the first statement inside begins."""
+    """The last line of a piece: a head ends before the first inner statement."""
     blocks = BLOCKS.get(piece.__class__)
     if blocks is None:
         return piece.end_lineno or piece.lineno

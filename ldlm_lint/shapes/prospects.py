@@ -1,6 +1,6 @@
-"""What the rest of a project has to say of a rule before a file is looked at: the claims that its findings make, and where.
+"""The claims of rules that the rest of a project can check before a file is analysed, and their places.
 
-`ldlm_lint.project.outlook` answers. A rule that stands in neither table is nobody's but the file's.
+`ldlm_lint.project.outlook` checks them. A rule in neither table depends on the file only.
 """
 
 from __future__ import annotations

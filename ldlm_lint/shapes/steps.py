@@ -1,4 +1,4 @@
-"""What findings in a training step need: a test or handler that leaves it, or a loss that is kept beyond it."""
+"""Conditions of findings in a training step: a test or handler that leaves it, or a loss that is kept beyond it."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def may_skip(outline: Outline) -> bool:
 
 
 def _may_go_on(node: ast.Try) -> bool:
-    """Whether a handler may go on after a backward pass, or leave before one."""
+    """Whether a handler may continue after a backward pass, or leave before one."""
     leaves = (isinstance(inner, _LEAVES) for handler in node.handlers for inner in nodes_below(handler))
     return bool(node.handlers) and (any(map(_runs_backward, node.body)) or any(leaves))
 
 
 def _last_step(owner: Owner, steps: list[int]) -> int:
-    """The last of the lines with a word of a step that is one of a function; 0 where none is."""
+    """The last of the lines with a word of a step that is one of a function; 0 if there is none."""
     node = owner.node
     if not isinstance(node, FUNCTIONS):
         return steps[-1] if steps else 0
@@ -67,7 +67,7 @@ def _asks_if_finite(place: tuple[Owner, list[ast.AST]]) -> bool:
 
 
 def _may_leave(node: ast.If, last: int, lightning: bool) -> bool:
-    """Whether a branch leaves a step that goes on to a backward pass, or only the branch runs one."""
+    """Whether a branch leaves a step with a later backward pass, or only the branch runs one."""
     if isinstance(node.body[-1], _LEAVES):
         return lightning or last >= (node.end_lineno or 1)
     return last >= node.lineno and any(map(_runs_backward, node.body))
@@ -79,7 +79,7 @@ def _runs_backward(statement: ast.stmt) -> bool:
 
 
 def _may_ask(outline: Outline, test: ast.expr, helped: bool) -> bool:
-    """Whether a test may ask if a loss is finite or too large, itself or by a flag."""
+    """Whether a test may check if a loss is finite or too large, directly or through a flag."""
     waiting, seen = [test], set()
     while waiting:
         for one in nodes_below(waiting.pop()):
@@ -110,7 +110,7 @@ def _is_true(value: ast.expr) -> bool:
 
 
 def may_keep_graph(outline: Outline) -> bool:
-    """Whether what a step differentiates may be added to, or put into, something that outlives the step."""
+    """Whether a differentiated value of a step may be added to, or put into, an object that outlives the step."""
     passes = outline.places.lines_with((*_PASS_WORDS, _HOOK), parts=True)
     helpers = {one.name for one in outline.owners if one.name and outline.holds_line(one.node, passes)}
     lines = sorted({*passes, *outline.places.lines_with(helpers)})
@@ -133,7 +133,7 @@ def may_keep_graph(outline: Outline) -> bool:
 
 
 def _collected(outline: Outline, owner: Owner) -> Iterator[tuple[ast.expr, str]]:
-    """What is added to something or put into it, and what takes it."""
+    """The values that are added or collected, and their targets."""
     for one in outline.places.statements(owner):
         if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
             yield one.value, _key(one.target)
@@ -145,7 +145,7 @@ def _collected(outline: Outline, owner: Owner) -> Iterator[tuple[ast.expr, str]]
 
 
 def _assigned(statement: ast.Assign) -> Iterator[tuple[ast.expr, str]]:
-    """What an assignment adds to something, or puts under a key."""
+    """The value that an assignment adds to a target, or stores under a key."""
     target, value = statement.targets[0], statement.value
     pairs = zip(target.elts, value.elts, strict=False) if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [(target, value)]
     for into, given in pairs:
@@ -161,7 +161,7 @@ def _is_by(value: ast.expr, helpers: set[str]) -> bool:
 
 
 def _key(node: ast.expr) -> str:
-    """A dotted name; all elements of one thing count as the same. Empty for what is neither."""
+    """A dotted name; all elements of one object count as the same. Empty for other expressions."""
     base = node
     while isinstance(base, ast.Subscript):
         base = base.value
@@ -169,7 +169,7 @@ def _key(node: ast.expr) -> str:
 
 
 def _kept(value: ast.expr) -> Iterator[str]:
-    """The dotted names whose graph a value holds on to; empty for an element of what has no name."""
+    """The dotted names whose graph a value keeps alive; empty for an element of an unnamed object."""
     waiting: list[ast.AST | None] = [value]
     while waiting:
         one = waiting.pop()
@@ -190,7 +190,7 @@ def _kept(value: ast.expr) -> Iterator[str]:
 
 
 def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:
-    """The dotted names that may be differentiated: what has a backward pass, and what helpers with one return."""
+    """The dotted names that may be differentiated: objects of a backward pass, and results of helpers with one."""
     for _, nodes in outline.places.near(_PASS_WORDS, parts=True):
         for one in (inner for inner in nodes if isinstance(inner, ast.Call)):
             if isinstance(one.func, ast.Attribute) and one.func.attr in _DIFFERENTIATES:

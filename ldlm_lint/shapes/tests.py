@@ -1,4 +1,4 @@
-"""Rules whose findings never stand in a test: the project is asked about the file of each of them, and says no to tests."""
+"""Rules that never report in tests: their claims are about the file, and are denied for tests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OUTSIDE_TESTS = frozenset(
         "scheduler-per-micro-batch",
     }
 )
-# A test that somebody starts as a script evaluates a model.
+# A test that users start as a script evaluates a model.
 _OUTSIDE_UNIT_TESTS = frozenset({"evaluation-with-gradients"})
 
 
 def silent_in(path: str, data: bytes) -> frozenset[str]:
-    """The rules that have nothing to say about a file, by its name, wherever its project begins."""
+    """The rules that cannot report in a file, by its name, for any project root."""
     if not has_test_name(path):
         return frozenset()
     return _OUTSIDE_TESTS if is_started(data) else _OUTSIDE_TESTS | _OUTSIDE_UNIT_TESTS

@@ -1,7 +1,7 @@
-"""Walks over the standard library's syntax tree, in no particular order, for a third of the price of ``ast.walk``.
+"""Walks over the standard library's syntax tree, in no particular order, in a third of the time of ``ast.walk``.
 
-Half of the nodes of a tree are names, constants and contexts: what no condition asks about is not gone to.
-Each walk spells out how it goes down: a call for each node would take as long as the walk itself.
+Half of the nodes of a tree are names, constants and contexts: irrelevant nodes are not visited. Each walk is written
+out: a call per node would take as long as the walk itself.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-# Fields of texts, numbers, operators and contexts: none holds a node that a condition asks about.
+# Fields of texts, numbers, operators and contexts: none contains a node that a condition needs.
 _ATOMS = frozenset(
     {
         *("arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kwd_attrs", "level", "module", "name", "op", "ops"),
@@ -20,7 +20,7 @@ _LEAVES = frozenset({ast.Constant, ast.MatchSingleton, ast.Import, ast.ImportFro
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
-    """The fields of a class of nodes that hold nodes, lists of them or nothing."""
+    """The fields of a class of nodes with nodes, lists of them or nothing."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         found = () if kind in _LEAVES else tuple(one for one in kind._fields if one not in _ATOMS)
@@ -36,13 +36,13 @@ Kinds = dict[type[ast.AST], list[Any]]
 
 
 def nodes_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> list[ast.AST]:
-    """A node and all below it; below ``top``, nodes of the classes ``stop`` are left out with what they hold."""
+    """A node and all below it; below ``top``, nodes of the classes ``stop`` are left out with their contents."""
     fields, found = FIELDS, [top]
     waiting = held(top)
     while waiting:
         node = waiting.pop()
         kind = node.__class__
-        # ``{**a}`` has a key that is no node.
+        # ``{**a}`` has a key that is not a node.
         if kind in stop or node is None:
             continue
         found.append(node)
@@ -56,7 +56,7 @@ def nodes_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> list[ast.
 
 
 def level_by_level(top: ast.AST) -> list[ast.AST]:
-    """A node and all below it in the order of ``ast.walk``: what lies less deep comes first."""
+    """A node and all below it in the order of ``ast.walk``: less deep nodes come first."""
     fields = FIELDS
     found: list[ast.AST] = []
     level = [top]
@@ -75,7 +75,7 @@ def level_by_level(top: ast.AST) -> list[ast.AST]:
 
 
 def kinds_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> Kinds:
-    """As `nodes_below`, by class, without ``top``; constants and the keywords of calls, which stand in these, are left out."""
+    """As `nodes_below`, by class, without ``top``; without constants and the keywords of calls."""
     fields = FIELDS
     found: Kinds = {}
     names, attributes, calls = found[ast.Name], found[ast.Attribute], found[ast.Call] = [], [], []
@@ -110,7 +110,7 @@ def kinds_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> Kinds:
 
 
 def held(top: ast.AST) -> list[Any]:
-    """What the fields of a node hold, nothing included; a node that was put together by hand may lack some."""
+    """The contents of a node's fields, including None; a manually built node may lack some."""
     found: list[Any] = []
     for name in FIELDS[top.__class__]:
         value = getattr(top, name, None)

@@ -1,7 +1,7 @@
-"""Shell code inside configuration files: linted as a script of its own whose offsets are those of the file.
+"""Shell code inside configuration files: linted as a separate script with the offsets of the file.
 
-Everything around the code is blank in that script, line ends apart; so a finding and an edit stand where they belong. A rule
-speaks here only if it reads configurations, and a fix stays only where it cannot leave the code that it was made for.
+Everything around the code is blank in that script, except line ends, so findings and edits have the right positions. A
+rule reports here only if it reads configurations, and a fix is kept only if it stays inside the code.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OF_SHELLS = frozenset({"pipeline-hides-failure"})
 
 
 class Code(NamedTuple):
-    """Shell code in a file: ``data`` are the bytes of the file up to its end, blank where it is not.
+    """Shell code in a file: ``data`` are the bytes of the file up to its end, blank outside of the code.
 
-    ``start`` is the offset where the code begins. ``words``: no shell reads it, it is one command; ``listed``: each word of
-    it is an item of a list. ``pipefail``: the shell is started with the option.
+    ``start`` is the offset where the code begins. ``words``: it is one command without a shell; ``listed``: each word
+    of it is an item of a list. ``pipefail``: the shell is started with the option.
     """
 
     start: int
@@ -49,7 +49,7 @@ def stretch(source: Source, start: int, end: int, *, folded: bool = False, pipef
 
 
 def command(source: Source, places: Sequence[tuple[int, int]]) -> Code | None:
-    """The code that a list of words starts: what ``bash -c`` is given, or the command that the words are.
+    """The code in a list of words: the argument of ``bash -c``, or the command itself.
 
     The places are those of the words without their quotes. None for an empty list.
     """
@@ -71,18 +71,18 @@ def command(source: Source, places: Sequence[tuple[int, int]]) -> Code | None:
 
 
 def shell_code(words: Sequence[str]) -> int | None:
-    """The index of the word that holds the code of ``bash -c CODE``; None where the words start something else."""
+    """The index of the word with the code of ``bash -c CODE``; None if the words start something else."""
     if not words or not _SHELL.fullmatch(words[0]):
         return None
     index = next((at for at, text in enumerate(words) if at and _RUNS.fullmatch(text)), None)
-    # `bash -e -c` and `bash -c -e` both take their code behind all options.
+    # `bash -e -c` and `bash -c -e` both take their code after all options.
     while index is not None and index + 1 < len(words) and words[index + 1].startswith("-"):
         index += 1
     return index + 1 if index is not None and index + 1 < len(words) else None
 
 
 def findings(source: Source, code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the rules of scripts say of code in a configuration file."""
+    """The findings of the shell rules about code in a configuration file."""
     from ldlm_lint.shell.lint import lint
 
     if not rules_at_risk(code.data, Kind.SHELL):
@@ -95,14 +95,14 @@ def findings(source: Source, code: Code, options: Mapping[str, object]) -> Itera
 
 
 class Started(NamedTuple):
-    """What code starts, and the variables that it sets or unsets itself."""
+    """The processes that code starts, and the variables that it sets or unsets itself."""
 
     scene: Scene
     names: frozenset[str]
 
 
 def started(source: Source, code: Code) -> Started:
-    """What the processes are that code starts."""
+    """The processes that code starts."""
     from ldlm_lint.shell.processes import scene_of
     from ldlm_lint.shell.scanner import scan
 
@@ -113,7 +113,7 @@ def started(source: Source, code: Code) -> Started:
 
 
 def scene(all_code: Sequence[Started], *, diagnostic: bool, text: str) -> Scene:
-    """What all code of a file tells of the processes that get its variables."""
+    """The facts from all code of a file about the processes that get its variables."""
     scenes = [one.scene for one in all_code]
     return Scene(
         diagnostic,
@@ -125,7 +125,9 @@ def scene(all_code: Sequence[Started], *, diagnostic: bool, text: str) -> Scene:
 
 
 def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
-    """The fix, if it stays inside of the code, leaves some of it, and breaks neither its quotes nor its indentation."""
+    """The fix, if it stays inside of the code, leaves a part of it, and breaks neither its quotes nor its
+    indentation.
+    """
     if fix is None:
         return None
     start, end = code.start, len(code.data)
@@ -133,7 +135,7 @@ def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
     if any(edit.span.start < start or edit.span.end > end for edit in edits):
         return None
     if fix.group and source.data.count(HEARTBEAT.encode()) > code.data.count(HEARTBEAT.encode()):
-        # Its other half stands in another part of the file, which this part cannot see.
+        # Its other half is in another part of the file, which is not visible here.
         return None
     if code.listed and not all(_stays_a_list(source.data, edit) for edit in edits):
         return None
@@ -157,7 +159,9 @@ def _moved(source: Source, code: Code, edit: Edit) -> Edit:
 
 
 def _fits(data: bytes, start: int, text: str) -> bool:
-    """Whether a text can stand in code: in a block of lines behind its indentation, elsewhere without line ends and quotes."""
+    """Whether a text can be in code: in a block of lines after its indentation, elsewhere without line ends and
+    quotes.
+    """
     if not _in_lines(data, start):
         return re.search(r"[\"'\n]", text) is None
     indent = data[data.rfind(b"\n", 0, start) + 1 : start].decode()
@@ -165,12 +169,13 @@ def _fits(data: bytes, start: int, text: str) -> bool:
 
 
 def _in_lines(data: bytes, start: int) -> bool:
-    """Whether code begins on a line of its own, as a literal block does."""
+    """Whether code begins on its own line, as a literal block does."""
     return not data[data.rfind(b"\n", 0, start) + 1 : start].strip()
 
 
 def _stays_a_list(data: bytes, edit: Edit) -> bool:
-    """Whether an edit of a list of words leaves one: inside of a word, or from one into another with the same quotes."""
+    """Whether a list of words remains a list after an edit: inside a word, or from one into another with the same
+    quotes."""
     span = edit.span
     if not edit.text or re.search(r"\s", edit.text):
         return False

@@ -1,4 +1,4 @@
-"""Several configuration files laid over each other, and the value that counts at a key."""
+"""Several merged configuration files, and the effective value at a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Part(NamedTuple):
     """A file of a composition and the package (path of keys) that its content goes to.
 
     ``document`` is None for a part that cannot be read, such as a missing file or an option that only the command line
-    decides: what it sets is unknown.
+    decides: its settings are unknown.
     """
 
     path: str
@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The entry that counts at a key, the file it stands in, and the entries of other files that it takes the place of.
+    """The effective entry at a key, its file, and the entries of other files that it overrides.
 
     ``entry.path`` counts from the root of its file, not of the composition.
     """
@@ -45,7 +45,7 @@ class Composition(NamedTuple):
         return all(part.document is not None for part in self.parts)
 
     def value_at(self, *keys: Key) -> Held | None:
-        """The entry that counts at a path of keys; None where there is none, or a part that is unknown may set it."""
+        """The effective entry at a path of keys; None if there is none, or an unknown part may set it."""
         found: Held | None = None
         for part, entry in self._set(keys):
             if entry is None:
@@ -57,11 +57,11 @@ class Composition(NamedTuple):
         return found
 
     def absent(self, *keys: Key) -> bool:
-        """Whether it is certain that no part sets a key."""
+        """Whether certainly no part sets a key."""
         return next(self._set(keys), None) is None
 
     def resolved(self, *keys: Key) -> Resolved | None:
-        """The scalar that a path of keys comes to, interpolations followed; None where it cannot be told."""
+        """The scalar at a path of keys, with interpolations resolved; None if unknown."""
         held = self.value_at(*keys)
         return None if held is None else resolve(held.entry, keys, self._entry)
 
@@ -70,7 +70,7 @@ class Composition(NamedTuple):
         return None if held is None else held.entry
 
     def _set(self, keys: Path) -> Iterator[tuple[Part, Entry | None]]:
-        """What the parts set at a key, the highest precedence first; without an entry where that is unknown."""
+        """The values of the parts at a key, the highest precedence first; without an entry if unknown."""
         for part in reversed(self.parts):
             depth = len(part.package)
             if part.document is None:
@@ -88,7 +88,7 @@ class Composition(NamedTuple):
 
 
 def _inside(document: Document, keys: Path) -> tuple[Entry | None, bool | None]:
-    """What a file sets at a path, and whether what parts below it set is replaced as a whole (None: unknown)."""
+    """The value of a file at a path, and whether it replaces the values of lower parts completely (None: unknown)."""
     for depth in range(len(keys)):
         above = document.get(*keys[:depth])
         if above is None:
@@ -104,5 +104,5 @@ def _inside(document: Document, keys: Path) -> tuple[Entry | None, bool | None]:
 
 
 def _is_given(entry: Entry) -> bool:
-    """Whether an entry is more than the mark of a value that something else must give."""
+    """Whether an entry is more than a marker for a value required from elsewhere."""
     return entry.text != _MISSING

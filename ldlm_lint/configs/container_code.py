@@ -1,4 +1,4 @@
-"""Where a YAML, JSON or TOML file holds commands that are run: of containers, of jobs, and scripts in a ConfigMap."""
+"""The commands in a YAML, JSON or TOML file: of containers, of jobs, and scripts in a ConfigMap."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCRIPT = lazily(r".*\.(?:sh|bash|sbatch|slurm)")
 
 
 def codes(source: Source, document: Document) -> Iterator[tuple[Code, Entry]]:
-    """The code of a file with the entry that holds it; what stands in a place that debugs is left out."""
+    """The code of a file with its entry; places for debugging are left out."""
     roles = Roles(document)
     for entry in document.entries:
         name = entry.path[-1] if entry.path else ""
@@ -33,7 +33,7 @@ def codes(source: Source, document: Document) -> Iterator[tuple[Code, Entry]]:
 def _code(source: Source, document: Document, entry: Entry, name: str) -> Code | None:
     if entry.shape is Shape.SCALAR and isinstance(entry.value, str):
         if name in _TEXTS or _SCRIPT.fullmatch(name):
-            # Compose hands a text to no shell.
+            # Compose does not pass a text to a shell.
             return _text(source, entry, words=entry.path[0] == "services")
     elif entry.shape is Shape.SEQUENCE:
         items = list(document.children(*entry.path, document=entry.document))
@@ -51,7 +51,7 @@ def _listed(source: Source, document: Document, entry: Entry, items: list[Entry]
     if entry.path[-1] == "args":
         before = _items(document, (*entry.path[:-1], "command"), entry.document)
         if before:
-            # They are one command; a shell in front of them is asked there.
+            # They are one command; a leading shell is handled there.
             return None
     elif entry.path[-1] == "command":
         items = [*items, *_items(document, (*entry.path[:-1], "args"), entry.document)]
@@ -60,7 +60,7 @@ def _listed(source: Source, document: Document, entry: Entry, items: list[Entry]
     block = commands.shell_code(texts)
     if block is not None:
         return _text(source, items[block], words=False, pipefail=any("pipefail" in text for text in texts[1:block]))
-    # A word that is not written as it reads stands as a whole.
+    # A word with escapes is used as a whole.
     return commands.command(source, [_inner(source, one) or (one.span.start, one.span.end) for one in items])
 
 
@@ -73,7 +73,7 @@ def _items(document: Document, path: Path, number: int) -> list[Entry]:
 
 
 def _lines(source: Source, items: list[Entry]) -> Code | None:
-    """A list of command lines, each of them a text of its own, as one script: what stands between them is blank."""
+    """A list of command lines, each a separate text, as one script with blanks in between."""
     found = [_text(source, one, words=False) for one in items]
     if not items or any(one is None for one in found):
         return None
@@ -85,7 +85,7 @@ def _lines(source: Source, items: list[Entry]) -> Code | None:
 
 
 def _inner(source: Source, entry: Entry) -> tuple[int, int] | None:
-    """The bytes of a text of one line without its quotes; None where it is not written as it reads."""
+    """The bytes of a text of one line without its quotes; None if it has escapes."""
     raw, text = source.slice(entry.span), entry.text
     if raw == text and "\n" not in raw:
         return entry.span.start, entry.span.end
@@ -95,7 +95,7 @@ def _inner(source: Source, entry: Entry) -> tuple[int, int] | None:
 
 
 def _wrapped(source: Source, entry: Entry) -> tuple[int, int] | None:
-    """The bytes of a text over several lines, whose line ends read as blanks; None where it holds escapes."""
+    """The bytes of a text over several lines, whose line ends read as blanks; None if it holds escapes."""
     raw = source.slice(entry.span)
     quoted = raw[:1] in ("'", '"')
     inner = raw[1:-1] if quoted else raw

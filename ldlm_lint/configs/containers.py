@@ -1,4 +1,4 @@
-"""Compose, Kubernetes and job files: the environment and the commands that they give to containers."""
+"""Compose, Kubernetes and job files: the environment and the commands of containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ldlm_lint.source import Source
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What a file hands to the processes of its containers; the pipelines of CI run tests and are left alone."""
+    """The findings about the processes of a file's containers; CI pipelines run tests and are skipped."""
     if is_pipeline(source.path, document):
         return
     held = list(codes(source, document))
@@ -41,7 +41,7 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
 
 
 def _overridden(written: Written, environments: Environments, started: Sequence[tuple[Started, Entry]]) -> Written:
-    """A variable that the code beside it sets anew for itself counts as one behind a condition, and as one for debugging."""
+    """A variable that the code next to it sets again counts as conditional and as one for debugging."""
     beside = environments.beside(written)
     if not any(written.name in code.names and (entry.document, entry.path[:-1]) in beside for code, entry in started):
         return written

@@ -1,4 +1,4 @@
-"""Tells configuration files by their name; kept apart from the parsers, which cost time to load."""
+"""Recognizes configuration files by name; kept apart from the parsers, which cost time to load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ldlm_lint.source import Kind
 # A file that people write by hand is never larger; data and recorded results are.
 MAX_BYTES = 1_000_000
 SUFFIXES = {".yaml": Kind.YAML, ".yml": Kind.YAML, ".json": Kind.JSON, ".toml": Kind.TOML}
-# Files of other tools, which say nothing about a training.
+# Files of other tools, unrelated to training.
 _OF_TOOLS = lazily(
     r"pyproject\.toml|ldlm-lint\.toml|cargo\.toml|package(?:-lock)?\.json|tsconfig.*\.json|\.ldlm-lint.*|\.pre-commit-.*\.yaml|mkdocs\.ya?ml"
     r"|\.?readthedocs\.ya?ml|\.?codecov\.ya?ml|\.travis\.yml|.*\.ipynb\.json|tokenizer.*\.json|vocab.*\.json",
@@ -19,7 +19,7 @@ _OF_TOOLS = lazily(
 )
 _DOCKERFILE = lazily(r"(?:.*[._-])?(?:Dockerfile|Containerfile)(?:[._-].*)?", re.I)
 _NOT_A_DOCKERFILE = frozenset((".md", ".rst", ".dockerignore", *SUFFIXES))
-# What DeepSpeed's launcher hands to every node.
+# The file that DeepSpeed's launcher passes to every node.
 _OF_DEEPSPEED = ".deepspeed_env"
 _DOTENV = lazily(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
 
@@ -30,7 +30,7 @@ def is_of_tools(path: Path) -> bool:
 
 
 def config_kind(path: Path) -> Kind | None:
-    """The kind of a configuration file, None for a file that is none by its name."""
+    """The kind of a configuration file, None if it is not one by name."""
     name = path.name
     if is_of_tools(path):
         return None

@@ -1,6 +1,6 @@
 """Dockerfiles: ``ENV`` settings, and the shell code of ``CMD`` and ``ENTRYPOINT``.
 
-What ``RUN`` exports ends with it, so it is left alone; what ``ENV`` sets stays on for everything that the image ever runs.
+Exports of ``RUN`` end with it, so they are skipped; ``ENV`` applies to everything that the image runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REFERENCE = lazily(r"\$(?:(\w+)|\{(\w+)(?::?-[^${}]*)?\})")
 
 @dataclass(slots=True)
 class _Stage:
-    """What has been read of a stage: its chain of stages as ``scope``, its variables, the defaults of its arguments."""
+    """The state of a stage: its chain of stages as ``scope``, its variables, the defaults of its arguments."""
 
     scope: tuple[int, ...] = ()
     name: str = ""
@@ -71,7 +71,7 @@ class _Reader:
             self.codes += [code] if code is not None else []
 
     def _open(self, base: str, name: str) -> None:
-        """Begin a stage; one that builds on another of the file has its variables too."""
+        """Begin a stage; one based on another stage of the file has its variables too."""
         below = next((one for one in reversed(self.stages) if one.name and one.name == base), None)
         scope = (*(below.scope if below else ()), len(self.stages) + 1)
         self.stages.append(_Stage(scope, name, variables=dict(below.variables) if below else {}))
@@ -96,7 +96,7 @@ class _Reader:
             return
         holder = _holder(self._source, instruction, found)
         stage = self._stage
-        # All pairs of one instruction see the variables as they were before it.
+        # All pairs of one instruction see the variables from before it.
         before = replace(stage, variables=dict(stage.variables))
         for index, pair in enumerate(found):
             written = self._written(
@@ -105,7 +105,7 @@ class _Reader:
             values = self._values(written, before)
             stage.variables[pair.name] = values
             if is_relevant(pair.name):
-                # What is set again later in the same stage never counts.
+                # A value that is set again later in the same stage has no effect.
                 stage.written[pair.name] = written
                 self.values[written.span] = values
                 self.places[written.span] = Place(holder, index)
@@ -160,7 +160,7 @@ class _Reader:
 
     @property
     def running(self) -> Iterator[_Stage]:
-        """The stages that something runs in: not those that only files are copied from."""
+        """The stages that run: not those from which only files are copied."""
         bases = {
             one.name
             for one in self.stages
@@ -179,7 +179,7 @@ class _Reader:
 
 
 def _starts_server(instruction: Instruction) -> bool:
-    """Whether an instruction says that the image serves a model: what it builds on, or what it runs."""
+    """Whether an instruction shows that the image serves a model: by its base image, or its command."""
     if instruction.keyword == "FROM":
         return is_server(instructions.stage(instruction)[0])
     text = instruction.body.decode(errors="replace")
@@ -192,7 +192,7 @@ def codes(source: Source) -> tuple[Code, ...]:
 
 
 def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the image hands to its processes."""
+    """The findings about the image's variables for its processes."""
     reader = _Reader(source)
     written = [one for stage in reader.running for one in stage.written.values()]
     for code in reader.codes:

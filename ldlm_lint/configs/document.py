@@ -1,4 +1,4 @@
-"""A configuration file as data with places: every key, list item and value, in the order of the file."""
+"""A configuration file as data with positions: every key, list item and value, in the order of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Place = tuple[int, Path]
 
 
 class Shape(enum.Enum):
-    """What a value is."""
+    """The kind of a value."""
 
     SCALAR = "scalar"
     MAPPING = "mapping"
@@ -26,14 +26,13 @@ class Shape(enum.Enum):
 
 
 class Entry(NamedTuple):
-    """A value of a document and where it stands.
+    """A value of a document and its position.
 
     ``value`` is a scalar as Python data (str, int, float, bool, None); None for a mapping or sequence. ``text`` is the
-    scalar without its quotes, ``span`` the value as it is written with them, ``key_span`` its key (None for a list item
-    and the root). ``document`` counts the documents of a YAML stream from 0. ``shared``: the value is written in
-    another place and comes from there (a YAML alias or merge key), so that an edit would change both. ``tag`` is the
-    YAML tag as it is written (``!ref``, ``!new:torch.optim.Adam``), whose meaning only the program knows; the span
-    leaves it out.
+    scalar without its quotes, ``span`` the value as written with them, ``key_span`` its key (None for a list item and
+    the root). ``document`` counts the documents of a YAML stream from 0. ``shared``: the value comes from another place
+    (a YAML alias or merge key), so that an edit would change both. ``tag`` is the YAML tag as written (``!ref``,
+    ``!new:torch.optim.Adam``), whose meaning only the program knows; the span leaves it out.
     """
 
     path: Path
@@ -60,9 +59,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    """The entries of a configuration file in its order; containers stand before what they hold.
+    """The entries of a configuration file in its order; containers are before their contents.
 
-    The root's entry has the empty path. A key that is written twice has two entries, of which the last one counts.
+    The root's entry has the empty path. A key that is written twice has two entries, of which the last one is
+    effective.
     """
 
     path: str
@@ -77,7 +77,7 @@ class Document:
         for one in self.entries:
             place = (one.document, one.path)
             if place in found:
-                # What a key held that is written again further down does not count either.
+                # The contents of a key that is repeated later do not count either.
                 lost = below.pop(place, [])
                 while lost:
                     gone = (one.document, lost.pop())
@@ -94,7 +94,7 @@ class Document:
         return max((one.document for one in self.entries), default=-1) + 1
 
     def get(self, *path: Key, document: int = 0) -> Entry | None:
-        """The entry at a path, None where there is none."""
+        """The entry at a path, None if there is none."""
         return self._tables[0].get((document, path))
 
     def children(self, *path: Key, document: int = 0) -> Iterator[Entry]:
@@ -103,16 +103,16 @@ class Document:
         return (found[document, one] for one in below.get((document, path), ()))
 
     def scalars(self) -> Iterator[Entry]:
-        """Every scalar that counts."""
+        """Every effective scalar."""
         return (one for one in self._tables[0].values() if one.shape is Shape.SCALAR)
 
     def named(self, name: str) -> Iterator[Entry]:
-        """Every entry that counts with this last key."""
+        """Every effective entry with this last key."""
         return (one for one in self._tables[0].values() if one.name == name)
 
 
 class DocumentError(Exception):
-    """A file that is not what its kind says, at a 1-based line."""
+    """A file that is invalid for its kind, at a 1-based line."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -121,15 +121,15 @@ class DocumentError(Exception):
 
 
 class DataError(DocumentError):
-    """A file of data rather than of settings: nothing is wrong with it, and nobody would look for settings in it."""
+    """A file of data rather than of settings: it is valid, and contains no settings."""
 
 
 class ChartError(DocumentError):
-    """A template of a Helm chart: by design not YAML before it is rendered, and no author would mend that."""
+    """A template of a Helm chart: by design not YAML before it is rendered, so there is nothing to fix."""
 
 
 def spans(source: Source) -> Callable[[int, int], Span]:
-    """From the character range of a source's text to the span of file bytes behind it."""
+    """From the character range of a source's text to the span of file bytes after it."""
     bom, text, path = source.bom, source.text, source.path
     plain = len(source.segments) == 1
     if text.isascii():

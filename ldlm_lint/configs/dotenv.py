@@ -1,6 +1,7 @@
-"""``.env`` files: one variable a line, as Docker, python-dotenv, DeepSpeed and ``source`` read them.
+"""``.env`` files: one variable per line, as Docker, python-dotenv, DeepSpeed and ``source`` read them.
 
-Read by hand: the parsers on PyPI give values without places, and the readers of these files agree on this much only.
+Read by hand: the parsers on PyPI return values without positions, and the readers of these files agree only on this
+subset.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin
 from ldlm_lint.source import Source
 
-# A quoted value may go over several lines; behind it only a comment may stand.
+# A quoted value may span several lines; after it only a comment is allowed.
 _VARIABLE = lazily(
     r"""^(?P<head>[ \t]*(?:export[ \t]+)?)(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"""
     r"""(?P<raw>'[^']*'|"(?:\\.|[^"\\])*"|[^\r\n]*?)(?=[ \t]*(?:[ \t]\#[^\r\n]*)?(?:\r?\n|\Z))""",
@@ -28,7 +29,7 @@ _VARIABLE = lazily(
 
 
 def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the variables of the file cost."""
+    """The findings about the variables of the file."""
     found = list(variables(source))
     if not found:
         return
@@ -90,7 +91,7 @@ def _written(source: Source, match: re.Match[str]) -> Written:
     if quoted:
         start, end, text = start + 1, end - 1, raw[1:-1]
     if (quoted and "\\" in raw) or (not quoted and re.search(r"[\s\"'\\]", raw)):
-        # An escape, or `export A=1 B=2`, which a shell takes apart: what it means depends on who reads it.
+        # An escape, or `export A=1 B=2`, which a shell splits: the meaning depends on the reader.
         text = None
     whole = span(match.start("name"), match.end("raw"))
     line_end = source.data.find(b"\n", whole.end)

@@ -1,7 +1,7 @@
-"""Edits of configuration files as text: comments, quotes, indentation and line endings stay as they are.
+"""Edits of configuration files as text: comments, quotes, indentation and line endings do not change.
 
-Each function answers None where the edit is not plain: an entry that a YAML alias or merge key shares with other
-places, a tagged value, a block scalar, the last child of a mapping.
+Each function returns None if the edit is not simple: an entry that a YAML alias or merge key shares with other places,
+a tagged value, a block scalar, the last child of a mapping.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def set_value(source: Source, document: Document, entry: Entry, value: Scalar) -
 
 
 def rename_key(source: Source, document: Document, entry: Entry, name: str) -> Edits | None:
-    """Write another name for the key of an entry; None where its mapping has that key already."""
+    """Write another name for the key of an entry; None if its mapping has that key already."""
     if not _is_plain(source, document, entry) or entry.key_span is None or _sibling(document, entry, name) is not None:
         return None
     old = source.slice(entry.key_span)
@@ -48,7 +48,7 @@ def rename_key(source: Source, document: Document, entry: Entry, name: str) -> E
 
 
 def remove(source: Source, document: Document, entry: Entry) -> Edits | None:
-    """Take an entry out with its lines and the comment behind it; None for the last child of a mapping."""
+    """Take an entry out with its lines and the comment after it; None for the last child of a mapping."""
     if not _is_plain(source, document, entry) or not entry.path or _is_table(document, entry):
         return None
     siblings = [one for one in _siblings(document, entry) if not one.shared]
@@ -69,7 +69,7 @@ def remove(source: Source, document: Document, entry: Entry) -> Edits | None:
 
 
 def insert_beside(source: Source, document: Document, entry: Entry, name: str, value: Scalar) -> Edits | None:
-    """Add a key after an entry of a mapping, at the same depth; None where its mapping has that key already."""
+    """Add a key after an entry of a mapping, at the same depth; None if its mapping has that key already."""
     if not _is_plain(source, document, entry) or entry.key_span is None or _is_table(document, entry):
         return None
     if _sibling(document, entry, name) is not None or _text_goes_on(source, document, entry):
@@ -88,7 +88,7 @@ def insert_beside(source: Source, document: Document, entry: Entry, name: str, v
 
 
 def _is_plain(source: Source, document: Document, entry: Entry) -> bool:
-    """Whether an entry stands where its edit would stand, and means what it says: no other entry has its key too."""
+    """Whether an entry is at the place of its edit and is unambiguous: no other entry has its key."""
     if entry.shared or entry.tag or len(source.segments) > 1:
         return False
     return sum(one.path == entry.path and one.document == entry.document for one in document.entries) == 1
@@ -110,12 +110,12 @@ def _is_table(document: Document, entry: Entry) -> bool:
 
 
 def _text_goes_on(source: Source, document: Document, entry: Entry) -> bool:
-    """Whether what stands behind an entry belongs to the block of text that it ends with."""
+    """Whether the text after an entry belongs to its final block of text."""
     if document.kind is not Kind.YAML:
         return False
     last = (source.data[one.span.start : one.span.start + 4] for one in document.entries if one.span.end == entry.span.end)
     texts = [head for head in last if head[:1] in (b"|", b">")]
-    # Without a line end at the end of the file, a new line would give the text one.
+    # Without a line end at the end of the file, a new line would be added to the text.
     return any(b"+" in head.split(b"\n")[0] for head in texts) or bool(texts and not source.data[entry.span.end :].strip(b" "))
 
 

@@ -1,7 +1,8 @@
-"""Where a YAML, JSON or TOML file hands environment variables to processes, and how each of them can be taken out.
+"""The environment variables for processes in a YAML, JSON or TOML file, and how each can be removed.
 
 ``environment:`` of Compose and ECS, ``env:`` of Kubernetes and VS Code, ``envs:`` of SkyPilot, ``env_vars:`` of Ray,
-``variables:`` of conda, ``literals:`` of Kustomize: a mapping, a list of ``NAME=value`` or a list of ``name`` and ``value``.
+``variables:`` of conda, ``literals:`` of Kustomize: a mapping, a list of ``NAME=value`` or a list of ``name`` and
+``value``.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Found:
 
 
 class Environments:
-    """The environments of one document file; ``places`` tells how the variables can be taken out, by their spans."""
+    """The environments of one document file; ``places`` says how the variables can be removed, by their spans."""
 
     def __init__(self, source: Source, document: Document) -> None:
         self._source = source
@@ -62,14 +63,14 @@ class Environments:
         self.places: dict[Span, Place] = {}
 
     def written(self) -> list[Written]:
-        """Every relevant variable once, in the order of the file; what aliases share stands at its anchor."""
+        """Every relevant variable once, in the order of the file; shared aliases are at their anchor."""
         for entry in self._document.entries:
             if self._document.get(*entry.path, document=entry.document) is entry:
                 self._look_at(entry)
         return [self._placed(self._found[span]) for span in sorted(self._found)]
 
     def beside(self, written: Written) -> frozenset[tuple[int, Path]]:
-        """The containers or jobs that get a variable: document and path of what their environment stands in."""
+        """The containers or jobs that get a variable: document and path of the environment's parent."""
         return frozenset((one.document, one.path[:-1]) for one in self._found[written.span].homes)
 
     # What sets a variable
@@ -91,9 +92,9 @@ class Environments:
                 self._add(self._of_item(entry, item), item)
 
     def _is_environment(self, path: Path, document: int) -> bool:
-        """Whether a mapping or list at a path is what a process gets as its environment."""
+        """Whether a mapping or list at a path is the environment of a process."""
         if not path:
-            # `env_vars.json`, which holds nothing else.
+            # `env_vars.json`, which contains nothing else.
             return _plain(PurePosixPath(self._source.path).stem) in _NAMES
         if not isinstance(path[-1], str):
             return False
@@ -114,12 +115,12 @@ class Environments:
             found.homes.append(home)
 
     def _of_member(self, entry: Entry) -> Written | None:
-        """``NAME: value``; without a value it is handed on from outside."""
+        """``NAME: value``; without a value it comes from outside."""
         if entry.key_span is None or entry.value is None:
             return None
         key, value = self._inner(entry.key_span, str(entry.path[-1])), self._inner(entry.span, entry.text)
         if entry.shared and entry.key_span.end > entry.span.start:
-            # The value is an alias: it stands where its anchor does.
+            # The value is an alias: it is at its anchor.
             return Written(str(entry.path[-1]), entry.key_span, key, entry.text)
         return self._make(
             str(entry.path[-1]),
@@ -130,7 +131,7 @@ class Environments:
         )
 
     def _of_item(self, name: Entry, item: Entry) -> Written | None:
-        """``name: NAME`` with ``value:`` beside it; one that takes its value from elsewhere has none to look at."""
+        """``name: NAME`` with ``value:`` next to it; one with its value from elsewhere has none to check."""
         value = self._document.get(*item.path, "Value" if name.path[-1] == "Name" else "value", document=item.document)
         if name.key_span is None:
             return None
@@ -157,7 +158,7 @@ class Environments:
 
     def _make(self, name: str, span: Span, key: Span | None, value: Entry, inner: Span | None) -> Written:
         raw = self._source.slice(value.span)
-        # `!Ref Level` of CloudFormation is not what it reads like.
+        # `!Ref Level` of CloudFormation is not a literal.
         tagged = (
             raw.startswith("!")
             or _TAG.search(self._source.data, max(value.span.start - 80, 0), value.span.start) is not None
@@ -165,7 +166,7 @@ class Environments:
         return Written(name, span, key, None if tagged else value.text, inner, raw, value.span)
 
     def _inner(self, span: Span, text: str) -> Span | None:
-        """A scalar without its quotes; None where it is not written as it reads: escapes, anchors, several lines."""
+        """A scalar without its quotes; None if it is not plain: escapes, anchors, several lines."""
         raw = self._source.slice(span)
         if raw == text:
             return span
@@ -173,11 +174,11 @@ class Environments:
             return Span(span.path, span.start + 1, span.end - 1, span.cell)
         return None
 
-    # How it stands there
+    # How it is there
 
     def _placed(self, found: _Found) -> Written:
         written, own = found.written, found.own
-        # What several environments share is compared with what stands beside it at its anchor only.
+        # Shared variables are compared only with those next to them at their anchor.
         above = self._placement.above(own) if own is not None else None
         home = above if len(found.homes) > 1 and above is not None else (found.homes or [found.entry])[0]
         start = written.span.start

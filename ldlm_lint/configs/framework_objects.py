@@ -1,4 +1,4 @@
-"""Objects that a configuration makes by the name of their class: Hydra's ``_target_``, LightningCLI's ``class_path``."""
+"""Objects that a configuration creates by class name: Hydra's ``_target_``, LightningCLI's ``class_path``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-# What a file holds that makes objects, or sets what only Lightning's classes know.
+# Words of files that create objects, or set options that only Lightning's classes have.
 HINT = lazily(rb"_target_|class_path|save_top_k|strategy")
 _LIGHTNING = lazily(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
 _TORCH_LOADER = lazily(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
@@ -26,7 +26,7 @@ _EVALUATES = lazily(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|p
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What objects of torch and Lightning cost that a configuration makes."""
+    """The findings about torch and Lightning objects created by a configuration."""
     if is_record(source.path):
         return
     for mapping in document.entries:
@@ -55,7 +55,7 @@ def _of_mapping(source: Source, document: Document, mapping: Entry, options: Map
 
 
 def _made(document: Document, mapping: Entry) -> tuple[str, Entry]:
-    """The class that a mapping makes an object of, empty where it makes none, and the mapping of its arguments."""
+    """The class instantiated by a mapping (empty if none), and the mapping of its arguments."""
     number = mapping.document
     target = document.get(*mapping.path, "_target_", document=number)
     if target is not None and isinstance(target.value, str):
@@ -91,7 +91,8 @@ def _of_lightning(section: Section, name: str, options: Mapping[str, object]) ->
 
 
 def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    """A mapping that makes no object by itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that does."""
+    """A mapping that creates no object itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that
+    does."""
     if "strategy" in section.settings:
         yield from lightning.trainer(section)
     if "save_top_k" in section.settings:

@@ -1,4 +1,4 @@
-"""Recognises by its keys which mapping of a configuration file a training framework reads, and as what."""
+"""Recognises by keys which mappings of a configuration file a training framework reads, and their meaning."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ldlm_lint.model import Claim, Edit
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-# A run's own record of its settings is data: nobody edits it.
+# A run's own record of its settings is data that users do not edit.
 _RECORDED = lazily(
     r"(?:^|/)(?:wandb|mlruns|lightning_logs|tb_logs|tensorboard|checkpoint-\d+|\.hydra)/"
     r"|(?:^|/)(?:trainer_state|training_args|all_results|adapter_config|generation_config|config_sentence_transformers|wandb-metadata)\.json$",
     re.I,
 )
-# A file without any of these names holds no such settings; looking for them costs a tenth of looking at its keys.
+# A file without any of these names has no such settings; searching them takes a tenth of the time of checking its keys.
 HINT = lazily(
     "|".join(sorted(vocabulary("transformers").certain | vocabulary("axolotl").distinctive)).encode()
 )
 # More of TrainingArguments' fields than a person writes: a dump of all of them.
 _DUMPED = 60
 _ENOUGH_OF_A_RUN = ("per_device_train_batch_size", "per_gpu_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "max_steps")
-# Files of clusters and services, whose jobs hand some values on to a program by names of their own.
+# Files of clusters and services, whose jobs pass values on to a program under other names.
 _OF_ANOTHER_FORMAT = frozenset({"$schema", "apiVersion", "services", "jobs", "openapi"})
 _OF_A_JOB = frozenset({"inputs", "outputs", "properties", "env", "environment"})
 _TRAINS, _PREDICTS = "do_train", "do_predict"
-# Keys that only a program of one framework knows: then no Python of the project has to show who reads the file.
+# Keys that only one framework has: then the project's Python need not show the reader of the file.
 _OF_LLAMA_FACTORY = frozenset({"finetuning_type", "cutoff_len", "stage", "template", "preprocessing_num_workers", "plot_loss", "dataset_dir"})
 _NEEDED_OF_LLAMA_FACTORY = 2
 # `strategy.init_args.timeout.hours` is as deep as a rule looks.
@@ -48,7 +48,7 @@ class DocumentEditor(NamedTuple):
         return edits.set_value(self.source, self.document, _entry(setting), value)
 
     def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
-        """Write one more key behind another one."""
+        """Write one more key after another one."""
         return None if isinstance(value, Mapping) else edits.insert_beside(self.source, self.document, _entry(beside), name, value)
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
@@ -63,7 +63,7 @@ def _entry(setting: Setting) -> Entry:
 
 
 def sections(source: Source, document: Document) -> Iterator[Section]:
-    """Every mapping of a document that holds the settings of transformers' Trainer, or of what hands them on."""
+    """Every mapping of a document that holds the settings of transformers' Trainer, or of code that forwards them."""
     if is_record(source.path) or not _OF_ANOTHER_FORMAT.isdisjoint(one.name for one in document.children()):
         return
     for mapping in document.entries:
@@ -88,12 +88,12 @@ def engine_section(source: Source, document: Document) -> Section | None:
 
 
 def is_record(path: str) -> bool:
-    """Whether a file lies where runs write down what they were given, or is called like such a record."""
+    """Whether a file is in a folder where runs record their arguments, or has the name of such a record."""
     return _RECORDED.search(path) is not None
 
 
 def settings_of(document: Document, mapping: Entry) -> Mapping[str, Setting]:
-    """The settings of a mapping by their written names; those of mappings inside it with dots in between."""
+    """The settings of a mapping by their written names; those of inner mappings with dots in between."""
     return dict(_settings(document, mapping, "", 0))
 
 
@@ -105,7 +105,7 @@ def _settings(document: Document, mapping: Entry, prefix: str, depth: int) -> It
         if child.shape is Shape.SCALAR:
             yield name, setting_of(child, name)
             continue
-        # It is there, whatever it holds: a list or a mapping is no value that a rule compares.
+        # It exists with any content: rules do not compare a list or a mapping.
         yield name, Setting(name, None, child.whole, place=child)
         if depth < _DEPTH:
             yield from _settings(document, child, f"{name}.", depth + 1)
@@ -122,7 +122,7 @@ def _framework(names: set[str]) -> str | None:
 
 
 def _trains(section: Section) -> bool:
-    """Whether the settings are those of a training that somebody wrote down, not of an evaluation, and no dump."""
+    """Whether the settings are those of a training written by a user, not of an evaluation and not a dump."""
     if sum(name in vocabulary("transformers").fields for name in section.settings) > _DUMPED:
         return False
     if section.flag(_TRAINS) is False or (section.on(_PREDICTS) and not section.on(_TRAINS)):
@@ -136,9 +136,9 @@ def _section(source: Source, document: Document, framework: str, settings: Mappi
     by_name = {renamed.get(name, name): setting for name, setting in settings.items()}
     reader = "llamafactory" if len(_OF_LLAMA_FACTORY & settings.keys()) >= _NEEDED_OF_LLAMA_FACTORY else framework
     if reader == "llamafactory":
-        # It trains adapters unless it is told otherwise.
+        # It trains adapters unless configured otherwise.
         by_name.setdefault("finetuning_type", Setting("finetuning_type", "lora", source.span(0, 0)))
     claims = (Claim("stands-outside-tests"), Claim("trainer-reads-configuration", reader))
-    # Another file may be merged into this one: by a YAML merge key, by Hydra, or by what extends a file by its name.
+    # Another file may be merged into this one: by a YAML merge key, by Hydra, or by an extension mechanism by name.
     complete = not any(name in settings for name in ("defaults", "<<", "_base_", "extends", "base_config", "include"))
     return Section(framework, by_name, DocumentEditor(source, document), complete, claims)

@@ -13,7 +13,7 @@ from ldlm_lint.source import Source
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What the settings of a framework cost."""
+    """The findings about the settings of a framework."""
     if framework_sections.HINT.search(source.data):
         for section in framework_sections.sections(source, document):
             yield from trainer.decide(section, options)

@@ -1,8 +1,8 @@
-"""Hydra's composition: from a primary config and its defaults lists to the value that counts at a key.
+"""Hydra's composition: from a primary config and its defaults lists to the effective value at a key.
 
-Follows Hydra 1.1 and later, whose order is depth first, a file's own content where ``_self_`` stands. The items of a
-list are taken from the last to the first, as Hydra takes them: so an ``override`` in an experiment comes before the
-choice that it overrides. Source: https://hydra.cc/docs/1.3/advanced/defaults_list/
+Follows Hydra 1.1 and later, whose order is depth first, a file's own content at ``_self_``. The items of a list are
+processed from the last to the first, as in Hydra, so an ``override`` in an experiment comes before the choice that it
+overrides. Source: https://hydra.cc/docs/1.3/advanced/defaults_list/
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _REFERENCE = lazily(r"\$\{([\w./@-]+)\}")
 class Override(NamedTuple):
     """An argument of the command line: ``model=large``, ``+experiment=x``, ``~logger``, ``data.num_workers=8``.
 
-    ``key`` is what stands before ``=`` as it is written, ``value`` what stands behind it, None where it is unknown
-    (``model=$MODEL``). A deletion has an empty value.
+    ``key`` is the text before ``=``, ``value`` the text after it, None if unknown (``model=$MODEL``). A deletion has an
+    empty value.
     """
 
     key: str
@@ -41,10 +41,10 @@ class Override(NamedTuple):
 
 
 def compose(project: Project, folder: str, name: str, overrides: Iterable[Override] = ()) -> Composition:
-    """The composition that ``@hydra.main(config_path=folder, config_name=name)`` makes.
+    """The composition of ``@hydra.main(config_path=folder, config_name=name)``.
 
-    ``folder`` is absolute, ``name`` with or without ``.yaml``. Of ``overrides`` those that choose an option of a config
-    group (``model=large``, ``+experiment=x``, ``~logger``) count; values of keys are the caller's, they win over all
+    ``folder`` is absolute, ``name`` with or without ``.yaml``. Only ``overrides`` that choose an option of a config
+    group (``model=large``, ``+experiment=x``, ``~logger``) count; the caller handles values of keys, which win over all
     files. A missing primary config gives a composition with one unknown part.
     """
     composer = _Composer(project, posixpath.normpath(folder))
@@ -53,13 +53,13 @@ def compose(project: Project, folder: str, name: str, overrides: Iterable[Overri
 
 
 def single(document: Document) -> Composition:
-    """The composition of one file that is read alone (``OmegaConf.load``, ``yaml.safe_load``): no defaults list counts."""
+    """The composition of one file read alone (``OmegaConf.load``, ``yaml.safe_load``): no defaults list counts."""
     return Composition((Part(document.path, (), document),))
 
 
 @dataclass
 class _Composer:
-    """One composition while it is made."""
+    """The state of a composition."""
 
     project: Project
     folder: str
@@ -122,7 +122,7 @@ class _Composer:
             else:
                 parts[index] = self._item(item, depth)
         for index in waiting:
-            # Hydra resolves these once every other choice is made.
+            # Hydra resolves these after all other choices.
             item = placed[index]
             if isinstance(item, Choice):
                 parts[index] = self._item(item._replace(name=_REFERENCE.sub(self._known, item.name or "")), depth)
@@ -152,7 +152,7 @@ class _Composer:
         return bool(group) and any(path.startswith(prefix) and path.endswith(_SUFFIXES) for path in self.project.others)
 
     def _find(self, path: str) -> tuple[str, Document] | None:
-        """A config of the project by its path below the folder; None where it is missing or is no YAML."""
+        """A config of the project by its path below the folder; None if it is missing or not YAML."""
         for suffix in _SUFFIXES:
             full = posixpath.normpath(posixpath.join(self.folder, path) + suffix)
             document = self.project.document(full)

@@ -1,4 +1,4 @@
-"""The items of a Hydra defaults list, and which file and package each one stands for.
+"""The items of a Hydra defaults list, and the file and package of each one.
 
 Source: https://hydra.cc/docs/1.3/advanced/defaults_list/ and https://hydra.cc/docs/1.3/advanced/overriding_packages/
 """
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
     @property
     def is_self(self) -> bool:
-        """Whether it stands for the file itself."""
+        """Whether it means the file itself."""
         return not self.group and self.name == SELF
 
     @property
@@ -52,20 +52,20 @@ class Choice(NamedTuple):
 
     @property
     def group_path(self) -> str:
-        """The folder that the config lies in, for a group the group's."""
+        """The folder that the config is in, for a group the group's."""
         if self.group:
             return self.group[1:] if self.group.startswith("/") else _joined(self.base, self.group)
         return self.path.rpartition("/")[0]
 
     @property
     def key(self) -> str:
-        """What an override names: the group, and the package where it is not the group's own."""
+        """The key of an override: the group, and the package if it is not the group's own."""
         default, final = self.group_path.replace("/", "."), self._final(self.package)
         return self.group_path if default == final else f"{self.group_path}@{final or GLOBAL}"
 
     @property
     def final_package(self) -> str:
-        """The dotted package that the config's content goes to."""
+        """The dotted package for the config's content."""
         return self._final(self.header if self.package is None else self.package)
 
     def _final(self, package: str | None) -> str:
@@ -87,12 +87,12 @@ def _joined(base: str, name: str) -> str:
 
 
 def listed(document: Document) -> list[Choice | list[Choice]]:
-    """The items of a file's defaults list, several options of one group together; ``_self_`` is added where Hydra does."""
+    """The items of a file's defaults list, several options of one group together; ``_self_`` is added as in Hydra."""
     items = [item for entry in document.children("defaults") for item in _item(document, entry)]
     if not items:
         return []
     if not any(isinstance(one, Choice) and one.is_self for one in items):
-        # Hydra 1.0 had the file before its list, every version since has it behind.
+        # Hydra 1.0 had the file before its list, every version since has it after.
         items.append(Choice("", SELF))
     return items
 
@@ -116,9 +116,9 @@ def _item(document: Document, entry: Entry) -> Iterator[Choice | list[Choice]]:
 
 
 def header_of(text: str) -> str | None:
-    """The package that the comments at the head of a file name, always counted from the root.
+    """The package in the header comments of a file, always relative to the root.
 
-    Hydra stops at the first line that is no such header, another comment included.
+    Hydra stops at the first line that is not such a header, another comment included.
     """
     for line in text.splitlines():
         if match := _HEADER.fullmatch(line):

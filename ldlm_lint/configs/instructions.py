@@ -1,8 +1,8 @@
 r"""Reads a Dockerfile into instructions whose text keeps the offsets of the file.
 
-By hand, since the readers on PyPI (`dockerfile-parse`, `dockerfile`) give lines at best, and an edit needs bytes. What Docker
-drops before it looks at an instruction (``\`` and the line end, comment lines between continued lines) is blank here, byte
-for byte, so that an offset into ``body`` is one into the file.
+Hand-written, since the readers on PyPI (`dockerfile-parse`, `dockerfile`) return lines at best, and an edit needs
+bytes. Text that Docker drops before it parses an instruction (``\`` and the line end, comment lines between continued
+lines) is blank here, byte for byte, so that an offset into ``body`` is one into the file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
     @property
     def plain(self) -> tuple[str, int] | None:
-        """The value without its quotes and where it begins; None where escapes or several quotes make it up."""
+        """The value without its quotes and where it begins; None if it has escapes or several quotes."""
         if "\\" in self.raw:
             return None
         quoted = len(self.raw) > 1 and self.raw[0] in "\"'" and self.raw[-1] == self.raw[0]
@@ -95,7 +95,7 @@ def read(source: Source) -> Iterator[Instruction]:
 
 
 def pairs(instruction: Instruction) -> tuple[Pair, ...]:
-    """The variables of an ``ENV`` or ``ARG``, whichever of the two forms it has."""
+    """The variables of an ``ENV`` or ``ARG``, in either form."""
     body, at = instruction.body, instruction.at
     lead = len(body) - len(body.lstrip())
     if instruction.keyword == "ENV" and not _PAIR.match(body, lead):
@@ -115,7 +115,7 @@ def names_of(instruction: Instruction) -> tuple[str, ...]:
 
 
 def stage(instruction: Instruction) -> tuple[str, str]:
-    """The image that a ``FROM`` builds on and the name of the stage, empty where it has none."""
+    """The image that a ``FROM`` builds on and the name of the stage, empty if it has none."""
     match = _STAGE.match(instruction.body.strip())
     if match is None:
         return "", ""

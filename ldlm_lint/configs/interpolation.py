@@ -23,11 +23,11 @@ _STEP = lazily(r"[^.\[\]]+")
 
 
 class Resolved(NamedTuple):
-    """What an entry comes to once its interpolations are followed.
+    """The resolved value of an entry.
 
-    ``value`` is the scalar as Python data, ``entry`` the place where it is written as a literal (the one to edit),
-    ``through`` the entries on the way there, outermost first. ``variable`` names the environment variable that takes
-    precedence over the value where it is set (``${oc.env:NAME,default}``), empty where there is none.
+    ``value`` is the scalar as Python data, ``entry`` the place of the literal (the one to edit), ``through`` the
+    entries on the way there, outermost first. ``variable`` names the environment variable that takes precedence over
+    the value if it is set (``${oc.env:NAME,default}``), empty if there is none.
     """
 
     value: object
@@ -41,7 +41,7 @@ Lookup = Callable[[Path], "Entry | None"]
 
 
 def resolve(entry: Entry, at: Path, lookup: Lookup) -> Resolved | None:
-    """What the scalar ``entry`` at the absolute path ``at`` comes to; None where it cannot be told."""
+    """The resolved value of the scalar ``entry`` at the absolute path ``at``; None if unknown."""
     return _Resolver(lookup).entry(entry, at, 0)
 
 
@@ -54,7 +54,7 @@ class _Resolver(NamedTuple):
     lookup: Lookup
 
     def entry(self, entry: Entry, at: Path, depth: int) -> Resolved | None:
-        """What an entry comes to."""
+        """The resolved value of an entry."""
         if entry.shape is not Shape.SCALAR or entry.tag or depth > _MAX_DEPTH or entry.text == "???":
             return None
         if not isinstance(entry.value, str) or not is_interpolated(entry.value):
@@ -62,7 +62,7 @@ class _Resolver(NamedTuple):
         return self.text(entry.value, entry, at, depth)
 
     def text(self, text: str, entry: Entry, at: Path, depth: int) -> Resolved | None:
-        """What a text comes to: one interpolation alone keeps its type, several make a string."""
+        """The resolved value of a text: a single interpolation keeps its type, several give a string."""
         pieces = _pieces(text)
         if pieces is None:
             return None
@@ -100,13 +100,13 @@ class _Resolver(NamedTuple):
         """A resolver of OmegaConf's own."""
         first, comma, default = (part.strip() for part in arguments.partition(","))
         if name in ("oc.env", "env") and comma:
-            # `oc.env` hands on text, its predecessor what the text means.
+            # `oc.env` returns text, its predecessor the parsed value.
             value = yaml_scalar(default) if name == "env" or default == "null" else default.strip("\"'")
             return Resolved(value, entry, (), first)
         if name == "oc.decode":
             return Resolved(yaml_scalar(arguments.strip().strip("\"'")), entry)
         if name == "oc.select":
-            # Its keys count from the node around it, like those of `${...}` from the root.
+            # Its keys are relative to the enclosing node, like those of `${...}` from the root.
             match = _REFERENCE.fullmatch(first)
             return self._reference(match[1], match[2], entry, at, depth) if match else None
         return None
@@ -123,7 +123,7 @@ class _Resolver(NamedTuple):
 
 
 def _pieces(text: str) -> list[tuple[str, bool]] | None:
-    """The literal stretches of a text and the insides of its interpolations (True); None where it is not plain."""
+    """The literal stretches of a text and the insides of its interpolations (True); None if it is not plain."""
     if "\\" in text:
         return None
     pieces: list[tuple[str, bool]] = []

@@ -1,6 +1,6 @@
-"""JSON with the places of all values, read token by token: the standard library keeps no positions.
+"""JSON with the positions of all values, read token by token: the standard library does not keep positions.
 
-As lenient as the programs that read such files: comments and a comma behind the last value are accepted
+As lenient as the programs that read such files: comments and a comma after the last value are accepted
 (``tsconfig.json``, JSON5 readers), so are ``NaN`` and ``Infinity``, which Python writes.
 """
 
@@ -54,7 +54,7 @@ class _Reader:
         self._found: list[Entry] = []
 
     def entries(self) -> tuple[Entry, ...]:
-        """All entries, containers before what they hold; raises DocumentError."""
+        """All entries, containers before their contents; raises DocumentError."""
         self._value(self._token("a value"), (), None)
         end = self._position
         token = self._token("the end of the file")
@@ -77,7 +77,7 @@ class _Reader:
             self._position = self._behind_comment(blanks.end(), expected)
 
     def _behind_comment(self, start: int, expected: str) -> int:
-        """The end of the comment at a place; raises DocumentError where there is none."""
+        """The end of the comment at a position; raises DocumentError if there is none."""
         if self._text.startswith(("//", "#"), start):
             end = _LINE_END.search(self._text, start)
             return end.start() if end else len(self._text)
@@ -86,7 +86,7 @@ class _Reader:
         raise self._error(start, expected)
 
     def _value(self, token: re.Match[str], path: Path, key: Span | None) -> None:
-        """Take in the value that begins with a token, and all that it holds."""
+        """Read the value that begins with a token, with its contents."""
         kind = token.lastgroup or ""
         start, end = token.span(kind)
         if kind == "string":
@@ -107,7 +107,7 @@ class _Reader:
             raise DocumentError("contains too deeply nested values", self._line(start))
         place = len(self._found)
         shape = Shape.MAPPING if opening == "{" else Shape.SEQUENCE
-        # Takes its place before what it holds; the end is not known yet.
+        # It comes before its contents; the end is still unknown.
         self._found.append(Entry(path, shape, None, "", self._span(start, start + 1), key))
         if opening == "{":
             self._pairs(path)
@@ -137,7 +137,7 @@ class _Reader:
                 return
 
     def _closed_by(self, closing: str) -> bool:
-        """Whether the container ends behind a value; raises DocumentError where it neither ends nor goes on."""
+        """Whether the container ends after a value; raises DocumentError if it neither ends nor continues."""
         token = self._token(f"`,` or `{closing}`")
         if token["sign"] not in (",", closing):
             raise self._error(token.start(token.lastgroup or 0), f"`,` or `{closing}`")

@@ -1,7 +1,7 @@
 """Keys of a project's own configuration files, which its Python reads.
 
-A key is a candidate by its name and value; whether a program reads the file, and whether the value goes where it costs
-something, the project tells.
+A key is a candidate by its name and value; the project decides whether a program reads the file, and whether the value
+matters where it is used.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _CPU_COUNT = lazily(
 )
 _TIMEOUT = lazily(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 _FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
-# A loader that its section calls one for evaluation may work in the main process.
+# A loader in a section for evaluation may work in the main process.
 _EVALUATES = lazily(
     r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
 )
-# The main process is where a debugger wants the data to be loaded.
+# The main process loads the data when debugging.
 _DEBUGS = lazily(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
-# A file with more keys than this is data, not a configuration; a list of files may be as long as it likes.
+# A file with more keys than this is data, not a configuration; a list of files may have any length.
 _MOST = 1000
 _REASON = "another number of workers takes other memory and draws other random numbers, and fewer can be too few"
 
 
 class _Switch(NamedTuple):
-    """A flag of a call that costs something where a configuration turns it on or off."""
+    """A flag of a call whose value in a configuration may be a defect."""
 
     rule: Rule
     name: re.Pattern[str]
@@ -104,7 +104,7 @@ _SWITCHES = (
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """What values cost that the program takes from here, and keys that nothing reads."""
+    """The findings about values that the program reads from here, and about unread keys."""
     if sum(1 for entry in document.entries if entry.name) > _MOST:
         return
     for entry in document.scalars():
@@ -163,7 +163,7 @@ def _is_meant(document: Document, entry: Entry) -> bool:
 
 
 def _no_workers(source: Source, document: Document, entry: Entry, count: int) -> Iterator[Finding]:
-    """Options beside it that only workers know end the program; without them the loader only is slow."""
+    """Options next to it that need workers raise an error; without them the loader is only slow."""
     beside = {one.name: one for one in document.children(*entry.path[:-1], document=entry.document)}
     needs = {"prefetch_factor": _is_number, "persistent_workers": lambda value: value is True}
     wrong = [beside[name] for name, matters in needs.items() if name in beside and matters(beside[name].value)]
@@ -174,7 +174,8 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
             entry,
             (("options", names), ("error", "ValueError")),
             Claim("configured-section-reaches-loader", " ".join(one.name for one in wrong)),
-            # Whoever sets these options wants workers: to take the options out would end the error and keep the slow loader.
+            # Users who set these options want workers: removing the options would fix the error but keep the slow
+            # loader.
             _setting(source, document, entry, count, _REASON),
         )
     yield _finding(
@@ -196,7 +197,7 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
         if switch.rule is PERSISTENT_WORKERS and _has_no_workers(document, entry):
             continue
         fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
-        # Workers that start anew are a choice that the file makes; the others are faults.
+        # Restarting workers is a choice in the file; the others are defects.
         level = Severity.INFO if switch.rule is PERSISTENT_WORKERS else None
         yield _finding(switch.rule, entry, switch.args, switch.claim, fix)._replace(level=level)
 
@@ -207,7 +208,7 @@ def _has_no_workers(document: Document, entry: Entry) -> bool:
 
 
 def _timeout(entry: Entry, options: Mapping[str, object]) -> Finding:
-    """The unit stands in the Python that reads the number, which answers with the length."""
+    """The unit is in the Python code that reads the number, which determines the length."""
     limit = _number(options, COLLECTIVE_LIMIT.name, COLLECTIVE_LIMIT.default)
     args = (("length", entry.text), ("limit", str(limit)))
     found = _finding(EXCESSIVE_COLLECTIVE_TIMEOUT, entry, args, Claim("configured-timeout-is-excessive", str(limit)))
@@ -224,11 +225,11 @@ def _setting(source: Source, document: Document, entry: Entry, value: int | bool
     return Fix(f"set {entry.name} to {text}", changes, Applicability.UNSAFE, reason) if changes else None
 
 
-# Keys that nothing reads
+# Unread keys
 
 
 def _dead(document: Document) -> Iterator[Finding]:
-    """Every key of a mapping may be one; the project knows which are, and names only the topmost of a section."""
+    """Every key of a mapping may be unread; the project decides, and names only the topmost of a section."""
     for entry in document.entries:
         if entry.name and entry.key_span is not None and not entry.shared:
             args = (("key", ".".join(map(str, entry.path))), ("program", "a program"))

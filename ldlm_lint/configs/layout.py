@@ -19,7 +19,7 @@ _KEY_BEFORE = re.compile(r"[ \t]*(?:[\w.\"'-]+\.)?", re.ASCII)
 
 
 def is_flow(source: Source, document: Document, entry: Entry) -> bool:
-    """Whether an entry stands between brackets, with commas around it."""
+    """Whether an entry is between brackets, with commas around it."""
     if document.kind is Kind.JSON:
         return True
     parent = document.get(*entry.path[:-1], document=entry.document)
@@ -33,7 +33,7 @@ def is_flow(source: Source, document: Document, entry: Entry) -> bool:
 
 
 class Layout:
-    """Finds the stretch of bytes that goes with an entry, and the place for one more."""
+    """Finds the bytes that belong to an entry, and the position for a new one."""
 
     def __init__(self, source: Source) -> None:
         self._data = source.data
@@ -53,7 +53,7 @@ class Layout:
         return match.end() if match else len(self._data)
 
     def _indent(self, offset: int) -> bytes | None:
-        """The blanks before a place, None where something else stands on its line."""
+        """The blanks before a position, None if there is other text on its line."""
         before = self._data[max(self._line_start(offset), self._first) : offset]
         return before if not before.strip(b" \t") else None
 
@@ -61,7 +61,7 @@ class Layout:
         return Span(self._path, start, end)
 
     def block_lines(self, entry: Entry, following: Entry | None) -> Span | None:
-        """The lines of an entry of a block, with the comment behind it."""
+        """The lines of an entry of a block, with the comment after it."""
         start, end = entry.whole.start, entry.span.end
         rest = _REST.match(self._data, end)
         if rest is None or rest.end() != self._line_end(end):
@@ -71,16 +71,16 @@ class Layout:
         if (_KEY_BEFORE if entry.key_span is not None else _DASH_BEFORE).fullmatch(before):
             after = self._behind_line(end)
             if after == len(self._data) and not self._data.endswith((b"\n", b"\r")) and line_start > self._first:
-                # The last line takes the line end before it along.
+                # The last line is removed with the line end before it.
                 line_start = len(self._data[:line_start].rstrip(b"\r\n"))
             return self._span(line_start, after)
-        # The first key of an item (`- name: x`): the next one takes its place behind the dash.
+        # The first key of an item (`- name: x`): the next one moves to its position after the dash.
         if following is None or not _DASH_BEFORE.fullmatch(before) or self._data[rest.end() : following.whole.start].strip():
             return None
         return self._span(start, following.whole.start)
 
     def flow_stretch(self, before: Entry | None, entry: Entry, behind: Entry | None) -> Span | None:
-        """An entry between brackets with one comma, and its line where it has one of its own."""
+        """An entry between brackets with one comma, and its line if it has its own."""
         start, end = entry.whole.start, entry.span.end
         if behind is not None:
             rest = _FLOW_REST.match(self._data, end)
@@ -97,7 +97,7 @@ class Layout:
         return None
 
     def inserted_in_block(self, entry: Entry, pair: str, *, dotted: bool) -> tuple[Edit, ...] | None:
-        """One more pair on the line behind an entry of a block."""
+        """One more pair on the line after an entry of a block."""
         start, end = entry.whole.start, entry.span.end
         line_end = self._line_end(end)
         rest = _REST.match(self._data, end)
@@ -109,14 +109,14 @@ class Layout:
                 return None
             indent = before
         else:
-            # Behind the dash of an item the keys stand as deep as the first one.
+            # After the dash of an item the keys have the indentation of the first one.
             indent = re.sub(r"-(?=[ \t])", " ", before)
             if indent.strip(" \t"):
                 return None
         return (Edit(self._span(line_end, line_end), f"{self._newline}{indent}{pair}"),)
 
     def inserted_in_flow(self, entry: Entry, pair: str, *, one_line: bool) -> tuple[Edit, ...] | None:
-        """One more pair behind an entry between brackets, on a line of its own where the entry has one."""
+        """One more pair after an entry between brackets, on its own line if the entry has one."""
         end = entry.span.end
         indent = None if one_line else self._indent(entry.whole.start)
         if indent is None:

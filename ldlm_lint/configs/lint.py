@@ -14,7 +14,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Kind, Source
 
-# What this program writes itself: evidence and reports hold variables and paths of a run, and are read by nobody.
+# Files written by this program: evidence and reports contain variables and paths of a run, and are not settings.
 _OURS = lazily(rb'\s*\{\s*"schema":\s*"ldlm-')
 _ROOMS = (containers, frameworks, keys)
 
@@ -31,7 +31,7 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
         return FileResult(source.path, unseen=(1,))
     except DocumentError as error:
         if lies_with_pipelines(source.path):
-            # The service that runs it says so at once, and no training reads it.
+            # The service that runs it reports that immediately, and no training reads it.
             return FileResult(source.path, unseen=(error.line,))
         return FileResult(source.path, (_unparsable(source, error),))
     return FileResult(source.path, tuple(findings))
@@ -48,7 +48,7 @@ def _found(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
 
 
 def _of_document(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The findings of a file that is read in full, from each room of rules that looks at configurations."""
+    """The findings of a file that is read in full, from each group of rules for configurations."""
     for room in _ROOMS:
         yield from guarded(room.findings(source, document, options), source.span(0, 0), room.__name__)
 

@@ -1,4 +1,4 @@
-"""The parts of mappings and lists of a document: what is written where, and what goes with each of them."""
+"""The parts of mappings and lists of a document: their literal contents, and the text that belongs to each part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EMPTY = "nothing else is left around it"
 
 
 class Placement:
-    """Where the entries of one document file can be taken out, and where another one can stand beside them."""
+    """The removable entries of one document file, and positions for new ones."""
 
     def __init__(self, source: Source, document: Document) -> None:
         self._source = source
@@ -25,7 +25,7 @@ class Placement:
         self._holders: dict[tuple[int, Path], Holder | None] = {}
 
     def own(self, entry: Entry) -> Entry | None:
-        """The entry at its own place; for one that comes through an alias the one at its anchor, if it is the same."""
+        """The entry itself; for one through an alias the one at its anchor, if it is the same."""
         return self._own.get((entry.document, entry.span, entry.key_span)) if entry.shared else entry
 
     def above(self, own: Entry) -> Entry | None:
@@ -34,17 +34,17 @@ class Placement:
 
     @cached_property
     def _own(self) -> dict[tuple[int, Span, Span | None], Entry]:
-        """The entries that stand where they belong, by their bytes."""
+        """The entries that are where they belong, by their bytes."""
         return {(one.document, one.span, one.key_span): one for one in self._origins.values()}
 
     @cached_property
     def _origins(self) -> dict[tuple[int, Path], Entry]:
-        """The entries that stand where they belong, by document and path."""
+        """The entries that are where they belong, by document and path."""
         return {(one.document, one.path): one for one in self._document.entries if not one.shared}
 
     @cached_property
     def _children(self) -> dict[tuple[int, Path], list[Entry]]:
-        """What is written in each mapping and list itself, values that are aliases included."""
+        """The literal contents of each mapping and list, including alias values."""
         found: dict[tuple[int, Path], list[Entry]] = {}
         for one in self._document.entries:
             above = self._origins.get((one.document, one.path[:-1])) if one.path else None
@@ -61,12 +61,12 @@ class Placement:
         return start, max(inner, default=entry.span.end)
 
     def _is_flow(self, entry: Entry) -> bool:
-        # A table of TOML begins with a bracket too, and is a mapping.
+        # A TOML table begins with a bracket too, but is a mapping.
         opener = b"{" if entry.shape is Shape.MAPPING else b"["
         return self._source.data.startswith(opener, entry.span.start)
 
     def place(self, own: Entry) -> Place | None:
-        """The part of a holder that an entry is; None where it cannot be taken out."""
+        """The part of a holder that an entry is; None if it cannot be taken out."""
         key = (own.document, own.path[:-1])
         if key not in self._holders:
             self._holders[key] = self._holder(key)
@@ -84,7 +84,7 @@ class Placement:
         spans = tuple(Span(self._source.path, *self._extent(one)) for one in children)
         data = self._source.data
         if b"<<" in data[above.span.start : above.span.end]:
-            # What is merged into it is not among its parts.
+            # Merged contents do not belong to its parts.
             return Holder(spans, tuple(whole_lines(self._source, one.start, one.end) for one in spans), free=True)
         if self._is_flow(above):
             inside = Span(self._source.path, above.span.start + 1, above.span.end - 1)
@@ -99,7 +99,7 @@ class Placement:
         return Holder(spans, lines, emptied, _EMPTY, free=self._source.kind is Kind.TOML)
 
     def twin(self, written: Written, place: Place) -> Twin | None:
-        """The same part once more with another name, behind the one that is there."""
+        """The same part once more with another name, after the existing one."""
         if written.key is None:
             return None
         data, path = self._source.data, self._source.path

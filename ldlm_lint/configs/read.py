@@ -1,4 +1,4 @@
-"""From a source to its document, whatever the format."""
+"""From a source to its document, for every format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ldlm_lint.source import Kind, Source
 
 
 def read(source: Source) -> Document:
-    """The document of a YAML, JSON or TOML file; raises DocumentError where it is none."""
+    """The document of a YAML, JSON or TOML file; raises DocumentError if it is invalid."""
     if source.kind is Kind.YAML:
         from ldlm_lint.configs.yaml_reader import read as read_yaml
 

@@ -1,4 +1,4 @@
-"""Planning which bytes go when settings are taken out of a configuration file together."""
+"""Plans the bytes to delete when settings are removed together from a configuration file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ldlm_lint.source import Source
 
 
 class Holder(NamedTuple):
-    """The list, mapping or instruction that settings stand in.
+    """The list, mapping or instruction that settings are in.
 
-    ``parts`` is everything in it, in order; ``lines`` what goes with each part where it has lines of its own (empty
-    where parts share lines, None for a part that cannot go). ``emptied`` is the edit for the case that nothing else
-    stays, with the ``reason`` why that may change more than the variables; a holder that is ``free`` may simply end up
-    empty. ``noted``: a comment may stand between two parts and stays.
+    ``parts`` is everything in it, in order; ``lines`` the lines of each part on its own lines (empty if parts share
+    lines, None for a part that cannot be removed). ``emptied`` is the edit if nothing else remains, with the ``reason``
+    why that may change more than the variables; a ``free`` holder may become empty. ``noted``: a comment may be between
+    two parts and stays.
     """
 
     parts: tuple[Span, ...]
@@ -30,14 +30,14 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a setting stands: the part of a holder with this index."""
+    """The place of a setting: the part of a holder with this index."""
 
     holder: Holder
     index: int
 
 
 class ConfigEditor(NamedTuple):
-    """Removes settings from a configuration file; the parts of one holder are seen together."""
+    """Removes settings from a configuration file; the parts of one holder are handled together."""
 
     places: Mapping[Setting, Place]
 
@@ -56,7 +56,7 @@ class ConfigEditor(NamedTuple):
                         removal = Removal((holder.emptied,), not holder.reason, holder.reason)
                         plans |= dict.fromkeys(some, removal)
                     continue
-                # What is left alone goes in a later round, as a whole.
+                # The rest is removed in a later round, as a whole.
                 some = some[1:]
             plans |= self._parts(holder, some, groups)
         return plans
@@ -76,7 +76,7 @@ class ConfigEditor(NamedTuple):
 
 
 def _runs(groups: Mapping[int, str]) -> Iterator[tuple[int, int]]:
-    """First and last index of each longest row of neighbours of one group."""
+    """First and last index of each maximal sequence of neighbours of one group."""
     first = last = None
     for index in sorted(groups):
         if first is not None and last is not None and index == last + 1 and groups[index] == groups[first]:
@@ -90,7 +90,8 @@ def _runs(groups: Mapping[int, str]) -> Iterator[tuple[int, int]]:
 
 
 def _joint(holder: Holder, first: int, last: int) -> Span:
-    """The parts from ``first`` to ``last`` with what joins them to those that stay: a comma, blanks, a continued line."""
+    """The parts from ``first`` to ``last`` with the text that joins them to the remaining ones: a comma, blanks, a
+    continued line."""
     parts = holder.parts
     if first:
         return _between(parts[first], parts[first - 1].end, parts[last].end)
@@ -99,7 +100,7 @@ def _joint(holder: Holder, first: int, last: int) -> Span:
 
 
 def whole_lines(source: Source, start: int, end: int) -> Span | None:
-    """The lines of the bytes ``[start, end)`` with the comment behind them; None where something else stands there."""
+    """The lines of the bytes ``[start, end)`` with the comment after them; None if there is other text."""
     data = source.data
     line = data.rfind(b"\n", 0, start) + 1
     below = data.find(b"\n", end)

@@ -1,4 +1,4 @@
-"""How keys and values are written in the style that a configuration file has already."""
+"""Renders keys and values in the existing style of a configuration file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.source import Kind
 
 Scalar = str | int | float | bool | None
-# Letters that no reader of YAML takes for anything but text, in blocks and between brackets alike.
+# Letters that every YAML reader treats as text, in blocks and between brackets alike.
 _PLAIN = re.compile(r"[A-Za-z_./][\w./+-]*", re.ASCII)
 _BARE = re.compile(r"[\w-]+", re.ASCII)
 # Booleans to some readers of YAML 1.1, text to PyYAML.
@@ -21,7 +21,9 @@ _BOOLEANS = (("true", "false"), ("yes", "no"), ("on", "off"))
 
 
 def rendered_value(document: Document, old: str, value: Scalar) -> str | None:
-    """A value as text for the place of ``old`` (the text there with its quotes); None where the format has no such value."""
+    """A value as text for the place of ``old`` (the text there with its quotes); None if the format has no such
+    value.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if document.kind is Kind.YAML:
@@ -34,7 +36,7 @@ def rendered_value(document: Document, old: str, value: Scalar) -> str | None:
 
 
 def rendered_key(document: Document, old: str, name: str) -> str | None:
-    """A key as text beside or instead of ``old``; None where it cannot be written."""
+    """A key as text next to or instead of ``old``; None if it cannot be written."""
     if document.kind is Kind.JSON:
         return json.dumps(name, ensure_ascii=False)
     plain = (_PLAIN if document.kind is Kind.YAML else _BARE).fullmatch(name)
@@ -55,12 +57,12 @@ def _yaml_value(document: Document, old: str, value: Scalar) -> str:
             return _quoted(value, old[0])
         return value if _PLAIN.fullmatch(value) and _is_text(value) else _quoted(value, '"')
     text = repr(value)
-    # PyYAML takes `1e-05` for text, `1.0e-05` for a number.
+    # PyYAML reads `1e-05` as text, `1.0e-05` for a number.
     return text if "." in text or "e" not in text else text.replace("e", ".0e")
 
 
 def _boolean(document: Document, old: str, value: bool) -> str:
-    """A boolean as the old value or, where that is none, most of the file's are written."""
+    """A boolean in the style of the old value or, if that is not one, of most in the file."""
     if not isinstance(yaml_scalar(old), bool):
         styles = Counter(one.text for one in document.scalars() if isinstance(one.value, bool) and not one.tag)
         old = styles.most_common(1)[0][0] if styles else "true"

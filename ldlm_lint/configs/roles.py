@@ -1,4 +1,4 @@
-"""What a configuration file is for: a CI pipeline, a Kubernetes object, a container that tests or debugs."""
+"""The purpose of a configuration file: a CI pipeline, a Kubernetes object, a container that tests or debugs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.roles import measures_collectives, speaks_of_debugging
 
-# Near the end of the path: a checkout may lie below a folder of any name.
+# Near the end of the path: a checkout may be below a folder with any name.
 _CI_PATH = lazily(
     r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines)/(?:[^/]+/){0,2}[^/]+$|(?:^|/)\.?ci/[^/]+$|(?:^|/)(?:\.gitlab-ci|azure-pipelines|\.drone|\.cirrus"
     r"|bitbucket-pipelines|buildspec|appveyor)[^/]*$",
@@ -23,7 +23,7 @@ _SERVES = lazily(
     r"vllm serve|vllm\.entrypoints|sglang\.launch_server|text-generation-launcher|\b(?:tritonserver|trtllm-serve|gunicorn|uvicorn)\b"
 )
 _LISTED = 2
-# What the jobs of such a pipeline say of themselves.
+# Keys in the jobs of such a pipeline.
 _JOB = frozenset({"stage", "script", "trigger", "extends"})
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
 
@@ -42,7 +42,8 @@ def is_pipeline(path: str, document: Document) -> bool:
 
 
 def _runs_stages(document: Document) -> bool:
-    """The ``stages`` of GitLab, whose jobs name theirs, or of Azure, which hold them; a launcher may list the steps that it takes, too."""
+    """The ``stages`` of GitLab, whose jobs name theirs, or of Azure, which contain them; a launcher may also list its
+    steps."""
     if document.get("stages") is None or document.get("script") is not None or document.get("services") is not None:
         return False
     listed = [entry for entry in document.entries if len(entry.path) == _LISTED and entry.path[0] == "stages"]
@@ -51,12 +52,12 @@ def _runs_stages(document: Document) -> bool:
 
 
 def is_editor(path: str) -> bool:
-    """Whether a file tells an editor how to start programs, which is for debugging."""
+    """Whether a file configures how an editor starts programs, which is for debugging."""
     return _EDITORS.search(path) is not None
 
 
 def is_server(image: str) -> bool:
-    """Whether an image is one that serves models."""
+    """Whether an image serves models."""
     return _SERVING_IMAGE.fullmatch(image) is not None
 
 
@@ -66,7 +67,7 @@ def starts_server(command: str) -> bool:
 
 
 class Roles:
-    """The objects of a document file and what they are for."""
+    """The objects of a document file and their purposes."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -77,7 +78,7 @@ class Roles:
         return entry.text if entry is not None else ""
 
     def debugs(self, entry: Entry) -> bool:
-        """Whether what stands around a place speaks of debugging, testing or measuring: names of keys, objects, images."""
+        """Whether the context of a place mentions debugging, testing or measuring: names of keys, objects, images."""
         number = entry.document
         named = self._document.get("metadata", "name", document=number) or self._document.get("name", document=number)
         if named is not None and _speaks(named.text):

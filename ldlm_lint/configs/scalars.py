@@ -1,4 +1,4 @@
-"""What a plain scalar of YAML means to the Python programs that read it."""
+"""The meaning of a plain YAML scalar for Python programs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def yaml_scalar(text: str) -> object:
     """A plain scalar as data.
 
     By YAML 1.1, as PyYAML reads it: ``yes`` and ``off`` are booleans, ``017`` is octal. But ``1e-4``, which PyYAML
-    leaves as text, is a number: it is one in YAML 1.2 and for OmegaConf, and programs convert it. Dates and ``1:30``
-    (a time or 90, depending on the reader) stay text.
+    reads as text, is a number: it is one in YAML 1.2 and for OmegaConf, and programs convert it. Dates and ``1:30`` (a
+    time or 90, depending on the reader) stay text.
     """
     if not text or text[0] not in _FIRST:
         return _WORDS.get(text, text)
@@ -43,7 +43,7 @@ def yaml_scalar(text: str) -> object:
             return number if is_printable(number) else text
         if match["special"]:
             return float(digits.replace(".", ""))
-        # `089` is no octal number and, without a point, no other either.
+        # `089` is not an octal number and, without a point, no other either.
         return float(digits) if re.search(r"[.eE]", digits) else text
     except ValueError:
         # `0x_`, or thousands of digits.

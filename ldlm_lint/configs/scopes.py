@@ -1,4 +1,4 @@
-"""The key around a place of a configuration file, by which a finding is known when lines move."""
+"""The key around a place of a configuration file, which identifies a finding when lines move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ldlm_lint.scopes import Scope
 from ldlm_lint.source import Kind, Source
 
 _VARIABLE = lazily(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[^\r\n]*", re.M)
-# What an item of a list is known by; its index changes when another item comes or goes.
+# The keys that identify an item of a list; its index changes when other items are added or removed.
 _NAMES = ("name", "key", "id")
 
 

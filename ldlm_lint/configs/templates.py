@@ -1,4 +1,4 @@
-"""Template placeholders in configuration files that are rendered before anything reads them."""
+"""Template placeholders in configuration files that are rendered before they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.patterns import lazily
 # Jinja, Helm, Go, cookiecutter; `%%NAME%%` and `@NAME@` as build systems and sed scripts write them.
 # No placeholder is longer: without a bound every opening brace of a line would be tried against all that follows.
 _MARKED = lazily(r"\{\{.{0,400}?\}\}|\{%.{0,400}?%\}|%%\w+%%|(?<![\w.])@[A-Za-z_]\w*@")
-# What can only be a placeholder where a value is expected and none of the format begins like this.
+# Certain placeholders: a value is expected, and no value of the format begins like this.
 _BARE = lazily(r"\{\{.*?\}\}|\{%.*?%\}|%%\w+%%|@\w+@|\$\{\w[^}\n]*\}|\$\w+|<[^<>\n]+>|%\(\w+\)\w?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 # The objects and functions of Helm; Jinja and cookiecutter have none of these names.
 _CHART = lazily(
@@ -20,24 +20,25 @@ _LONGEST = 60
 
 
 class Placeholder(NamedTuple):
-    """A stretch of text that something replaces before the file is read, and the character where it begins."""
+    """A text that is replaced before the file is read, and the character where it begins."""
 
     text: str
     start: int
 
     def error(self, line: int) -> DocumentError:
-        """What to say of a file that holds it."""
+        """The error for a file with it."""
         shown = self.text if len(self.text) <= _LONGEST else self.text[: _LONGEST - 3] + "..."
         return DocumentError(f"it contains template placeholders (`{shown}`) and can be read only after rendering", line)
 
 
 def chart_error(text: str, line: int) -> ChartError | None:
-    """What to say of a text that belongs to a Helm chart."""
+    """The error for a text that belongs to a Helm chart."""
     return ChartError("is a template of a Helm chart", line) if _CHART.search(text) else None
 
 
 def bare_placeholder(text: str, index: int) -> Placeholder | None:
-    """The placeholder at a place where the format allows none; a reader may have taken its first brace for a mapping."""
+    """The placeholder at a place where the format allows none; a reader may have mistaken its first brace for a
+    mapping."""
     start = index - 1 if index and text[index - 1] == "{" and text[index : index + 1] in ("{", "%") else index
     match = _BARE.match(text, start)
     return Placeholder(match.group(), start) if match else None
@@ -51,7 +52,7 @@ def marked_placeholders(text: str) -> tuple[Placeholder, ...]:
 def rendered(text: str) -> str:
     """The text with every placeholder filled in by as many letters; a line of placeholders alone is blank.
 
-    A file that loads like this and not as it is, is a template.
+    A file that loads in this form but not unchanged is a template.
     """
     lines = []
     for line in text.splitlines(keepends=True):

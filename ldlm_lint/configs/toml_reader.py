@@ -1,4 +1,4 @@
-"""TOML through tree-sitter: places of all values; whether it is TOML at all, the standard library decides."""
+"""TOML through tree-sitter: positions of all values; the standard library decides whether it is TOML at all."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _loads(text: str) -> bool:
 
 
 class _Reader:
-    """Walks the tables and pairs of a file; values are looked up in what the standard library has read."""
+    """Walks the tables and pairs of a file; values are looked up in the result of the standard library."""
 
     def __init__(self, source: Source, data: dict[str, object]) -> None:
         self._source = source
@@ -137,7 +137,7 @@ class _Reader:
         return Entry(path, shape, value, text, self._span(node), None if key is None else self._span(key))
 
     def _scalar(self, path: Path, node: Node) -> tuple[object, str]:
-        """A value as data, dates as they are written; None where the two readers disagree."""
+        """A value as data, dates as text; None if the two readers disagree."""
         written = self._text(node)
         found: object = self._data
         for key in path:
@@ -155,12 +155,12 @@ class _Reader:
 
     def _span(self, node: Node) -> Span:
         bom = self._source.bom
-        # The node of a table takes in the blank lines and comments behind it.
+        # The node of a table includes the blank lines and comments after it.
         text = self._source.data[node.start_byte + bom : node.end_byte + bom]
         return self._source.span(node.start_byte + bom, node.start_byte + bom + len(text.rstrip()))
 
 
 @cache
 def _name(quoted: str) -> str:
-    """What a quoted key means; escapes are for the standard library to read."""
+    """The value of a quoted key; the standard library resolves escapes."""
     return next(iter(loads(f"{quoted} = 0")))

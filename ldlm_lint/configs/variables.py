@@ -22,10 +22,10 @@ _EXPANDED = ("$", "{{", "{%", "<%", "`")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A variable as it is written: name and value without their quotes.
+    """A variable as written: name and value without their quotes.
 
-    ``text`` is None where the value comes from elsewhere; ``inner`` is its place without quotes, None where nothing
-    can be written there. ``span`` is the whole ``NAME=value``, ``raw`` the value with its quotes.
+    ``text`` is None if the value comes from elsewhere; ``inner`` is its place without quotes, None if it cannot be
+    edited. ``span`` is the whole ``NAME=value``, ``raw`` the value with its quotes.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Written:
 
     @property
     def values(self) -> tuple[Value, ...] | None:
-        """The value that the variable has, or has unless it is given from outside; None where it is not known."""
+        """The value that the variable has, or has by default; None if unknown."""
         if self.text is None:
             return None
         if self.literal or not any(mark in self.text for mark in _EXPANDED):
@@ -99,12 +99,12 @@ def without_comments(source: Source) -> bytes:
 
 
 def is_diagnostic_name(path: str) -> bool:
-    """Whether a file debugs, tests or measures by its name, endings such as those of ``.env.test`` included."""
+    """Whether a file debugs, tests or measures by its name, including endings such as in ``.env.test``."""
     return speaks_of_debugging(PurePosixPath(path).name)
 
 
 def _uses(data: bytes, name: str, own: list[Span]) -> tuple[bool, bool]:
-    """Whether a file speaks of a variable outside of the places that set it, and whether it takes its value there."""
+    """Whether a file mentions a variable outside of the places that set it, and whether it uses its value there."""
     word = re.escape(name.encode())
     mentioned = any(not _inside(match.start(), own) for match in re.finditer(rb"(?<!\w)" + word + rb"(?!\w)", data))
     if not mentioned:

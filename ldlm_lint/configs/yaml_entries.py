@@ -26,7 +26,7 @@ class Entries:
         self.found: list[Entry] = []
 
     def add_root(self, root: Node, document: int) -> None:
-        """Add what a document holds; raises DataError for data, DocumentError where aliases multiply beyond bounds."""
+        """Add the contents of a document; raises DataError for data, DocumentError if aliases expand beyond limits."""
         self._add(root, (), None, document, shared=False)
 
     def _add(self, node: Node, path: Path, key: Node | None, document: int, *, shared: bool) -> None:
@@ -48,7 +48,7 @@ class Entries:
                     self._add(value, (*path, name.text), name, document, shared=shared)
 
     def _merged(self, node: Node) -> dict[str, tuple[Node, Node]]:
-        """What a mapping takes over by merge keys and does not set itself."""
+        """The entries that a mapping gets from merge keys and does not set itself."""
         names = node.parts[::2]
         if not any(_merges(name) for name in names):
             return {}
@@ -56,10 +56,11 @@ class Entries:
         return {text: pair for text, pair in self._inherited(node).items() if text not in own}
 
     def _inherited(self, node: Node) -> dict[str, tuple[Node, Node]]:
-        """The pairs behind the merge keys of a mapping; of the bases in a list the first one wins (https://yaml.org/type/merge.html)."""
+        """The pairs after the merge keys of a mapping; of the bases in a list the first one wins
+        (https://yaml.org/type/merge.html)."""
         if id(node) in self._bases:
             return self._bases[id(node)]
-        # A mapping that merges itself finds nothing here.
+        # A mapping that merges itself is empty here.
         found = self._bases[id(node)] = {}
         for name, value in zip(node.parts[::2], node.parts[1::2], strict=True):
             if _merges(name):

@@ -1,6 +1,7 @@
-"""YAML through libyaml's events: they carry marks, cost a tenth of a round-trip loader, and cannot recurse.
+"""YAML through libyaml's events: they have positions, take a tenth of the time of a round-trip loader, and cannot
+recurse.
 
-Nothing is constructed: tags (``!!python/object``, ``!ref``, ``!include``) are kept as text, and what aliases multiply is
+Nothing is constructed: tags (``!!python/object``, ``!ref``, ``!include``) are kept as text, and alias expansion is
 bounded.
 """
 
@@ -33,7 +34,7 @@ _PROPERTIES = lazily(r"(?:[&!][^\s,\[\]{}]*(?:\s+(?:#[^\r\n]*)?)*)+")
 class Node:
     """A node of the stream, between two characters of its text.
 
-    The parts of a mapping are its keys and values in turn. ``alias`` is the node that an alias stands for.
+    The parts of a mapping are its keys and values, alternating. ``alias`` is the target of an alias.
     """
 
     shape: Shape
@@ -48,7 +49,7 @@ class Node:
 
 
 class _TemplateError(Exception):
-    """A placeholder that YAML takes for a mapping."""
+    """A placeholder that YAML reads as a mapping."""
 
     def __init__(self, placeholder: Placeholder) -> None:
         super().__init__(placeholder.text)
@@ -76,8 +77,8 @@ def _read_roots(source: Source) -> list[Node]:
         problem = _error(source, error)
         if isinstance(problem, ChartError) or len(source.text) > _LONGEST_SECOND_READING:
             raise problem from error
-    # libyaml refuses what the reader written in Python takes, which `yaml.safe_load` and OmegaConf use: a tab at the head
-    # of a block of text.
+    # libyaml rejects text that the Python reader of `yaml.safe_load` and OmegaConf accepts: a tab at the head of a
+    # block of text.
     try:
         return list(_Stream(source.text, yaml.SafeLoader).roots())
     except _TemplateError as error:
@@ -98,7 +99,7 @@ class _Stream:
 
     def roots(self) -> Iterator[Node]:
         """The root node of each document."""
-        # Its class is asked for by identity, and an event of a text has its marks: the stubs know neither.
+        # Classes are compared by identity, and events of a text have marks: the stubs describe neither.
         event: Any
         for event in yaml.parse(self._text, Loader=self._loader):
             kind = type(event)
@@ -154,7 +155,7 @@ class _Stream:
         node = self._stack.pop()
         if event.end_mark.index > event.start_mark.index:
             self._end = event.end_mark.index
-        # libyaml lets a block end where the next token begins, behind comments and blank lines.
+        # libyaml lets a block end where the next token begins, after comments and blank lines.
         node.end = max(self._end, node.start)
         return node
 
@@ -166,7 +167,7 @@ class _Stream:
         return Node(known.shape, event.start_mark.index, self._end, known.text, known.value, known.tag, alias=known)
 
     def _behind_properties(self, start: int) -> int:
-        """Where the content of a node begins, behind its anchor and tag."""
+        """Where the content of a node begins, after its anchor and tag."""
         match = _PROPERTIES.match(self._text, start)
         return match.end() if match else start
 
@@ -180,7 +181,7 @@ def _line(source: Source, index: int) -> int:
 
 
 def _error(source: Source, error: Exception) -> DocumentError:
-    """What to say of a stream that libyaml refuses: a template, or the error."""
+    """The error for a stream that libyaml rejects: a template, or the error."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     index = min(mark.index if mark else getattr(error, "position", 0), len(source.text))
     chart = chart_error(source.text, _line(source, index))

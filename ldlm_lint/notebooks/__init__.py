@@ -1,8 +1,8 @@
 """Notebooks: their code cells as one Python text, and edits of that text as edits of the file.
 
-`document` finds the code cells of a file and where they stand in it, `magics` replaces what is not Python by lines that
-are, `text` joins the cells to the text that is linted and fixed, `rewrite` puts its changes back into the file and touches
-nothing else, `fixes` says which fixes a notebook bears.
+`document` finds the code cells of a file and where they are in it, `magics` replaces non-Python lines by Python lines,
+`text` joins the cells to the text that is linted and fixed, `rewrite` writes its changes back into the file without
+other changes, `fixes` decides which fixes a notebook allows.
 """
 
 from __future__ import annotations

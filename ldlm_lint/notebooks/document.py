@@ -1,8 +1,8 @@
-"""The code cells of a notebook file with their places in it; outputs are passed over one cell at a time.
+"""The code cells of a notebook file with their positions; outputs are skipped one cell at a time.
 
-nbformat 4 and, with ``worksheets`` and ``input``, nbformat 3. Only what is needed is asked of the file: JSON, a list of
-cells, and text in the code cells. A notebook in another language than Python, or a cell that a polyglot notebook says is
-in another one, holds no code for us.
+nbformat 4 and, with ``worksheets`` and ``input``, nbformat 3. Only the necessary structure is required of the file:
+JSON, a list of cells, and text in the code cells. A notebook in another language than Python, or a cell of a polyglot
+notebook in another one, has no code for us.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _no_number(_digits: str) -> None:
-    """Numbers are of no interest, and turning thousands of digits into one takes long."""
+    """Numbers are irrelevant, and converting thousands of digits takes long."""
 
 
 _DECODER = json.JSONDecoder(parse_int=_no_number, parse_float=_no_number)
@@ -30,7 +30,7 @@ _OTHER_KERNELS = lazily(r"ir|julia|bash|javascript|typescript|deno|scala|rust|xc
 
 
 class NotebookError(ValueError):
-    """A file that is no notebook; ``line`` (1-based) is where that shows."""
+    """A file that is not a notebook; ``line`` (1-based) is where that shows."""
 
     def __init__(self, message: str, line: int = 1) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
 
 
 class Notebook(NamedTuple):
-    """The JSON text of a file behind its BOM, and its cells of Python, in the order of the file."""
+    """The JSON text of a file after its BOM, and its cells of Python, in the order of the file."""
 
     text: str
     bom: bytes
@@ -85,7 +85,7 @@ def items(text: str, at: int, visit: Callable[[int], int]) -> int:
 
 
 def skip(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at ``at``, numbers left out, and its end."""
+    """The JSON value that begins at ``at``, without numbers, and its end."""
     return _DECODER.raw_decode(text, at)
 
 
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _is_python(metadata: Any) -> bool:
-    """Whether a notebook's code is Python, as it is where the metadata do not say."""
+    """Whether a notebook's code is Python, also if the metadata do not say."""
     language = _inside(metadata, "kernelspec", "language") or _inside(metadata, "language_info", "name")
     if language:
         return "python" in language.lower()

@@ -1,7 +1,7 @@
-"""Which fixes a notebook bears: in what order its cells are run nobody knows.
+"""The fixes that a notebook allows: the execution order of its cells is unknown.
 
-A fix changes one cell. What it imports it imports there or in an earlier cell, where the notebook read from the top has it
-in time; no line of IPython's own syntax is changed. What asks for more is shown and not applied.
+A fix changes one cell. A new import goes there or into an earlier cell, so that it runs in time when the notebook runs
+from the top; lines in IPython syntax are not changed. Other fixes are shown, not applied.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD = lazily(r"[^\W\d]\w*")
 
 
 def unparsed(source: Source) -> Iterator[Finding]:
-    """A finding for each cell that is no Python, at the line that shows it."""
+    """A finding for each cell that is not Python, at the line that shows it."""
     from ldlm_lint.checkers.host import asks_for_newer
 
     for part in source.parts:
@@ -46,7 +46,7 @@ def bounded(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[
 
 
 def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
-    """The findings, their places in notebooks with the cells that they lie in."""
+    """The findings, their places in notebooks with the cells that they are in."""
     return [
         one._replace(
             args=_lines_of_cells(one, sources),
@@ -65,7 +65,7 @@ def _step_in_cells(place: InStep, sources: Mapping[str, Source]) -> InStep:
 
 
 def _lines_of_cells(finding: Finding, sources: Mapping[str, Source]) -> tuple[tuple[str, object], ...]:
-    """The arguments of a finding's message, where they name lines of the notebook, with those of its cells."""
+    """The arguments of a finding's message, with lines of the notebook replaced by those of its cells."""
     if not is_notebook(finding.span.path):
         return finding.args
     source, own = sources[finding.span.path], sources[finding.span.path].part_at(finding.span.start)
@@ -82,7 +82,7 @@ def _lines_of_cells(finding: Finding, sources: Mapping[str, Source]) -> tuple[tu
 
 
 def of_cell(source: Source, edit: Edit) -> tuple[int, int, str]:
-    """An edit as one of its cell's own text: the bytes that it replaces, and by what.
+    """An edit relative to its cell's own text: the replaced bytes, and the new ones.
 
     In the joined text the last line of a cell ends with a line break that the cell need not have.
     """
@@ -126,7 +126,7 @@ def _bounded(fix: Fix | None, sources: Mapping[str, Source]) -> Fix | None:
 
 
 def _placed(source: Source, edits: Sequence[Edit]) -> list[Edit] | str:
-    """The edits of one notebook, a late import at the top of the cell that needs it; or why they cannot be made."""
+    """The edits of one notebook, a late import at the top of the cell that needs it; or why they are impossible."""
     imports = [edit for edit in edits if edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text)]
     others = [edit for edit in edits if edit not in imports]
     cells = {part.number: part for edit in others or imports if (part := source.part_at(edit.span.start))}

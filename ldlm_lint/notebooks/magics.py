@@ -1,8 +1,9 @@
 """IPython's own syntax, replaced by Python of as many lines, and put back.
 
-A line such as ``!pip install torch`` becomes a call of an unknown function, with the line behind it in a comment that
-begins with a mark; ``files = !ls`` keeps its left side. The lines that such a command is continued on, and cells that are no
-Python at all (``%%bash``), become comments. What is behind the mark is the text of the cell, so that nothing is lost.
+A line such as ``!pip install torch`` becomes a call of an unknown function, with the line after it in a comment that
+begins with a mark; ``files = !ls`` keeps its left side. The lines that such a command is continued on, and cells that
+are not Python at all (``%%bash``), become comments. The text after the mark is that of the cell, so that nothing is
+lost.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _LINE = lazily(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _OF_PYTHON = frozenset(
     ["capture", "debug", "ipytest", "memit", "prun", "time", "timeit", "snakeviz", "pyinstrument", "wandb"]
 )
-# What Databricks and Colab write at the top of a cell in another language.
+# The marks of Databricks and Colab at the top of a cell in another language.
 _OTHER_LANGUAGE = lazily(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")
-# What IPython takes for a magic without its sign, where it is no Python: ``ls -l``, ``pip install torch``.
+# Text that IPython treats as a magic without its sign, if it is not Python: ``ls -l``, ``pip install torch``.
 _UNSIGNED = (
     r"(?:ls|ll|cd|cat|cp|mv|rm|mkdir|rmdir|man|more|less|pip|conda|mamba|matplotlib|pylab|load_ext|autoreload|run)"
     r"[ \t]+(?=[\w~/\-\"'*]|\.[./])"
@@ -42,7 +43,7 @@ _TOKEN = lazily(
 
 
 def masked(text: str) -> str:
-    """A cell's text with everything but Python behind marks; the text itself where it is Python as it stands."""
+    """A cell's text with everything but Python after marks; the text itself if it is Python unchanged."""
     if not _CANDIDATE.search(text) or parses(text):
         return text
     lines = _LINE.findall(text)
@@ -58,7 +59,7 @@ def masked(text: str) -> str:
 
 
 def hidden(text: str) -> str:
-    """A text with all its lines behind marks."""
+    """A text with all its lines after marks."""
     return "".join(_HIDDEN + line for line in _LINE.findall(text))
 
 
@@ -73,7 +74,7 @@ def parses(text: str) -> bool:
 
 
 def failure(text: str) -> tuple[int, str] | None:
-    """The 1-based line and the reason for which a text is not Python; None where it is."""
+    """The 1-based line and the reason why a text is not Python; None if it is."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -82,7 +83,8 @@ def failure(text: str) -> tuple[int, str] | None:
         return error.lineno or 1, error.msg or "invalid syntax"
     except (ValueError, RecursionError, MemoryError) as error:
         return 1, str(error) or type(error).__name__
-    # At the end of a text the backslash is an error that joining it with another line would hide; a command may end so.
+    # A backslash at the end of a text is an error that joining with another line would hide; a command may end with
+    # one.
     last = text.rstrip("\r\n").rpartition("\n")[2]
     return (text.count("\n"), "unexpected end behind a backslash") if last.endswith("\\") and MARK not in last else None
 
@@ -105,7 +107,7 @@ def _masked_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _after(line: str, quote: str, depth: int) -> tuple[str, int, bool]:
-    """The quote and the brackets that are open behind a line, and whether a backslash joins the next one to it."""
+    """The quote and the brackets that are open after a line, and whether a backslash joins the next one to it."""
     at = 0
     while True:
         if quote:

@@ -1,4 +1,4 @@
-"""What rests on the order in which cells are run is not known of a notebook."""
+"""Findings that depend on the execution order of a notebook's cells, which is unknown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ldlm_lint.model import Finding
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.source import Source
 
-# These speak of one statement that runs before or after another one. The others speak of a loop, a call or an assignment
-# wherever it stands.
+# These are about one statement before or after another one. The others are about a loop, a call or an assignment at any
+# place.
 OF_ORDER = frozenset(
     (
         *("checkpoint-removed-before-replacement", "clip-before-unscale", "environment-set-too-late"),
@@ -20,7 +20,7 @@ OF_ORDER = frozenset(
 
 
 def known(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
-    """The findings without those of notebooks whose two statements stand in different cells."""
+    """The findings without those of notebooks whose two statements are in different cells."""
     return [one for one in findings if one.rule not in OF_ORDER or _in_one_cell(one, sources)]
 
 

@@ -1,8 +1,8 @@
-"""A changed text put back into the file of its notebook: only the sources of the cells that changed are written anew.
+"""Writes a changed text back into the file of its notebook: only the sources of changed cells are rewritten.
 
-Outputs, metadata, ids, the order of keys, indentation and the end of the file are the bytes that were there. So are the
-lines of a changed cell that did not change; the new ones are written as the file writes its own: as a list of lines or as one
-string, with the same blanks between them, letters beyond ASCII as they are or escaped.
+Outputs, metadata, ids, the order of keys, indentation and the end of the file do not change. Unchanged lines of a
+changed cell do not change either; new ones follow the style of the file: as a list of lines or as one string, with the
+same blanks between them, non-ASCII letters plain or escaped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINE = lazily(r"[^\n]*\n|[^\n]+\Z")
 def as_stored(
     before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
-    """Old and new contents of files as they lie on the disk, of notebooks their JSON, for those in ``after``.
+    """Old and new contents of files as on disk, for notebooks their JSON, for those in ``after``.
 
     Raises NotebookError, which begins with the path, for a notebook that no longer holds the code in ``before``.
     """
@@ -43,7 +43,7 @@ def as_stored(
 
 
 def rewritten(data: bytes, text: bytes) -> bytes:
-    """The bytes of a notebook's file whose code is to be ``text``; raises NotebookError where the cells do not fit."""
+    """The bytes of a notebook's file whose code is to be ``text``; raises NotebookError if the cells do not fit."""
     notebook = document.read(data)
     parts, done = [], 0
     for start, end, value in changes(notebook, text):
@@ -56,9 +56,9 @@ def rewritten(data: bytes, text: bytes) -> bytes:
 
 
 def changes(notebook: Notebook, text: bytes) -> Iterator[tuple[int, int, str]]:
-    """The values of the cells that change where the code is to be ``text``: from where to where, and what instead.
+    """The changed cell values for the new code ``text``: ranges and replacements.
 
-    Raises NotebookError where the cells do not fit.
+    Raises NotebookError if the cells do not fit.
     """
     texts = cell_texts(text)
     if [cell.number for cell in notebook.cells] != list(texts):
@@ -104,7 +104,7 @@ def _source(notebook: Notebook, cell: Cell, texts: Mapping[int, str]) -> str:
 
 
 def _layout(notebook: Notebook, cell: Cell, places: list[tuple[int, int]]) -> tuple[str, str, str]:
-    """What stands before, between and behind the lines of a list; an empty one takes it from another cell."""
+    """The text before, between and after the lines of a list; an empty list uses that of another cell."""
     text = notebook.text
     if not places:
         for other in notebook.cells:

@@ -1,4 +1,4 @@
-"""Where the code of a notebook stands in its file: for whoever shows the file, and knows nothing of cells."""
+"""The positions of a notebook's code in its file: for viewers that show the file without cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.region import Region
 from ldlm_lint.source import Source
 
-# What stands for one character in a string of JSON.
+# The encoding of one character in a JSON string.
 _CHARACTER = lazily(r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\?.", re.DOTALL)
 
 
@@ -33,7 +33,7 @@ class Stored:
     notebook: Notebook
 
     def region(self, span: Span) -> Region | None:
-        """The place of a span, None where it lies in no cell."""
+        """The place of a span, None if it is not in a cell."""
         part = self.source.part_at(span.start)
         if part is None:
             return None
@@ -43,7 +43,7 @@ class Stored:
         return self._region(first, self._place(cell, end, behind=True) if end > start else first)
 
     def replacements(self, edits: Iterable[Edit]) -> list[tuple[Region, str]]:
-        """What the edits of a fix change in the file; nothing where its cells cannot take them."""
+        """The changes of a fix's edits in the file; empty if its cells do not allow them."""
         try:
             changed = list(changes(self.notebook, apply_edits(self.source.data, edits)))
         except (NotebookError, OverlapError):
@@ -51,14 +51,14 @@ class Stored:
         return [self._difference(*one) for one in changed]
 
     def _difference(self, start: int, end: int, new: str) -> tuple[Region, str]:
-        """What is different where ``new`` takes the place of the text from ``start`` to ``end``."""
+        """The minimal difference when ``new`` replaces the text from ``start`` to ``end``."""
         old = self.notebook.text[start:end]
         same = _alike(old, new)
         last = _alike(old[same:][::-1], new[same:][::-1])
         return self._region(start + same, end - last), new[same : len(new) - last]
 
     def _place(self, cell: Cell, index: int, behind: bool = False) -> int:
-        """The place of a character of a cell, or the one behind the character before: they differ between two lines."""
+        """The place of a character of a cell, or the one after the character before: they differ between two lines."""
         at = cell.start
         for start, value in self._strings(cell):
             if index < len(value) + behind:
@@ -103,7 +103,7 @@ class Stored:
 
 
 def stored(source: Source) -> Stored | None:
-    """The file that a text was read from, None where it is not there or no longer holds that text."""
+    """The file that a text was read from, None if it does not exist or no longer contains that text."""
     try:
         data = Path(source.path).read_bytes()
         return Stored(source, document.read(data)) if python_text(data) == source.data else None

@@ -1,8 +1,8 @@
-"""The code cells of a notebook as one Python text, which says itself where its cells begin.
+"""The code cells of a notebook as one Python text, with marks where its cells begin.
 
-Each cell stands behind a comment with its number, so that the cells of the text are found again after any edit, and an
-edit that would join two of them is seen. A cell that is no Python even without its magics is hidden as a whole, with the
-error in the comment before it: the other cells are checked.
+Each cell is after a comment with its number, so that the cells of the text are found again after any edit, and an edit
+that would join two of them is detected. A cell that is not Python even without its magics is hidden as a whole, with
+the error in the comment before it: the other cells are checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ldlm_lint.patterns import lazily
 
 MAX_CODE = 5_000_000
 _MARK = "\x01"
-# Two lines, so that nothing in the first cell is taken for the text's encoding.
+# Two lines, so that no text in the first cell is read as the encoding.
 _HEAD = f"# %% notebook{_MARK}"
 _HEADER = _HEAD.encode()
 _BREAK = lazily(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([^\r\n]*))?(?:\r\n|\r|\n)".encode(), re.MULTILINE)
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are such a text, and not a file."""
+    """Whether bytes are such a text, not a file."""
     return data.startswith(_HEADER)
 
 
@@ -74,10 +74,10 @@ def parts(data: bytes) -> tuple[Part, ...]:
 
 
 def cell_texts(data: bytes) -> dict[int, str]:
-    """The text of each cell as the notebook holds it, by its number."""
+    """The text of each cell as in the notebook, by its number."""
     newline = b"\r\n" if data.startswith(_HEADER + b"\r\n") else b"\n"
     chunks = {part.number: data[part.start : part.end] for part in parts(data)}
-    # A fix ends its lines as the file's first line does, or with a mere line feed.
+    # A fix ends its lines as the file's first line does, or with a line feed.
     ended = {at: text.removesuffix(newline if text.endswith(newline) else b"\n") for at, text in chunks.items()}
     return {at: magics.restored(text.decode()) for at, text in ended.items()}
 
@@ -86,7 +86,7 @@ def _checked(cell: Cell) -> tuple[Cell, str, tuple[int, str] | None]:
     text = magics.masked(cell.text)
     failure = magics.failure(text)
     if failure and magics.parses(textwrap.dedent(text)):
-        # IPython takes the indentation off and runs it, so that it is no mistake; it is passed over.
+        # IPython removes the indentation and runs it, so it is not an error; it is skipped.
         return cell, magics.hidden(cell.text), None
     return cell, magics.hidden(cell.text) if failure else text, failure
 
@@ -100,14 +100,15 @@ def _joined(cells: list[tuple[Cell, str, tuple[int, str] | None]], newline: str)
 
 
 def frozen(data: bytes) -> list[bytes]:
-    """What no edit of a text may change: the bounds of its cells, the commands of IPython, a cell magic at the top."""
+    """The parts of a text that no edit may change: the bounds of its cells, the commands of IPython, a cell magic at
+    the top."""
     lines = [match.group() for match in _FROZEN.finditer(data)]
     tops = (data[part.start : part.start + len(_CELL_MAGIC)] == _CELL_MAGIC for part in parts(data))
     return [*lines, *(b"%%" if top else b"" for top in tops)]
 
 
 def untouched(data: bytes, start: int, end: int) -> bool:
-    """Whether an edit of the bytes ``[start, end)`` leaves what is `frozen` alone."""
+    """Whether an edit of the bytes ``[start, end)`` does not touch `frozen` parts."""
     first = max(data.rfind(b"\n", 0, start), data.rfind(b"\r", 0, start)) + 1
     for match in _FROZEN.finditer(data, first):
         if match.start() > end:

@@ -1,4 +1,5 @@
-"""What a Python file says, as plain tuples: one pass over its syntax tree gives a `Table` that no library and no rule is named in."""
+"""The facts of a Python file as plain tuples: one pass over its syntax tree builds a `Table`, independent of libraries
+and rules."""
 
 from ldlm_lint.code.build import table_of
 from ldlm_lint.code.packing import packed, plain, restored, unpacked

@@ -1,4 +1,4 @@
-"""What names, attributes and elements are bound to: targets, assignments, imports, declarations, patterns."""
+"""Bindings of names, attributes and elements: targets, assignments, imports, declarations, patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ldlm_lint.code.expressions import Expressions, place_of, type_name
 
 
 class Bindings(Expressions):
-    """The statements that bind and unbind; each reader gives how control ends, "", since control goes on."""
+    """The statements that bind and unbind; each reader returns how control ends: "", since control continues."""
 
     def bind_target(self, target: ast.expr, number: int) -> None:
         """Bind a target of an assignment, a loop or a ``with``: a name, an attribute, an element, or several of them."""
@@ -77,7 +77,7 @@ class Bindings(Expressions):
         added = self.value(node.value)
         self.note("add", before, place, added)
         after = self.add(place, "op", node.op.__class__.__name__, before, added)
-        # Python evaluates what the target rests on once.
+        # Python evaluates the parts of the target once.
         if isinstance(target, ast.Name):
             self.bind(target.id, after, place_of(target))
         elif isinstance(target, ast.Attribute):

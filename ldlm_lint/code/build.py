@@ -1,4 +1,4 @@
-"""Statements of a syntax tree, and with them the table of a file: one pass, in the order in which Python runs them."""
+"""Statements of a syntax tree, and with them the table of a file: one pass, in execution order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RAISE, _RETURN, _BREAK, _CONTINUE = "raise", "return", "break", "continue"
 def table_of(tree: ast.Module) -> Table:
     """The table of a file from its syntax tree.
 
-    Raises RecursionError where expressions or statements are nested too deeply for Python itself to walk them.
+    Raises RecursionError if expressions or statements are nested too deeply for Python itself to walk them.
     """
     builder = _Statements()
     builder.block(tree.body)
@@ -27,10 +27,10 @@ def table_of(tree: ast.Module) -> Table:
 
 
 class _Statements(Bindings):
-    """The statements of the scope that is being read; each reader gives how control ends, "" where it goes on."""
+    """The statements of the current scope; each reader returns how control ends, "" if it continues."""
 
     def block(self, statements: Sequence[ast.stmt]) -> str:
-        """Read statements up to one that control does not pass."""
+        """Read statements up to one after which control does not continue."""
         for one in statements:
             reader = _READERS.get(one.__class__)
             ends = reader(self, one) if reader is not None else ""
@@ -80,7 +80,7 @@ class _Statements(Bindings):
         return ""
 
     def _is_of_python(self, number: int) -> bool:
-        """Whether an expression is the module ``sys`` or ``os``, as it is called."""
+        """Whether an expression is the module ``sys`` or ``os``, by name."""
         held = self.nodes[number]
         while held[0] in ("phi", "copy"):
             held = self.nodes[held[1] if held[0] == "copy" else held[1][0]]
@@ -141,7 +141,7 @@ class _Statements(Bindings):
     ) -> str:
         ends = self.block(node.body)
         self.guard = guard
-        # A ``break`` passes the ``else`` by.
+        # A ``break`` skips the ``else``.
         breaks, head.breaks = (head.breaks, []) if node.orelse or tested else ([], head.breaks)
         self.names = after = self.close(head, head.continues if ends else [self.names, *head.continues], breaks)
         if tested:
@@ -169,7 +169,7 @@ class _Statements(Bindings):
             self.names = before
             return first if first == second else _RETURN
         self.names = self.meet([None if first else then, None if second else other])
-        # Where one branch leaves the block, the rest of it stands under the other.
+        # If one branch leaves the block, the rest of it is under the other.
         if first or second:
             ended = first or second
             self.guard = self.begin_guard("rest", test, not first, node)
@@ -209,13 +209,13 @@ class _Statements(Bindings):
 
     @staticmethod
     def _suppresses(node: ast.With | ast.AsyncWith) -> bool:
-        """Whether an error in the block goes no further: ``contextlib.suppress``."""
+        """Whether an error in the block is suppressed: ``contextlib.suppress``."""
         return any(isinstance(item.context_expr, ast.Call) and type_name(item.context_expr.func) == "suppress" for item in node.items)
 
     def _between(self, before: Environment, bound: int) -> Environment:
-        """What names may hold where a block is left at any point: what they held before, and all that it binds.
+        """The possible values of names when a block is left at any point: the earlier ones, and all its bindings.
 
-        ``bound`` is the number of events of the scope when it began.
+        ``bound`` is the number of events of the scope at its beginning.
         """
         held: dict[str, list[int]] = {}
         for event in self.current.events[bound:]:
@@ -259,9 +259,9 @@ class _Statements(Bindings):
         return ends or (ended[0] if all(ended) else "")
 
     def _finally(self, statements: Sequence[ast.stmt], before: Environment, bound: int, left: tuple[int, int]) -> str:
-        """Read what runs on every way out; behind it names hold what they do where the usual ways end.
+        """Read code that runs on every exit; after it names have the values of the normal exits.
 
-        ``left`` is how often the loop around the ``try`` was left, and begun anew, before it.
+        ``left`` is how often the loop around the ``try`` was left, and continued, before it.
         """
         if not statements:
             return ""

@@ -22,12 +22,12 @@ def place_of(node: Any) -> int:
 
 
 def end_of(node: Any) -> int:
-    """The place behind a node of a syntax tree."""
+    """The place after a node of a syntax tree."""
     return (node.end_lineno << COLUMNS) | node.end_col_offset
 
 
 def type_name(node: ast.expr | None) -> str:
-    """The last name of an annotation, without ``Optional`` and the like; empty where it is no name.
+    """The last name of an annotation, without ``Optional`` and the like; empty if it is not a name.
 
     >>> type_name(ast.parse("Optional[torch.Tensor]", mode="eval").body)
     'Tensor'
@@ -47,7 +47,7 @@ def type_name(node: ast.expr | None) -> str:
 
 
 def _name_within(node: ast.expr) -> str:
-    """The last name of what gives a function that is called at once: ``()build`` for ``build(x)(y)``."""
+    """The last name of a call whose result is called immediately: ``()build`` for ``build(x)(y)``."""
     outer = node
     while isinstance(node, (ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -59,7 +59,7 @@ class Expressions(Names):
     """The expressions of the scope that is being read."""
 
     def value(self, node: ast.expr | None) -> int:
-        """The number of an expression, 0 for none."""
+        """The number of an expression, 0 if there is none."""
         if node is None:
             return 0
         reader = _READERS.get(node.__class__)
@@ -70,7 +70,7 @@ class Expressions(Names):
         kind = value.__class__
         if kind not in _KEPT:
             value, kind = "", str
-        # A constant has no place of its own: one row for all that are equal.
+        # A constant has no place: one row for all equal ones.
         key = (kind, value)
         known = self.constants.get(key)
         if known is None:
@@ -109,7 +109,7 @@ class Expressions(Names):
         return number
 
     def keep_call(self, number: int, node: Any) -> None:
-        """Keep where a call stands."""
+        """Record the place of a call."""
         self.table.sites[number] = Site(self.scope, self.loop, self.guard, self.places[number] or place_of(node), end_of(node))
         self.current.calls.append(number)
 
@@ -149,7 +149,7 @@ class Expressions(Names):
         return self.add(place, "op", node.op.__class__.__name__, left, right)
 
     def _is_text(self, number: int) -> bool:
-        """Whether an expression is a text that is put together from written ones: ``"%s" * 2 + "%g"``."""
+        """Whether an expression is a text composed of literals: ``"%s" * 2 + "%g"``."""
         row = self.nodes[number]
         if row[0] == "op":
             return row[1] in ("Add", "Mult") and self._is_text(row[2])
@@ -168,7 +168,7 @@ class Expressions(Names):
                 bound = len(self.walruses)
             if index < last:
                 self.test(number, one)
-                # What stands behind an operand is evaluated by its outcome alone.
+                # The following operands are evaluated depending on its outcome.
                 self.guard = self.begin_guard("if", number, holds, one)
         guard, self.guard = self.guard, outer
         number = self.add(place_of(node), "bool", node.op.__class__.__name__, tuple(values))
@@ -179,11 +179,11 @@ class Expressions(Names):
         return number
 
     def test(self, number: int, node: ast.expr) -> None:
-        """Keep that the truth of a value is asked for."""
+        """Record that the truth of a value is tested."""
         if self.nodes[number][0] not in _PLAIN:
             self.note("test", number, place_of(node))
         if number in self.last:
-            # The last operand is what decides where it is evaluated at all.
+            # The last operand decides if it is evaluated at all.
             operand, guard, inner = self.last.pop(number)
             outer, self.guard = self.guard, guard
             self.test(operand, inner)
@@ -288,7 +288,7 @@ class Expressions(Names):
         return self.add(place_of(node), "def", number)
 
     def begin_function(self, name: str, node: Any, arguments: ast.arguments, decorators: tuple[int, ...]) -> int:
-        """Go into the scope of a function, its parameters bound; gives its number."""
+        """Enter the scope of a function with its parameters bound; returns its number."""
         scope = Scope("def", name, self.scope, place_of(node), end_of(node))
         scope.decorators = decorators
         positional = [*arguments.posonlyargs, *arguments.args]

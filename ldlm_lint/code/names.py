@@ -1,4 +1,4 @@
-"""What names hold on the way through a scope: SSA form made in the one pass, with phis where ways meet."""
+"""The values of names within a scope: SSA form built in one pass, with phis where paths join."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Environment = dict[str, int]
 
 
 class Round:
-    """A loop that is being read: what names held before it, its phis, and what they hold where it is left or begun anew."""
+    """A loop being read: the values of names before it, its phis, and the values when it is left or continued."""
 
     __slots__ = ("before", "breaks", "continues", "phis")
 
@@ -57,12 +57,12 @@ class Names:
         self.current.events.append((kind, node, self.loop, self.guard, place, other))
 
     def read(self, name: str) -> int:
-        """What a name holds here."""
+        """The value of a name here."""
         known = self.names.get(name)
         return known if known is not None else self._before(len(self.rounds) - 1, name)
 
     def _before(self, index: int, name: str) -> int:
-        """What a name holds at the head of a loop: a phi, which the end of the loop completes."""
+        """The value of a name at the head of a loop: a phi, which the end of the loop completes."""
         if index < 0:
             known = self.free.get(name)
             if known is None:
@@ -102,7 +102,7 @@ class Names:
         return scopes[0]
 
     def meet(self, ways: list[Environment | None]) -> Environment:
-        """What names hold where several ways meet; None is a way that does not go on."""
+        """The values of names where several paths join; None is a path that does not continue."""
         open_ways = [way for way in ways if way is not None]
         if not open_ways:
             return {}
@@ -115,7 +115,7 @@ class Names:
             if len(first) != len(way) or differing:
                 differing.update(first.keys() - way.keys())
         joined = dict(first)
-        # The order of a set of strings differs between runs, and numbers rest on it.
+        # The order of a set of strings differs between runs, and numbers depend on it.
         for name in sorted(differing):
             joined[name] = self._joined(name, open_ways)
         return joined
@@ -131,7 +131,7 @@ class Names:
         return held[0] if len(held) == 1 else self.add(0, "phi", held)
 
     def may_have_bound(self, first: int) -> None:
-        """Let names hold what they held before, or what expressions have bound to them since they were ``first`` in number."""
+        """Merge the earlier values of names with those bound by expressions since event number ``first``."""
         held: dict[str, list[int]] = {}
         for name, before, node in self.walruses[first:]:
             if name not in held:
@@ -142,9 +142,9 @@ class Names:
             self.names[name] = differing[0] if len(differing) == 1 else self.add(0, "phi", differing)
 
     def close(self, head: Round, ends: list[Environment], others: list[Environment]) -> Environment:
-        """Complete the phis of a loop from the ends of its body; gives what names hold behind it.
+        """Complete the phis of a loop from the ends of its body; returns the values of names after it.
 
-        ``others`` are further ways out of the body, which lead elsewhere: what they hold is no part of that.
+        ``others`` are further exits of the body to elsewhere: their values are not included.
         """
         assigned: set[str] = set()
         for end in (*ends, *head.breaks, *others):
@@ -174,7 +174,7 @@ class Names:
         return after
 
     def enter(self, scope: Scope) -> int:
-        """Begin a scope inside of this one; gives its number."""
+        """Begin an inner scope; returns its number."""
         number = len(self.table.scopes)
         self.outer.append((self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free, self.walruses))
         self.table.scopes.append(scope)

@@ -1,4 +1,4 @@
-"""Tables as bytes: for what remembers them, and for what has more of them than should stand in memory."""
+"""Tables as bytes: for caches, and to save memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SITE_FIELDS = len(Site._fields)
 
 
 def packed(table: Table) -> bytes:
-    """A table as bytes of `marshal`, for the process that has made them: nothing foreign is ever read with it."""
+    """A table as bytes of `marshal`, for the same process: no untrusted data is read with it."""
     return marshal.dumps(plain(table))
 
 
 def plain(table: Table) -> tuple[Any, ...]:
-    """A table as tuples, lists, dictionaries, numbers and texts alone."""
+    """A table as tuples, lists, dictionaries, numbers and texts only."""
     sites = array("q")
     for call, site in table.sites.items():
         sites.append(call)
@@ -43,7 +43,7 @@ def plain(table: Table) -> tuple[Any, ...]:
 
 
 def unpacked(data: bytes) -> Table:
-    """The table of some bytes; raises ValueError where they are none of this form."""
+    """The table of some bytes; raises ValueError if they do not have this form."""
     try:
         fields = marshal.loads(data)
     except (EOFError, TypeError) as error:
@@ -52,7 +52,7 @@ def unpacked(data: bytes) -> Table:
 
 
 def restored(fields: Any) -> Table:
-    """The table of what `plain` has made of it; raises ValueError where it is none of this form."""
+    """The table encoded by `plain`; raises ValueError if it does not have this form."""
     try:
         if fields[0] != FORM:
             raise ValueError(f"a table of form {fields[0]}")

@@ -1,8 +1,9 @@
 """The form of a table: expressions as numbers, scopes, loops and guards, in tuples and lists that `marshal` can keep.
 
-*Expressions* (`Table.nodes`) are tuples whose first field is the kind; other expressions stand in them by number, and number 0
-stands for what is not there. They are in the order in which Python evaluates them. Names are resolved: a read of a local name is
-the number of what it holds there (SSA form after Braun et al. 2013), so that ``loss = loss.item()`` separates by itself.
+*Expressions* (`Table.nodes`) are tuples whose first field is the kind; other expressions are in them by number, and
+number 0 stands for a missing expression. They are in the order in which Python evaluates them. Names are resolved: a
+read of a local name is the number of what it holds there (SSA form after Braun et al. 2013), so that ``loss =
+loss.item()`` separates by itself.
 
 ====================================  ===========================================================================================
 ``("none",)``                         nothing, or something that has no value
@@ -19,11 +20,11 @@ the number of what it holds there (SSA form after Braun et al. 2013), so that ``
 ``("cmp", names, left, rights)``      a chain of comparisons
 ``("bool", name, values)``            ``And``, ``Or``
 ``("choice", test, then, other)``     ``then if test else other``
-``("comp", element, kind)``           a comprehension that is no dictionary; ``("dcomp", key, value)`` is one
+``("comp", element, kind)``           a comprehension that is not a dictionary; ``("dcomp", key, value)`` is one
 ``("fstr", parts)``                   an f-string
 ``("def", scope)``, ``("class", scope)``  a function or class that is defined here
 ``("elem", iterable)``                what a loop takes from an iterable
-``("part", value, index)``            what an unpacking takes; -1 where a star stands before it
+``("part", value, index)``            what an unpacking takes; -1 where a star is before it
 ``("enter", value)``                  what ``with value as`` binds
 ``("upd", base, key, value)``         a container after ``base[key] = value``
 ``("imp", module, level)``            ``import module``; ``("impf", module, name, level)``: ``from module import name``
@@ -31,7 +32,8 @@ the number of what it holds there (SSA form after Braun et al. 2013), so that ``
 ``("decl",)``                         a name that is only annotated
 ====================================  ===========================================================================================
 
-*Places* are numbers, too: ``line << 20 | column`` with the line from 1 and the column in UTF-8 bytes from 0, see `line_of`.
+*Places* are numbers, too: ``line << 20 | column`` with the line from 1 and the column in UTF-8 bytes from 0, see
+`line_of`.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def column_of(place: int) -> int:
 
 
 class Site(NamedTuple):
-    """Where a call stands: its scope, innermost loop and guard (-1: none), the places of its begin and end."""
+    """The place of a call: its scope, innermost loop and guard (-1: none), its start and end."""
 
     scope: int
     loop: int
@@ -66,7 +68,7 @@ class Site(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """A loop: ``for``, ``while`` or ``comp``; what it iterates over, or the test; the loop around it, the guard that it stands under."""
+    """A loop: ``for``, ``while`` or ``comp``; its iterable or test; the loop and the guard around it."""
 
     kind: str
     value: int
@@ -77,11 +79,12 @@ class Loop(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What has to hold where something stands, innermost first by ``parent``.
+    """The conditions on a place, innermost first by ``parent``.
 
-    ``kind`` is ``if``, ``rest`` (of a block, after an ``if`` that leaves it), ``with``, ``except`` or ``case``; ``holds`` tells which
-    outcome of the test leads here, None where that is no question; the test of an ``except`` is what it catches. ``ends`` says how the block that the guard begins ends:
-    "", ``raise``, ``return``, ``break`` or ``continue``.
+    ``kind`` is ``if``, ``rest`` (of a block, after an ``if`` that leaves it), ``with``, ``except`` or ``case``;
+    ``holds`` is the outcome of the test that leads here, None if that does not apply; the test of an ``except`` is its
+    exception type. ``ends`` says how the block that the guard begins ends: "", ``raise``, ``return``, ``break`` or
+    ``continue``.
     """
 
     kind: str
@@ -93,7 +96,7 @@ class Guard(NamedTuple):
 
 
 def guards_above(guards: Sequence[Guard], guard: int) -> Iterator[int]:
-    """A guard and all that it stands under, innermost first; nothing for -1."""
+    """A guard and all enclosing ones, innermost first; nothing for -1."""
     while guard >= 0:
         yield guard
         guard = guards[guard].parent
@@ -108,7 +111,7 @@ Event = tuple[str, int, int, int, int, Any]
 
 
 class Scope:
-    """A module, function, lambda or class: what it takes, binds, calls and gives."""
+    """A module, function, lambda or class: its parameters, bindings, calls and results."""
 
     __slots__ = (
         "annotations",
@@ -167,7 +170,7 @@ class Scope:
 
 
 class Table:
-    """What a file says: see the module's text for its expressions."""
+    """The facts of a file: see the module docstring for its expressions."""
 
     __slots__ = (
         "aliases",

@@ -1,1 +1,1 @@
-"""The settings of training frameworks, whatever file or command they are written in: recognised, and decided upon once."""
+"""The settings of training frameworks, in any file or command: recognised and judged in one place."""

@@ -1,4 +1,4 @@
-"""Gradient accumulation that a file fixes although the launches that read it take their number of GPUs from outside."""
+"""Gradient accumulation fixed in a file although the launches that read it get their number of GPUs from outside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHOLE_BATCH = "train_batch_size"
 
 
 def fixed_accumulation(section: Section) -> Iterator[Finding]:
-    """The finding about accumulation steps above 1; in a command the launch rules see to it."""
+    """The finding about accumulation steps above 1; in a command the launch rules handle it."""
     steps = section.number(_STEPS)
     if section.from_command or steps is None or steps <= 1:
         return

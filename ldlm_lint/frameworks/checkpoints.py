@@ -1,4 +1,4 @@
-"""Checkpoints that a Trainer never takes away: how many that is, as far as its settings tell."""
+"""Checkpoints that a Trainer never deletes: their number, from its settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, U
 from ldlm_lint.rules.kept_checkpoints import Schedule
 
 LIMIT = "save_total_limit"
-# Where the missing limit is reported: beside what decides how often the Trainer saves.
+# Where the missing limit is reported: next to the setting for how often the Trainer saves.
 _PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
 # An adapter's checkpoint is a thousandth of the model's.
 ADAPTER = "lora_config"
@@ -20,7 +20,7 @@ _SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", 
 
 
 def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The finding about a section in which nothing limits the checkpoints that it has a Trainer write."""
+    """The finding about a section without a limit on a Trainer's checkpoints."""
     if vocabulary(section.framework).defaults.get(LIMIT) is not None or section.has(LIMIT):
         return
     limit = section.settings.get(LIMIT)
@@ -41,9 +41,9 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
 
 
 def _what_becomes(section: Section) -> str:
-    """What becomes of the checkpoints, in words; empty where they are few, or where it cannot be told.
+    """The result for the checkpoints, as text; empty if they are few or unknown.
 
-    A file that leaves a number to its reader is a template; code that takes one from elsewhere saves as often as it is told to.
+    A file that leaves a number open is a template; code with a number from elsewhere saves accordingly.
     """
     schedule = _schedule(section)
     if schedule is not None:
@@ -53,7 +53,7 @@ def _what_becomes(section: Section) -> str:
 
 
 def _schedule(section: Section) -> Schedule | None:
-    """When the Trainer saves; None where a setting that decides it is not known."""
+    """When the Trainer saves; None if a relevant setting is unknown."""
     strategy = section.text("save_strategy")
     if strategy is None and section.has("save_strategy"):
         return None
@@ -75,7 +75,7 @@ def _schedule(section: Section) -> Schedule | None:
 
 
 def _most_steps(section: Section, epochs: float) -> float | None:
-    """An upper bound of the steps where the number of samples is limited: those of one GPU, for all datasets."""
+    """An upper bound of the steps if the number of samples is limited: for one GPU, over all datasets."""
     samples = section.number(_SAMPLES)
     if samples is None:
         return None

@@ -1,4 +1,4 @@
-"""What settings of Lightning and of torch's own objects cost, where a configuration makes them."""
+"""Findings about settings of Lightning and of torch objects created by a configuration."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def strategy(section: Section, options: Mapping[str, object]) -> Iterator[Findin
 
 
 def _timeout(section: Section) -> float | None:
-    """The length of ``timeout: {_target_: datetime.timedelta, hours: 10}`` in seconds; None where it is not written out."""
+    """The length of ``timeout: {_target_: datetime.timedelta, hours: 10}`` in seconds; None if it is not literal."""
     made = section.text("timeout._target_") or section.text("timeout.class_path")
     if made != "datetime.timedelta":
         return None
@@ -78,7 +78,7 @@ def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     if section.number("save_top_k") != -1:
         return
     setting = section.settings["save_top_k"]
-    # Without `monitor` Lightning takes -1, 0 and 1 only.
+    # Without `monitor` Lightning accepts -1, 0 and 1 only.
     keep = integer(options, CHECKPOINTS_TO_KEEP) if section.has("monitor") else 1
     yield section.report(
         UNBOUNDED_CHECKPOINTS,
@@ -89,7 +89,7 @@ def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Findi
 
 
 def _rhythm(section: Section) -> str:
-    """How often a ModelCheckpoint saves, as far as it says so."""
+    """How often a ModelCheckpoint saves, from its settings."""
     for name, unit in (("every_n_train_steps", "steps"), ("every_n_epochs", "epochs")):
         number = section.number(name)
         if number is not None and number >= 1:
@@ -98,7 +98,7 @@ def _rhythm(section: Section) -> str:
 
 
 def not_fused(section: Section, setting: Setting, optimizer: str) -> Finding:
-    """The finding about an optimizer of torch that a configuration makes without choosing an implementation."""
+    """The finding about an optimizer of torch that a configuration creates without choosing an implementation."""
     edits = section.editor.add(setting, "fused", True)
     reason = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
     claims = (Claim("made-optimizer-trains-on-cuda", optimizer),)

@@ -1,4 +1,4 @@
-"""What the settings of a DataLoader cost where a framework makes the loader: workers, and the options that need them."""
+"""Findings about the settings of a DataLoader created by a framework: workers, and the options that need them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GIVEN_LATER = "a launch can pass workers on its command line"
 
 
 class Names(NamedTuple):
-    """What a framework calls the options of its loader, and what it raises for ``prefetch_factor`` without workers."""
+    """A framework's names of its loader options, and its error for ``prefetch_factor`` without workers."""
 
     workers: str
     persistent: str
@@ -41,13 +41,13 @@ class Names(NamedTuple):
 def loader_findings(
     section: Section, names: Names, options: Mapping[str, object], *, epochs: float | None = None, trains: bool = True
 ) -> Iterator[Finding]:
-    """The findings about one loader; ``epochs`` of the run, None where that is not known.
+    """The findings about one loader; ``epochs`` of the run, None if unknown.
 
-    ``trains``: its batches feed a training; a loader of an evaluation may do without workers.
+    ``trains``: its batches feed a training; a loader of an evaluation may have no workers.
     """
     workers = section.number(names.workers)
     if workers is not None and not section.from_command:
-        # What a command gives to any program is looked at by the launch rules already.
+        # Options for any program are already checked by the launch rules.
         yield from _too_many(section, names, workers, integer(options, WORKERS_LIMIT))
     if workers == 0 and trains:
         yield from _no_workers(section, names, integer(options, NUM_WORKERS))
@@ -83,7 +83,7 @@ def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Findin
 
 
 def _useless_options(section: Section, names: Names, workers: float | None) -> Iterator[Finding]:
-    """Options that raise without workers; where workers are not mentioned the framework has none."""
+    """Options that raise without workers; without a setting the framework has no workers."""
     absent = names.workers not in section.settings and section.complete
     if workers != 0 and not absent:
         return
@@ -116,7 +116,7 @@ def _speaks_to_workers(section: Section, name: str) -> bool:
 
 
 def _started_anew(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """What is switched off by hand, or left off where the section says that the loader is iterated again and again."""
+    """Options switched off manually, or left off if the section shows repeated iteration of the loader."""
     if names.persistent not in section.settings:
         yield from _left_off(section, names, epochs)
         return
@@ -135,7 +135,9 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
 
 
 def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """The framework's default counts where the same place gives workers and more than one epoch, and nothing else can."""
+    """The framework's default applies if the same place sets workers and more than one epoch, and no other place
+    can.
+    """
     if epochs is None or epochs <= 1 or not section.complete or vocabulary(section.framework).defaults.get(names.persistent) is not False:
         return
     workers = section.settings[names.workers]

@@ -1,4 +1,4 @@
-"""The settings that one place gives to a framework, in a form that configuration files and launch commands share."""
+"""The settings of a framework in one place, in a common form for configuration files and launch commands."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _UNKNOWN = lazily(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
 
 
 class Setting(NamedTuple):
-    """A value under the name that the file or command writes.
+    """A value under its name in the file or command.
 
-    ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
-    ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by,
-    ``related`` the places that hand the value on. ``flag`` is the option of the project's own command line whose default
-    the value is, if it is one: a user may give another.
+    ``text`` is the value without its quotes, None if it has several or is computed; ``span`` covers name and value.
+    ``certain``: it is a literal, not as the default of a variable. ``place`` identifies it for the editor, ``related``
+    are the places that pass the value on. ``flag`` is the option of the project's own command line whose default the
+    value is, if any: a user may pass another one.
     """
 
     name: str
@@ -37,34 +37,34 @@ class Setting(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the value stands there, with no template or variable in it."""
+        """Whether the value is there, with no template or variable in it."""
         return self.text is not None and _UNKNOWN.search(self.text) is None
 
     @property
     def empty(self) -> bool:
-        """Whether it says that nothing is set."""
+        """Whether it means "not set"."""
         return self.text is not None and self.text.strip().lower() in _NULL
 
 
 class Editor(Protocol):
-    """How the place is edited; None where an edit is not plain."""
+    """How the place is edited; None if an edit is not plain."""
 
     def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
         """Write another value."""
 
     def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
-        """Write one more setting behind another one; only Python takes a dictionary."""
+        """Write one more setting after another one; only Python accepts a dictionary."""
 
     def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
         """Take a setting out."""
 
 
 class Section(NamedTuple):
-    """The settings of one framework in one place, by the names that transformers gives them (`Vocabulary.names`).
+    """The settings of one framework in one place, by transformers' names (`Vocabulary.names`).
 
-    ``complete``: what is not among them is not set there. ``claims`` are those of every finding about the place: that
-    the framework reads it at all. ``call``: the settings are the arguments of this Python call, ``in_code``: they are
-    written in Python.
+    ``complete``: missing settings are not set there. ``claims`` belong to every finding about the place: that the
+    framework reads it at all. ``call``: the settings are the arguments of this Python call, ``in_code``: they are in
+    Python code.
     """
 
     framework: str
@@ -77,11 +77,11 @@ class Section(NamedTuple):
     in_code: bool = False
 
     def has(self, *names: str) -> bool:
-        """Whether one of the settings is given a value, known or not."""
+        """Whether one of the settings has a value, known or not."""
         return any(name in self.settings and not self.settings[name].empty for name in names)
 
     def on(self, *names: str) -> bool:
-        """Whether one of the settings is given a value that may switch something on."""
+        """Whether one of the settings has a value that may be true."""
         return any(self.has(name) and self.flag(name) is not False for name in names)
 
     def text(self, name: str) -> str | None:
@@ -90,12 +90,12 @@ class Section(NamedTuple):
         return setting.text if setting is not None and setting.known and not setting.empty else None
 
     def flag(self, name: str) -> bool | None:
-        """A known switch; None where it is not set or not known."""
+        """A known switch; None if it is not set or unknown."""
         text = (self.text(name) or "").lower()
         return True if text in _TRUE else False if text in _FALSE else None
 
     def number(self, name: str) -> float | None:
-        """A known number; None where it is not set, not known, no number, or one that no setting has."""
+        """A known number; None if it is not set, unknown, not a number, or an absurd one."""
         text = (self.text(name) or "").replace("_", "")
         try:
             number = float(text)
@@ -104,7 +104,7 @@ class Section(NamedTuple):
         return number if number == 0 or _SMALLEST <= abs(number) <= _LARGEST else None
 
     def written(self, name: str) -> str:
-        """What this framework calls a setting."""
+        """This framework's name of a setting."""
         return self.settings[name].name if name in self.settings else vocabulary(self.framework).names.get(name, name)
 
     def shown(self, name: str, value: Scalar) -> str:
@@ -141,7 +141,7 @@ class Section(NamedTuple):
 
 
 def integer(options: Mapping[str, object], option: Option) -> int:
-    """The value of an option that is a whole number; raises TypeError for any other."""
+    """The value of an option that is an integer; raises TypeError for any other."""
     value = options.get(option.name, option.default)
     if not isinstance(value, int):
         raise TypeError(f"{option.name} must be an int, not {value!r}")
@@ -149,20 +149,20 @@ def integer(options: Mapping[str, object], option: Option) -> int:
 
 
 def in_force(setting: Setting) -> Claim:
-    """No launch that reads the place gives another value for the setting."""
+    """The claim that no launch reading the place overrides the setting."""
     return Claim("trainer-setting-is-in-force", setting.flag or setting.name)
 
 
 def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str, needs: tuple[Interface, ...] = ()) -> Fix | None:
-    """A fix that changes what the training does, and ``needs`` this of torch; None where it cannot be written down."""
+    """A fix that changes the behaviour of the training and ``needs`` this torch; None if it cannot be expressed."""
     return Fix(title, edits, Applicability.UNSAFE, reason, needs=needs) if edits else None
 
 
 class Vocabulary(NamedTuple):
-    """What a framework calls its settings (`ldlm_lint/tables/vocabularies.json`).
+    """A framework's names of its settings (`ldlm_lint/tables/vocabularies.json`).
 
-    ``distinctive`` names are this framework's among few others, ``certain`` ones its own; ``excluding`` ones are those of a
-    record of a run, of a model's configuration, or of another program that shares some names.
+    ``distinctive`` names are this framework's among few others, ``certain`` ones its own; ``excluding`` ones are those
+    of a record of a run, of a model's configuration, or of another program that shares some names.
     """
 
     title: str

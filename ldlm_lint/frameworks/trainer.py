@@ -1,6 +1,7 @@
-"""What settings of a Trainer cost: timeouts, DDP flags, the optimizer, the loader's workers, the checkpoints it keeps.
+"""Findings about settings of a Trainer: timeouts, DDP flags, the optimizer, the loader's workers, the checkpoints it
+keeps.
 
-`decide` is given a `Section` of transformers' settings, or of a framework that hands them on, whatever they are written in.
+`decide` gets a `Section` of transformers' settings, or of a framework that forwards them, in any form.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _STEPS = "gradient_accumulation_steps"
 _NOT_FUSED = frozenset({"adamw_torch"})
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
 _OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
-# LLaMA-Factory switches checkpointing by itself.
+# LLaMA-Factory enables checkpointing itself.
 _OWN_CHECKPOINTING = ("finetuning_type", "use_reentrant_gc")
 _REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpointing_kwargs.use_reentrant")
 
@@ -96,7 +97,8 @@ def _find_unused(section: Section) -> Iterator[Finding]:
 
 
 def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
-    """The search for unused parameters beside a checkpoint that is reentrant, by its options or by the default of old releases."""
+    """The search for unused parameters next to a checkpoint that is reentrant, by its options or by the default of old
+    releases."""
     switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
     if section.on(STATIC_GRAPH):
         return
@@ -114,14 +116,16 @@ def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
 
 
 def _meets_switch_of_model(section: Section, setting: Setting) -> Iterator[Finding]:
-    """The program that reads a file or takes a command may switch the checkpoint on by itself; what Python passes is seen there."""
+    """The program that reads a file or a command may enable checkpointing itself; Python arguments are visible
+    there.
+    """
     if not section.in_code and not section.has(*_CHECKPOINTING, *_REENTRANT):
         claims = (in_force(setting), Claim("program-checkpoints-reentrantly"))
         yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": ""}, claims=claims)
 
 
 def _not_reentrant(section: Section, setting: Setting, option: str | None) -> Fix | None:
-    """In Python the other implementation can be asked for in the same call."""
+    """In Python the other implementation can be selected in the same call."""
     if not section.in_code:
         return None
     if option is not None:

@@ -1,7 +1,7 @@
-"""What other libraries' interfaces are, as dated data: `interfaces.json`, refreshed by ``scripts/refresh_tables.py``.
+"""Interfaces of other libraries, as dated data: `interfaces.json`, refreshed by ``scripts/refresh_tables.py``.
 
-Rules ask here for the order of positional parameters, first versions and variables, so that a new release of a library
-changes a table and no rule. The defaults that rules rest on stand there for the script, which says aloud when one changes.
+Rules look up the order of positional parameters, first versions and variables here, so that a new release of a library
+changes a table and no rule. The defaults that rules depend on are stored for the script, which reports changes.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ def newest_torch() -> str:
 
 
 def positional(name: str) -> tuple[str, ...]:
-    """The positional parameters of a public callable, in the order that holds for all versions read; KeyError if none."""
+    """The positional parameters of a public callable, in the order common to all versions read; KeyError if there is
+    none."""
     return tuple(_interfaces()["positional"][name])
 
 
 def fused_since(optimizer: str) -> tuple[int, int] | None:
-    """The first torch whose optimizer of this class name takes ``fused``; None where none does."""
+    """The first torch whose optimizer of this class name accepts ``fused``; None if none does."""
     version = _interfaces()["fused_since"].get(optimizer)
     return None if version is None else _version(version)
 
@@ -46,17 +47,17 @@ def fused(optimizer: str) -> Interface:
 
 
 def interface(name: str) -> Interface:
-    """Something of torch that a fix writes, with the first version that has it; KeyError where the table lacks it."""
+    """A torch interface that a fix uses, with its first version; KeyError if the table lacks it."""
     return Interface(name, _version(_interfaces()["since"][name]))
 
 
 def dated_names() -> tuple[str, ...]:
-    """The dotted names of torch whose first version the table knows."""
+    """The dotted names of torch whose first version is in the table."""
     return tuple(name for name in _interfaces()["since"] if name.startswith("torch.") and "(" not in name)
 
 
 def first_version(name: str) -> tuple[int, int] | None:
-    """The first torch that has what a dotted name means; None where the table does not say."""
+    """The first torch version with a dotted name; None if it is not in the table."""
     version = _interfaces()["since"].get(name)
     return None if version is None else _version(version)
 
@@ -82,16 +83,18 @@ def vocabularies_as_of() -> str:
 
 
 def vocabulary(framework: str) -> dict[str, Any]:
-    """What a framework calls its settings, with defaults, first versions and new names (`vocabularies.json`); KeyError if none."""
+    """A framework's names of its settings, with defaults, first versions and new names (`vocabularies.json`); KeyError
+    if there is none."""
     return _vocabularies()["frameworks"][framework]
 
 
 @functools.cache
 def launchers() -> dict[str, Any]:
-    """The options of launchers, `launchers.json`: by launcher those with a ``value``, with a ``pair`` of values, and ``flag``.
+    """The options of launchers, `launchers.json`: by launcher those with a ``value``, with a ``pair`` of values, and
+    ``flag``.
 
-    Long names have dashes where a launcher takes underscores as well. ``processes`` and ``nodes`` are the options that
-    say how many processes a launcher starts (in all, or on each node), ``module`` and ``command`` the ones after which
-    the entry is a module or an executable.
+    Long names have dashes if a launcher also accepts underscores. ``processes`` and ``nodes`` are the options for the
+    number of processes (in all, or on each node), ``module`` and ``command`` the ones after which the entry is a module
+    or an executable.
     """
     return json.loads((Path(__file__).parent / "launchers.json").read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
-"""Published packages that repositories copy in as a folder of the same name, with modules by which their code is known.
+"""Published packages that repositories copy in as a folder of the same name, with modules that identify their code.
 
-Written down on 2026-11-26: modules and folders that the repositories of these packages have had over several releases. A folder
-counts as the package's code only where at least two of them are there: many a project calls a folder ``clip`` or
-``transformers``. Packages that projects fork to train with (``ldm``, ``guided_diffusion``, ``megatron``) are left out: what
-such a fork changed is its own work.
+As of 2026-11-26: modules and folders that the repositories of these packages have had over several releases. A folder
+counts as the package's code only if at least two of them exist: many projects have a folder ``clip`` or
+``transformers``. Packages that projects fork to train with (``ldm``, ``guided_diffusion``, ``megatron``) are left out:
+the changes of such a fork are its own work.
 """
 
 from __future__ import annotations

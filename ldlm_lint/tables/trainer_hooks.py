@@ -1,4 +1,5 @@
-"""The methods that Trainers call in every training step, for a project to override, beside those that every Trainer has."""
+"""The methods that Trainers call in every training step, for a project to override, besides those that every Trainer
+has."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What is made of ``transformers.TrainingArguments``: all take its settings, with its defaults for what checkpoints and groups need."""
+"""Classes based on ``transformers.TrainingArguments``: all accept its settings, with its defaults for what checkpoints
+and groups need."""
 
 from __future__ import annotations
 
-# As of trl 1.10 (f2cd577, July 2026), which derives its configurations from TrainingArguments and sets none of these anew;
-# those of its experimental trainers stood beside the others until trl 0.26.
+# As of trl 1.10 (f2cd577, July 2026), which derives its configurations from TrainingArguments and does not set these
+# again; those of its experimental trainers were next to the others until trl 0.26.
 _OF_TRL = tuple(f"{one}Config" for one in ("SFT", "DPO", "GRPO", "KTO", "Reward", "RLOO", "ORPO", "CPO", "BCO"))
 _OF_TRANSFORMERS = ("TrainingArguments", "Seq2SeqTrainingArguments")
 _OF_SENTENCES = "SentenceTransformerTrainingArguments"

@@ -1,1 +1,1 @@
-"""Names of torch, of frameworks and of Python that the program model knows, each set once and with what it stands for."""
+"""Names of torch, of frameworks and of Python used by the program model, each set defined once with its meaning."""

@@ -1,4 +1,5 @@
-"""What stops or empties an accelerator outright, by the names of torch (2.13, docs.pytorch.org/docs/stable, read in November 2026)."""
+"""Calls that block or empty an accelerator, by the names of torch (2.13, docs.pytorch.org/docs/stable, read in November
+2026)."""
 
 from __future__ import annotations
 

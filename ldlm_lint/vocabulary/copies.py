@@ -1,4 +1,5 @@
-"""What reads, waits for or only looks at a tensor, by the names of torch (2.13, docs.pytorch.org/docs/stable, read in November 2026)."""
+"""Calls that read, wait for or only inspect a tensor, by the names of torch (2.13, docs.pytorch.org/docs/stable, read
+in November 2026)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of switches that a user turns on to look closer: what stands behind one is no part of a usual training step."""
+"""Names of switches that a user turns on for debugging: code under one is not part of a usual training step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that bring a file onto the machine, by their public names (September 2026), with where they put it."""
+"""Calls that download a file, by their public names (September 2026), with where they put it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Data loaders by their public dotted names: torch's own, and those of other packages that hand their options on to it."""
+"""Data loaders by their public dotted names: torch's own, and those of other packages that pass their options on to
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Parsers of other packages that make dataclasses of a command line or a file, by dotted name (read in November 2026)."""
+"""Parsers of other packages that create dataclasses from a command line or a file, by dotted name (read in November
+2026)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names that the version of torch has, and the versions that nobody trains with any more."""
+"""The names of the torch version, and versions that are no longer used for training."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Names of tests that hold in few steps only, where the names are all that is known of them.
+"""Names of tests that hold in few steps only, when only the names are known.
 
-Both ways of looking at a program rest on them; seen over some 200 repositories.
+Both analyses of a program use them; collected from about 200 repositories.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RARE_NAME = lazily(
     r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
     r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
     r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every"
-    # What is trained beside a weight is not added to it, nor switched off.
+    # Parameters trained besides a weight are neither added to it nor switched off.
     r"|(^|_)(merged|safe_merge|disabled?_adapters?|deploy(ed)?)$"
     r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)|(^|_)is_time_(for|to)(_|$)|(^|_)periodic(_|$)",
     re.I,

@@ -1,4 +1,5 @@
-"""What reads a number at once: functions of torch that make sizes of it, and of Python that hand it on."""
+"""Functions that read a number immediately: torch functions that use it as a size, and Python functions that pass it
+on."""
 
 from __future__ import annotations
 

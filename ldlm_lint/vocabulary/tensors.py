@@ -1,4 +1,4 @@
-"""What the interfaces of torch give: where the result of a call or an attribute lives.
+"""The results of torch's interfaces: the device of a call's result or an attribute.
 
 Source: the pages of `torch` and `torch.Tensor` of PyTorch 2.13 (docs.pytorch.org/docs/stable), read in November 2026.
 """

@@ -1,10 +1,10 @@
-"""Asks every address that the documentation and the rules name whether it is still there.
+"""Checks whether every address in the documentation and the rules still exists.
 
     python scripts/check_links.py
 
-Prints those that are gone and ends with 1 where there is one. An address is asked once, at most four at a time of all,
-with a second try after a pause; one that refuses robots (401, 403, 429) or takes too long is printed as unknown and fails nothing.
-Links inside of the documentation are checked by tests/test_site.py, which needs no network.
+It prints missing addresses and exits with 1 if there are any. Each address is requested once, at most four at a time,
+with a second try after a pause; an address that rejects robots (401, 403, 429) or takes too long is printed as unknown
+and does not fail the check. Links inside the documentation are checked by tests/test_site.py, which needs no network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FENCE = re.compile(r"^( *)```.*?^\1```$", re.M | re.S)
 
 
 def named(texts: Iterable[str]) -> list[str]:
-    """The addresses in texts, code blocks left out, without their anchors, each once."""
+    """The addresses in texts, without code blocks and anchors, each once."""
     found = (match.rstrip(".,;:").partition("#")[0] for text in texts for match in _ADDRESS.findall(_FENCE.sub("", text)))
     return sorted(set(found))
 
@@ -52,7 +52,7 @@ def answer(address: str, *, pause: float = PAUSE) -> str:
 
 
 def main() -> int:
-    """Ask all of them; 1 where one is gone."""
+    """Check all of them; returns 1 if one is missing."""
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     texts = (path.read_text(encoding="utf-8") for pattern in PAGES for path in sorted(ROOT.glob(pattern)))
     addresses = named(texts)

@@ -5,8 +5,9 @@
     python scripts/check_packages.py --python 3.11 --lowest            # with the oldest dependencies that it declares
 
 It works on a clean clone of the last commit, needs `uv <https://docs.astral.sh/uv/>`_ and a network, and prints a line
-for each step. A build must not depend on when, where or under which umask it was made (https://reproducible-builds.org).
-The source distribution must hold what git tracks, and the wheel every file of the package, the rules' examples and no test.
+for each step. A build must not depend on when, where or under which umask it was made
+(https://reproducible-builds.org). The source distribution must contain what git tracks, and the wheel every file of the
+package, the rules' examples and no test.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "ldlm_lint/"
 # Added by hatch_build.py.
 EXAMPLES = f"{PACKAGE}_examples/"
-# These read or build the sources of the package, which a wheel alone does not bring.
+# These read or build the sources of the package, which a wheel does not contain.
 OF_CHECKOUT = ("tests/test_packages.py", "tests/test_new_rule.py", "tests/test_vocabularies.py")
 OF_CHECKOUT += ("tests/test_install.py", "tests/test_release.py")
 
@@ -37,7 +38,7 @@ class CheckError(Exception):
 
 
 def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> None:
-    """Run a command to its end; raises CheckError where it is missing or fails."""
+    """Run a command to its end; raises CheckError if it is missing or fails."""
     if shutil.which(command[0]) is None:
         raise CheckError(f"{command[0]} is not installed")
     done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment, check=False)
@@ -46,7 +47,7 @@ def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = No
 
 
 def built(source: Path, target: Path, *, umask: int, zone: str) -> dict[str, str]:
-    """The SHA-256 of each package that a copy of the sources gives, by file name."""
+    """The SHA-256 of each package built from a copy of the sources, by file name."""
     previous = os.umask(umask)
     try:
         run("git", "clone", "--quiet", source, target / "checkout", cwd=target)
@@ -63,7 +64,7 @@ def built(source: Path, target: Path, *, umask: int, zone: str) -> dict[str, str
 
 
 def complaints(tracked: set[str], sources: set[str], wheel: set[str]) -> list[str]:
-    """What is wrong with the packages: one line for each file that is missing or too much.
+    """The errors of the packages: one line for each missing or superfluous file.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def tested(wheel: Path, checkout: Path, python: str, *, lowest: bool, extra: Seq
 
 
 def main() -> int:
-    """Print what was built and tested; the exit code is 0, or 1 where a step failed."""
+    """Print what was built and tested; the exit code is 0, or 1 if a step failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", default=[], metavar="VERSION", help="test on this; may be repeated")
     parser.add_argument("--lowest", action="store_true", help="with the oldest versions that pyproject.toml allows")

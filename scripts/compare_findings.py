@@ -1,17 +1,18 @@
-"""What two versions of the linter say differently about the same checkouts.
+"""Compares the findings of two versions of the linter for the same checkouts.
 
     python scripts/compare_findings.py OLD NEW CHECKOUT... [--json] [--save FOLDER] [--options "--select ALL"]
 
-OLD and NEW are each one of
+OLD and NEW are each
 
-- a command that lints the folder it stands in (``"/path/to/ldlm-lint"``, ``"python -m ldlm_lint"``);
+- a command that lints the folder it is in (``"/path/to/ldlm-lint"``, ``"python -m ldlm_lint"``);
 - a Python interpreter, or the folder of a virtual environment, whose ``ldlm_lint`` is run;
 - a report that ``--format json`` printed, or a folder of such reports named after the checkouts.
 
-Findings are matched by rule and place, since both sides see the same files. Listed are those that are gone (``-``), that
-are new (``+``) and that changed (``~``): level, message, the fix and its level, related places, fingerprint; also what
-the summaries count (suppressed, unsure, ...) and errors. ``--save FOLDER`` keeps the reports as ``FOLDER/old`` and
-``FOLDER/new``, which a later comparison can name. Exit code 0: nothing differs; 1: something does; 2: a report is missing.
+Findings are matched by rule and place, since both sides see the same files. It lists findings that are gone (``-``),
+new (``+``) or changed (``~``): level, message, the fix and its level, related places, fingerprint; also the counts of
+the summaries (suppressed, unsure, ...) and errors. ``--save FOLDER`` keeps the reports as ``FOLDER/old`` and
+``FOLDER/new``, which a later comparison can name. Exit code 0: nothing differs; 1: something does; 2: a report is
+missing.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from typing import Any
 Finding = Mapping[str, Any]
 RUN = ("check", "--format", "json", "--no-cache", ".")
 LINT_EXIT_CODES = (0, 1, 3)
-# `python -m` looks for modules in the folder it stands in first, which is the checkout: none of its code may run.
+# `python -m` looks for modules in the folder it is in first, which is the checkout: its code must not run.
 SAFE = {"PYTHONSAFEPATH": "1"}
-# The fields of a finding by what a reader calls them; what is in none of them is compared under its own name.
+# The fields of a finding by readable names; other fields are compared under their own names.
 TOPICS = {
     "level": ("severity", "confidence"),
     "rule": ("code", "consequence"),
@@ -43,7 +44,7 @@ TOPICS = {
     "related places": ("related",),
     "fingerprint": ("fingerprint",),
 }
-# The address of a page, and what a finding is matched by.
+# The address of a page, and the fields that a finding is matched by.
 UNCOMPARED = frozenset(("url", "rule", "path", "cell", "fix"))
 WIDTH = 160
 
@@ -54,7 +55,7 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Result:
-    """A report, and the CPU time in seconds that making it took, where it was made here."""
+    """A report, and the CPU time in seconds of its run, if it ran here."""
 
     report: Mapping[str, Any]
     cpu: float | None = None
@@ -62,7 +63,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Change:
-    """One finding on both sides, and what of it differs: by topic, before and after."""
+    """One finding on both sides, and the differences: by topic, before and after."""
 
     old: Finding
     new: Finding
@@ -71,7 +72,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What two reports of one checkout differ in."""
+    """The differences of two reports of one checkout."""
 
     name: str
     counts: tuple[int, int]
@@ -102,7 +103,7 @@ def side(text: str) -> Callable[[Path, Sequence[str]], Result]:
 
 
 def command_of(text: str) -> list[str]:
-    """The command that an interpreter, a virtual environment or a command line stands for."""
+    """The command for an interpreter, a virtual environment or a command line."""
     path = Path(text)
     if path.is_dir():
         return [os.path.abspath(path / ("Scripts" if os.name == "nt" else "bin") / "python"), "-m", "ldlm_lint"]
@@ -113,7 +114,7 @@ def command_of(text: str) -> list[str]:
 
 
 def run(command: Sequence[str], checkout: Path, options: Sequence[str]) -> Result:
-    """The report of a command over a checkout; raises Missing where it ends otherwise than a linter does."""
+    """The report of a command over a checkout; raises Missing for an unexpected exit code."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     line, environment = [*command, *RUN, *options], os.environ | SAFE
     done = subprocess.run(line, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
@@ -136,7 +137,7 @@ def read(path: Path) -> Result:
 
 
 def compare(name: str, old: Result, new: Result) -> Difference:
-    """What differs between two reports of one checkout."""
+    """The differences between two reports of one checkout."""
     before, after = old.report["findings"], new.report["findings"]
     pairs, gone, appeared = matched(before, after)
     one_sided = fields_of_one_side(before, after)
@@ -181,7 +182,7 @@ def matched(
 
 
 def fields_of_one_side(before: Sequence[Finding], after: Sequence[Finding]) -> dict[str, tuple[int, int]]:
-    """The fields that findings of one version alone can have, with how many have them on each side."""
+    """The fields that findings of one version alone can have, with their counts on each side."""
     sides = [Counter(name for finding in found for name in finding) for found in (before, after)]
     if not (before and after):
         return {}
@@ -199,14 +200,14 @@ def differing(old: Finding, new: Finding, ignored: Iterable[str]) -> dict[str, t
 
 
 def fixes(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The level of a fix apart from what it writes."""
+    """The level of a fix without its edits."""
     levels = old.get("applicability"), new.get("applicability")
     before, after = ({name: value for name, value in one.items() if name != "applicability"} for one in (old, new))
     return {"fix level": levels, "fix": (before, after)}
 
 
 def summary_of(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """The counts of the summary that no finding explains: files, suppressed, unsure, excluded, ..."""
+    """The counts of the summary that are not about findings: files, suppressed, unsure, excluded, ..."""
     explained = {"findings", "errors", "warnings", "refactors", "infos", "fixable"}
     names = sorted((old.keys() | new.keys()) - explained)
     return {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
@@ -262,7 +263,7 @@ def clipped(text: str) -> str:
 
 
 def totals(differences: Sequence[Difference]) -> Iterator[str]:
-    """What happened over all checkouts, by rule."""
+    """The totals over all checkouts, by rule."""
     counts = [
         Counter(one["rule"] for difference in differences for one in found(difference))
         for found in (lambda d: d.gone, lambda d: d.new, lambda d: [change.new for change in d.changed])
@@ -303,7 +304,7 @@ def both(args: argparse.Namespace, checkout: Path) -> Difference:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, print, and say by the exit code whether something differs."""
+    """Compare and print; the exit code says whether something differs."""
     args = parse(arguments)
     differences, missing = [], []
     for checkout in (path.resolve() for path in args.checkouts):

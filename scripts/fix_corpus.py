@@ -1,16 +1,16 @@
-"""Applies every fix to copies of real repositories, and checks that nothing broke and that all of it can be undone.
+"""Applies every fix to copies of real repositories, and checks that nothing breaks and everything can be undone.
 
     python scripts/fix_corpus.py CHECKOUT... --output FOLDER [--select NAMES] [--safe-only]
 
-Of each checkout the tracked files are copied into a git repository of their own, so that the checkout is never written
-to. There the command that users have runs, and must hold to this:
+The tracked files of each checkout are copied into a separate git repository, so that the checkout is never changed.
+There the users' command runs, and must guarantee:
 
 - the patch of ``--diff`` passes ``git apply --check``, and applying it gives the same bytes as ``--fix``;
 - each changed file parses if it did before: Python, scripts by ``bash -n``, YAML, JSON and TOML;
-- a second ``--fix`` changes nothing, and no fix is left out or keeps the rounds from settling;
+- a second ``--fix`` changes nothing, and no fix is left out or prevents convergence;
 - ``ldlm-lint undo`` restores every byte and mode, and leaves git with nothing to report.
 
-It prints a Markdown table, writes ``<name>.diff`` for reading to FOLDER, and ends with 1 where anything failed.
+It prints a Markdown table, writes ``<name>.diff`` for reading to FOLDER, and exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Checksums = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """What fixing one repository did; ``failures`` are the promises that it broke."""
+    """The result for one repository; ``failures`` are the broken guarantees."""
 
     name: str
     files: int = 0
@@ -73,7 +73,7 @@ HEAD = ["repository", "files", "fixes", "rounds", "rejected", "seconds", "fixes 
 
 
 def git(folder: Path, *arguments: str) -> bytes:
-    """The output of a git command in a folder, free of the user's settings; raises RuntimeError where it fails."""
+    """The output of a git command in a folder, free of the user's settings; raises RuntimeError if it fails."""
     environment = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     done = subprocess.run(
         ["git", "-C", os.fspath(folder), *arguments], capture_output=True, env=environment, check=False
@@ -84,12 +84,12 @@ def git(folder: Path, *arguments: str) -> bytes:
 
 
 def copy_of(checkout: Path, into: Path) -> Path:
-    """A git repository with the tracked files of a checkout (all files of a folder that is none) as its one commit."""
+    """A git repository with the tracked files of a checkout (all files of a folder without git) as its one commit."""
     folder = into / checkout.name
     folder.mkdir(parents=True)
     for name in _tracked(checkout):
         source, target = checkout / name, folder / name
-        # A checkout may be without files that it tracks, and a submodule is a folder.
+        # A checkout may lack tracked files, and a submodule is a folder.
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
@@ -130,7 +130,7 @@ def lint(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def parses(name: str, data: bytes) -> bool | None:
-    """Whether a file can be read as what its name says, by others than the linter; None where nothing can tell."""
+    """Whether a file parses as its kind, with other tools than the linter; None if unknown."""
     reader = _reader(name, data)
     if reader is None:
         return None
@@ -187,7 +187,7 @@ def promises(folder: Path, outcome: Outcome, options: Sequence[str]) -> Iterator
 
 
 def _patch(folder: Path, diff: bytes) -> Iterator[str]:
-    """Apply a patch and take it back; the generator's value are the checksums in between, None where git refuses."""
+    """Apply a patch and take it back; the generator's value are the checksums in between, None if git refuses."""
     if not diff:
         return checksums(folder)
     patch = folder.parent / "fixes.diff"
@@ -209,7 +209,7 @@ def _differing(first: Checksums, second: Checksums) -> str:
 
 
 def examine(checkout: Path, output: Path, select: Sequence[str], limit: Applicability) -> Row:
-    """Fix a copy of one checkout and say what came of it."""
+    """Fix a copy of one checkout and report the result."""
     unsafe = ["--unsafe-fixes"] if limit is Applicability.UNSAFE else []
     options = ["--isolated", "--select", ",".join(select), *unsafe, "--exit-zero", "--quiet"]
     commit = commit_of(checkout)
@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
     parser.add_argument("--output", type=Path, required=True, help="folder of the diffs and of table.md")
-    # Fixes that trade one thing for another are applied to rules selected by their own names alone.
+    # Fixes that trade one thing for another are applied only for rules selected by their own names.
     every = ",".join(["ALL", *(rule.symbol for rule in ALL if rule.trade)])
     parser.add_argument("--select", default=every, help="names, codes or families of rules, with commas")
     parser.add_argument("--safe-only", action="store_true", help="apply safe fixes only")

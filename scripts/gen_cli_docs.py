@@ -1,6 +1,6 @@
-"""Writes what docs/cli.md, docs/configuration.md and docs/config.schema.json say of options and keys; ``--check`` compares.
+"""Writes the options and keys in docs/cli.md, docs/configuration.md and docs/config.schema.json; ``--check`` compares.
 
-In the pages only what stands between ``<!-- generated -->`` and ``<!-- end -->`` is written.
+In the pages it only writes the text between ``<!-- generated -->`` and ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _section(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _options(group: argparse._ArgumentGroup) -> Iterator[str]:
-    """The rows of a group; a heading of its own where the group has one."""
+    """The rows of a group; with a heading if the group has one."""
     actions = [
         action
         for action in group._group_actions

@@ -1,6 +1,6 @@
 """Writes the locks: requirements-dev.txt (everything a developer and CI install) and requirements-uv.txt (uv itself).
 
-    python scripts/lock.py             # as they are, with what pyproject.toml newly asks for
+    python scripts/lock.py             # unchanged, plus new requirements of pyproject.toml
     python scripts/lock.py --upgrade   # the newest versions
 
 Both pin every package with its hashes, for Python 3.10 and later on all systems. Needs uv and a network.
@@ -19,7 +19,7 @@ COMMAND = "python scripts/lock.py"
 
 
 def compiled(source: Path | str, target: Path, *, upgrade: bool, extras: tuple[str, ...] = ()) -> None:
-    """Resolve the requirements of a file (``-``: uv alone) into a lock; raises CalledProcessError."""
+    """Resolve the requirements of a file (``-``: uv alone) into a lock file; raises CalledProcessError."""
     words = ["uv", "pip", "compile", "--quiet", str(source), "--universal", "--python-version", "3.10", "--generate-hashes"]
     words += ["--no-emit-index-url", "--custom-compile-command", COMMAND, "--output-file", str(target)]
     words += [word for extra in extras for word in ("--extra", extra)] + ["--upgrade"] * upgrade

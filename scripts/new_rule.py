@@ -2,8 +2,8 @@
 
     python scripts/new_rule.py NAME CODE FILE [--reads py|sh|cfg] [--fix safe|unsafe|display] [--opt-in]
 
-The texts say what to write in their place, in a form that tests/test_rule_texts.py rejects, and the fixtures expect a
-finding that nothing reports yet: the tests are red until the rule is whole.
+The placeholder texts say what to write, in a form that tests/test_rule_texts.py rejects, and the fixtures expect a
+finding that is not reported yet: the tests fail until the rule is complete.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ STEPS = """\
 
 
 class RefusedError(Exception):
-    """What was asked for cannot be a rule; the text says why."""
+    """The requested rule is invalid; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Skeleton:
         return f"{self.constant} = Rule(\n" + "".join(f"    {field},\n" for field in fields) + ")\n"
 
     def steps(self) -> str:
-        """What remains to be done."""
+        """The remaining steps."""
         return STEPS.format(
             name=self.name,
             code=self.code,
@@ -195,7 +195,7 @@ def with_change(text: str, skeleton: Skeleton) -> str:
 
 
 def write(skeleton: Skeleton) -> None:
-    """Write all parts; nothing is written where one of them cannot be."""
+    """Write all parts; nothing is written if one of them cannot be."""
     changelog = ROOT / "CHANGELOG.md"
     texts = {
         skeleton.module: with_rule(skeleton.module.read_text(encoding="utf-8"), skeleton),
@@ -211,7 +211,7 @@ def write(skeleton: Skeleton) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the skeleton and print what remains; 2 where it is refused."""
+    """Write the skeleton and print what remains; returns 2 if it is refused."""
     parser = argparse.ArgumentParser(description="Write the skeleton of a rule.")
     parser.add_argument("name", metavar="NAME", help="the defect in words, such as unbounded-checkpoints")
     parser.add_argument("code", metavar="CODE", help="severity letter, family and number, such as W7601")

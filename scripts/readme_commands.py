@@ -1,7 +1,7 @@
-"""Prints the shell commands of README's ``bash`` blocks, for a run as a newcomer would do it.
+"""Prints the shell commands of README's ``bash`` blocks, for a run like that of a new user.
 
-``ldlm-lint`` ends with 1 where it has findings, which is what README's first command is there to show; so that one is
-expected, and 0 would be the surprise.
+``ldlm-lint`` exits with 1 if it has findings, which README's first command demonstrates; so 1 is expected there, and 0
+is an error.
 """
 
 from __future__ import annotations

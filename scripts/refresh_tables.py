@@ -2,11 +2,11 @@
 
     python scripts/refresh_tables.py SITE_PACKAGES... [--check]
 
-Each argument is a directory that holds unpacked packages (a virtual environment's site-packages, or wheels unpacked by
-hand); packages that are not there keep what the table says of them. Sources are parsed, never imported. What was read
-from several versions is joined so that it holds for all of them: of positional parameters the common beginning is kept,
-of a keyword the first version that has it, of variables every name that any version reads. A default that changed between
-two versions is dropped, with a line that says so. ``--check`` writes nothing and fails where the table would change.
+Each argument is a directory with unpacked packages (a virtual environment's site-packages, or wheels unpacked by hand);
+the table keeps its entries for missing packages. Sources are parsed, never imported. Facts from several versions are
+joined so that they apply to all of them: the common beginning of positional parameters, the first version with a
+keyword, every variable that any version reads. A default that changed between two versions is dropped, with a message.
+``--check`` writes nothing and fails if the table would change.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SOURCES = {
     "lightning.strategies.DDPStrategy": ("pytorch_lightning/strategies/ddp.py", "DDPStrategy"),
     "accelerate.InitProcessGroupKwargs": ("accelerate/utils/dataclasses.py", "InitProcessGroupKwargs"),
 }
-# Defaults that rules rest on.
+# Defaults that rules depend on.
 DEFAULTS = {
     "torch.utils.data.DataLoader": ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers"),
     "torch.nn.parallel.DistributedDataParallel": ("find_unused_parameters", "gradient_as_bucket_view", "static_graph"),
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def read(site: Path, table: dict[str, Any]) -> None:
-    """Join what the packages of a directory say into the table."""
+    """Join the facts from the packages of a directory into the table."""
     for name, (file, qualname) in SOURCES.items():
         path = site / file
         if not path.is_file():
@@ -115,7 +115,7 @@ def order(version: str) -> list[int]:
 
 
 def find(module: ast.Module, name: str) -> ast.ClassDef | ast.FunctionDef:
-    """The class or function of a name; raises KeyError where the source has none."""
+    """The class or function with a name; raises KeyError if the source has none."""
     for node in ast.walk(module):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name == name:
             return node
@@ -123,7 +123,7 @@ def find(module: ast.Module, name: str) -> ast.ClassDef | ast.FunctionDef:
 
 
 def constructor(node: ast.ClassDef | ast.FunctionDef) -> ast.FunctionDef | None:
-    """The function that takes the arguments; None for a dataclass."""
+    """The function with the arguments; None for a dataclass."""
     if isinstance(node, ast.FunctionDef):
         return node
     return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
@@ -181,7 +181,7 @@ def join_defaults(table: dict[str, dict[str, object]], name: str, found: dict[st
 
 
 def join_fused(site: Path, table: dict[str, str]) -> None:
-    """Keep the first version in which an optimizer takes ``fused``."""
+    """Keep the first version in which an optimizer accepts ``fused``."""
     versions = [path.name.removesuffix(".dist-info").partition("-")[2] for path in site.glob("torch-*.dist-info")]
     for path in sorted((site / "torch" / "optim").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -2,12 +2,12 @@
 
     python scripts/refresh_vocabularies.py SITE_PACKAGES... [--check]
 
-Each argument is a directory that holds unpacked packages (a virtual environment's site-packages, or wheels unpacked by
-hand), as for ``refresh_tables.py``. Sources are parsed, never imported. Of transformers' TrainingArguments every field
-of any version is kept, and of the names under ``since`` the first version that was read with them. A default that is no
-longer the table's, and a name that no version read knows, are said aloud: their rules must be looked at. DeepSpeed and
-axolotl have no list that could be parsed; their entries name the files and pages they were taken from. ``--check``
-writes nothing and fails where the table would change or anything was said.
+Each argument is a directory with unpacked packages (a virtual environment's site-packages, or wheels unpacked by hand),
+as for ``refresh_tables.py``. Sources are parsed, never imported. For transformers' TrainingArguments it keeps every
+field of any version, and for the names under ``since`` the first version with them. It prints a changed default and a
+name that is missing in all versions: their rules must be checked. DeepSpeed and axolotl have no parseable list; their
+entries name the files and pages they were taken from. ``--check`` writes nothing and fails if the table would change or
+anything was printed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOURCES = {
     "lightning": ("lightning", "lightning/pytorch/trainer/trainer.py", "Trainer"),
     "accelerate": ("accelerate", "accelerate/commands/config/config_args.py", "ClusterConfig"),
 }
-# Keys of an Accelerate file that stand in the base class of what is parsed.
+# Keys of an Accelerate file that are in the base class of the parsed class.
 INHERITED = {"accelerate": {"compute_environment", "distributed_type", "mixed_precision", "use_cpu", "debug"}}
 
 
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def read(site: Path, frameworks: dict[str, Any]) -> list[str]:
-    """Join what the packages of a directory say into the table; what must be looked at by hand."""
+    """Join the facts from the packages of a directory into the table; returns what must be checked by hand."""
     notes = []
     for name, (package, file, qualname) in SOURCES.items():
         path = site / file
@@ -80,7 +80,7 @@ def read(site: Path, frameworks: dict[str, Any]) -> list[str]:
 
 
 def parameters(definition: ast.ClassDef | ast.FunctionDef) -> set[str]:
-    """The names that a class takes: fields of a dataclass, or parameters of its constructor."""
+    """The parameters of a class: fields of a dataclass, or parameters of its constructor."""
     function = constructor(definition)
     if function is None:
         return {name for name, _ in fields(definition)} if isinstance(definition, ast.ClassDef) else set()
@@ -88,7 +88,7 @@ def parameters(definition: ast.ClassDef | ast.FunctionDef) -> set[str]:
 
 
 def version(site: Path, package: str) -> str:
-    """The version of a package in a directory, major and minor; empty where it does not say."""
+    """The version of a package in a directory, major and minor; empty if unknown."""
     found = sorted(site.glob(f"{package}-*.dist-info"))
     return ".".join(found[0].name.removesuffix(".dist-info").rpartition("-")[2].split(".")[:2]) if found else ""
 

@@ -1,12 +1,12 @@
-"""Makes a release ready: everything but the upload.
+"""Prepares a release: everything but the upload.
 
     python scripts/release.py 0.2.0           # rehearses it in a temporary clone: nothing changes here
     python scripts/release.py 0.2.0 --write   # the same, then commits it here and leaves the files in dist/0.2.0
 
-It checks the working tree and the version, writes the version and CHANGELOG, compares with the last release what
-docs/versions.md promises, checks the generated pages, style, types and tests, builds and installs the packages, and packs the
-VS Code extension. Nothing is tagged, pushed or uploaded: the commands for that are printed at the end. It needs uv, git, a
-network, and the extras dev, release and test; Node.js for the extension. It stops at the first step that fails.
+It checks the working tree and the version, writes the version and CHANGELOG, compares the promises in docs/versions.md
+with the last release, checks the generated pages, style, types and tests, builds and installs the packages, and packs
+the VS Code extension. Nothing is tagged, pushed or uploaded: the commands for that are printed at the end. It needs uv,
+git, a network, and the extras dev, release and test; Node.js for the extension. It stops at the first step that fails.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ TESTS = ("-m", "pytest", "-q", "-n", "auto", "--dist", "loadgroup")
 
 @dataclass
 class Release:
-    """A release in the making.
+    """A release in preparation.
 
-    ``root`` is the repository that is released from ``branch``. All is done in a clone, in the temporary folder ``scratch``;
-    ``target`` is where what is uploaded ends up.
+    ``root`` is the repository that is released from ``branch``. All work is done in a clone in the temporary folder
+    ``scratch``; ``target`` gets the files to upload.
     """
 
     version: str
@@ -91,8 +91,8 @@ class Release:
 def run(release: Release, *command: str | Path, cwd: Path | None = None, ends_with: int = 0) -> str:
     """Run a command and return what it prints on stdout; all output goes to the log.
 
-    Without ``cwd`` it runs in the clone, with the clone's package; elsewhere no package of ours is put in its way.
-    Raises ReleaseError where the command is missing or does not end with the code that is expected.
+    Without ``cwd`` it runs in the clone, with the clone's package; elsewhere without a package of ours on its path.
+    Raises ReleaseError if the command is missing or exits with an unexpected code.
     """
     words = [str(word) for word in command]
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SOURCE_DATE_EPOCH")}
@@ -112,7 +112,7 @@ def run(release: Release, *command: str | Path, cwd: Path | None = None, ends_wi
 
 
 def git(release: Release, *arguments: str | Path) -> str:
-    """Run git in the repository that is released."""
+    """Run git in the repository of the release."""
     return run(release, "git", *arguments, cwd=release.root).strip()
 
 
@@ -223,7 +223,7 @@ def check_tests(release: Release) -> str:
 
 
 def build(release: Release) -> str:
-    """Wheel and source distribution, built twice, and what PyPI would refuse of them."""
+    """Wheel and source distribution, built twice, and what PyPI would reject in them."""
     run(release, sys.executable, "scripts/check_packages.py", "--keep", release.files)
     wheel, sources = release.packages("*.whl"), release.packages("*.tar.gz")
     run(release, sys.executable, "-m", "twine", "check", "--strict", wheel, sources)
@@ -249,7 +249,7 @@ def install(release: Release) -> str:
 
 
 def pack_extension(release: Release) -> str:
-    """The VS Code extension, where its sources and Node.js are there."""
+    """The VS Code extension, if its sources and Node.js are available."""
     folder = release.checkout / EXTENSION
     if not (folder / "package.json").is_file():
         return f"SKIPPED (no {EXTENSION})"
@@ -301,7 +301,7 @@ def made(release: Release, steps: Sequence[tuple[str, Callable[[Release], str]]]
 
 
 def take_over(release: Release) -> str:
-    """Make the commit of the clone the one of this repository, and copy the files."""
+    """Take the commit of the clone into this repository, and copy the files."""
     git(release, "fetch", "--quiet", release.checkout, release.branch)
     git(release, "merge", "--quiet", "--ff-only", "FETCH_HEAD")
     shutil.copytree(release.files, release.target)
@@ -332,7 +332,7 @@ def remaining(release: Release) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Print the steps and what remains; the exit code is 0, or 1 where a step failed."""
+    """Print the steps and what remains; the exit code is 0, or 1 if a step failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("version", metavar="VERSION", help="MAJOR.MINOR.PATCH")
     parser.add_argument("--write", action="store_true", help="commit the release on this branch and write the files")

@@ -25,11 +25,11 @@ _SECTION = re.compile(r"(?m)^## ")
 
 
 class ReleaseError(Exception):
-    """A release that cannot be made; the text says why in one line."""
+    """A release that is impossible; the text says why in one line."""
 
 
 def numbers(version: str) -> tuple[int, int, int]:
-    """The three numbers of a version; raises ReleaseError for anything else than ``MAJOR.MINOR.PATCH``."""
+    """The three numbers of a version; raises ReleaseError for anything other than ``MAJOR.MINOR.PATCH``."""
     match = VERSION.fullmatch(version)
     if match is None:
         raise ReleaseError(f"{version!r} is no version: write MAJOR.MINOR.PATCH, such as 0.2.0")
@@ -37,7 +37,7 @@ def numbers(version: str) -> tuple[int, int, int]:
 
 
 def latest(tags: Iterable[str]) -> str | None:
-    """The highest version among the tags of a repository; None where nothing was released."""
+    """The highest version among the tags of a repository; None if nothing was released."""
     return max(filter(VERSION.fullmatch, tags), key=numbers, default=None)
 
 
@@ -60,7 +60,7 @@ def kind(previous: str | None, current: str, version: str) -> str:
 
 
 def with_version(name: str, text: str, version: str) -> str:
-    """A file of `PLACES` with the new version; raises ReleaseError where the version is not found."""
+    """A file of `PLACES` with the new version; raises ReleaseError if the version is not found."""
     pattern, count = PLACES[name]
     changed, found = re.subn(pattern, rf"\g<1>{version}\g<2>", text, flags=re.M)
     if found != count:
@@ -71,7 +71,7 @@ def with_version(name: str, text: str, version: str) -> str:
 def with_release(changelog: str, version: str, day: datetime.date) -> str:
     """CHANGELOG with what was unreleased under the version and its day.
 
-    Raises ReleaseError without a section of unreleased changes, for an empty one, and for a version that is there already.
+    Raises ReleaseError without a section of unreleased changes, for an empty one, and for an existing version.
     """
     if re.search(rf"(?m)^## {re.escape(version)}\b", changelog):
         raise ReleaseError(f"CHANGELOG.md already has a section {version}")
@@ -93,7 +93,8 @@ def notes(changelog: str, version: str) -> str:
 
 
 def for_conda_forge(recipe: str, digest: str) -> str:
-    """The conda recipe with the source distribution on PyPI instead of a checkout; raises ReleaseError where it names neither."""
+    """The conda recipe with the source distribution on PyPI instead of a checkout; raises ReleaseError if it names
+    neither."""
     changed, found = _SOURCE.subn(f"source:\n  url: {_PYPI}\n  sha256: {digest}", recipe)
     if found != 1:
         raise ReleaseError("packaging/conda/recipe.yaml: its source is not the checkout (path: ../..)")

@@ -1,4 +1,4 @@
-"""What docs/versions.md promises, checked between two versions: their rules and the schemas of what they print."""
+"""Checks the promises of docs/versions.md between two versions: their rules and output schemas."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _defaults(rule: Described) -> dict[str, Any]:
 def broken_by_schemas(old: Mapping[str, Any], new: Mapping[str, Any], kind: str) -> list[str]:
     """The promises about fields that a release would break; schemas by their file name.
 
-    A field that goes needs a new version of its schema in a major release, and a patch release adds none.
+    A removed field needs a new version of its schema in a major release, and a patch release adds none.
     """
     found = []
     for name, schema in old.items():
@@ -99,7 +99,7 @@ def _outer(fields: set[str]) -> list[str]:
 
 
 def _version(schema: Any) -> Any:
-    """What names the version of a schema: the constant of its field ``schema``."""
+    """The version of a schema: the constant of its field ``schema``."""
     return schema.get("properties", {}).get("schema", {}).get("const")
 
 

@@ -1,6 +1,6 @@
-"""Writes docs/assets/*.svg: what the command prints on a terminal, drawn by rich; ``--check`` only compares.
+"""Writes docs/assets/*.svg: the terminal output of the command, drawn by rich; ``--check`` only compares.
 
-Each picture is the output of the command that its title shows, run here and now on the example repository.
+Each picture is the output of the command in its title, run on the example repository.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "assets"
 EXAMPLE = "examples/latent-captions"
 COLUMNS = 112
-# rich's own frame takes its font from a server; a picture in the documentation must not.
+# rich's own frame loads its font from a server; a picture in the documentation must not.
 FRAME = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -52,7 +52,7 @@ class Picture:
 
     @property
     def title(self) -> str:
-        """The command as it is typed."""
+        """The command as typed."""
         return " ".join(("ldlm-lint", *self.arguments))
 
 

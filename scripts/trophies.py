@@ -117,7 +117,7 @@ def _git(*arguments: str, cwd: Path) -> str:
 
 
 def findings(tree: Path, rules: Iterable[str]) -> set[tuple[str, int, str]]:
-    """What the command says of a tree: path in it, line, rule."""
+    """The findings of the command for a tree: path in it, line, rule."""
     command = [sys.executable, "-m", "ldlm_lint", "check", "--isolated", "--format", "json", "--select", ",".join(sorted(rules))]
     done = subprocess.run([*command, str(tree)], capture_output=True, text=True, check=False, cwd=tree)
     report: Mapping[str, list[Mapping[str, object]]] = json.loads(done.stdout)

@@ -1,9 +1,9 @@
-"""Runs the commands of the ``console`` blocks in docs/ again, and writes what they print now into the pages.
+"""Runs the commands of the ``console`` blocks in docs/ again, and writes their current output into the pages.
 
     python scripts/update_consoles.py [PAGE ...]
 
-Where a block leaves lines out (``...``), the new one leaves out the same ones. Pages that need a GPU or that show the time of
-a machine are not touched; tests say which of the others are out of date.
+If a block omits lines (``...``), the new one omits the same ones. Pages that need a GPU or that show the time of a
+machine are not touched; tests report which of the others are out of date.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PAGES: dict[str, Callable[[str, Path], Path]] = {
 
 
 def updated(name: str) -> str:
-    """The text of a page with the output of its commands as it is now."""
+    """The text of a page with the current output of its commands."""
     text = (ROOT / name).read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         place = PAGES[name](text, Path(folder))
@@ -62,7 +62,7 @@ def updated(name: str) -> str:
 
 
 def _printed(command: str, place: Path) -> str:
-    """What a command prints on stdout when it runs in a folder."""
+    """The stdout of a command run in a folder."""
     plain = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(
@@ -78,7 +78,7 @@ def _printed(command: str, place: Path) -> str:
 
 
 def _shown(old: str, new: str) -> str:
-    """What is shown of the new output: the parts that were shown of the old one, with the old time of a run."""
+    """The shown part of the new output: the same parts as before, with the old time of a run."""
     for time in _TIME.findall(old)[:1]:
         new = _TIME.sub(time, new)
     if not _BLANKS.search(old):
@@ -97,7 +97,7 @@ def _shown(old: str, new: str) -> str:
 
 
 def _places(old: Sequence[str], new: Sequence[str]) -> list[int]:
-    """For each old line the new one in its place: an equal one, or the one that replaces it."""
+    """For each old line its new one: an equal one, or the one that replaces it."""
     places = []
     for _, first, last, begin, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         places += [min(begin + at, max(end - 1, begin)) for at in range(last - first)]

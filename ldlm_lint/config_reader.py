@@ -24,7 +24,7 @@ from ldlm_lint.tomlfile import ConfigError, Table
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 _LONGEST = 60
 MOST_ERRORS = 50
-"""Errors of a file that are told one by one: nobody reads more, and each costs a search for the nearest name."""
+"""Errors of a file that are told one by one: more are not read, and each costs a search for the nearest name."""
 
 
 def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Overrides | None = None) -> Config:

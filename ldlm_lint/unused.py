@@ -23,9 +23,9 @@ from ldlm_lint.suppress import MARK, NOQA_MARKS, Pragma, has_noqa, suppressions
 _NOT_CHECKED = frozenset({INTERNAL_ERROR.symbol, UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol})
 _ITSELF = UNUSED_SUPPRESSION.symbol
 _MOST_IN_COMMENT = 5
-"""A comment is mended once in a round of fixes; one that says more than this is no comment that somebody wrote."""
+"""A comment is fixed once in a round of fixes; one with more parts than this is not written by a person."""
 _READ_AGAIN = 200_000
-"""Bytes of a file that are read anew to see that its fixes change comments alone; what is left over is mended in the next round."""
+"""Bytes of a file that are read anew to see that its fixes change comments alone; the rest is fixed in the next round."""
 
 
 def unused_suppressions(source: Source, found: Collection[Finding], applied: Collection[str]) -> Iterator[Finding]:

@@ -18,7 +18,8 @@ from ldlm_lint.untrusted_toml import loads
 ROOT = Path(__file__).resolve().parent.parent
 AREAS = ("docs", "help", "rules", "code")
 RULE_TEXTS = ("message", "summary", "rationale", "cost", "exceptions", "versions", "verification", "fix_safety")
-
+NAMES = re.compile(r"[a-z0-9_.:/-]*(?: [a-z0-9_]+-[a-z0-9_-]+)*")
+"""Names such as ``stands-in-training-loop``, and lists of them: they are keys, not texts."""
 _FENCED = re.compile(r"(?ms)^( *)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[^\n]*$")
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 _ADDRESS = re.compile(r"https?://\S+|(?<=\])\([^)\s]*\)")
@@ -97,10 +98,12 @@ def rules() -> Iterator[Text]:
 
 
 def code() -> Iterator[Text]:
-    """The docstrings and string literals of the package."""
+    """The docstrings and string literals of the package; names, which hold no blank between words, are not texts."""
     for path in sorted((ROOT / "ldlm_lint").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         for line, literal in literals(ast.parse(path.read_text(encoding="utf-8"))):
+            if NAMES.fullmatch(literal):
+                continue
             for offset, text in paragraphs(literal):
                 yield Text(f"{name}:{line + offset - 1}", text)
 

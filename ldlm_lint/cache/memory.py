@@ -32,7 +32,7 @@ class Memory:
         self._discovered: dict[tuple[object, ...], tuple[Inputs, Discovery]] = {}
         self._seen: dict[str, str] = {}
         self.lasting = True
-        """As that of a session; nobody asks, since whole answers are not kept."""
+        """Like that of a session; not used, because whole answers are not kept."""
 
     def begin(self) -> None:
         """Look at every file again from now on."""

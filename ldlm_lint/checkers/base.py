@@ -51,7 +51,7 @@ class LdlmChecker:
     name: ClassVar[str]
     rules: ClassVar[tuple[Rule, ...]] = ()
     finds: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
-    """The rules that a visitor looks for, by its name; one that is not named here looks for all rules of the room."""
+    """The rules that a visitor looks for, by its name; one that is not named here looks for all rules of the module."""
 
     def __init__(self, linter: Host) -> None:
         self.linter = linter

@@ -43,7 +43,7 @@ class Names:
         self.taken: dict[int, Environment] = {}
         """What names hold where all operands of an ``and`` or ``or`` were evaluated, if that differs from what they may hold behind it."""
         self.last: dict[int, tuple[int, int, ast.expr]] = {}
-        """The last operand of an ``and`` or ``or`` that nobody has tested so far: what it is, the guard that it stands under, its node."""
+        """The last operand of an ``and`` or ``or`` that was not tested so far: what it is, the guard that it is under, its node."""
         self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment, list[tuple[str, int | None, int]]]] = []
 
     def add(self, place: int, *node: object) -> int:

@@ -162,7 +162,7 @@ class Scope:
         self.calls: list[int] = []
         self.events: list[Event] = []
         self.returns: list[tuple[int, int]] = []
-        """What is returned, and the guard that the return stands under."""
+        """What is returned, and the guard that the return is under."""
         self.yields: list[int] = []
         self.writes: list[tuple[int, str, int, int]] = []
         """Attributes that are set: base, name, value, place."""

@@ -38,7 +38,7 @@ CHOOSING = {
     **dict.fromkeys(("pedantic", "isolated", "no_baseline", "show_unreached"), False),
     "min_confidence": "low",
 }
-"""The options that choose what a run looks at, and what they are where nobody chose."""
+"""The options that choose what a run looks at, and their values if they are not given."""
 _MOST_PATHS = 3
 
 

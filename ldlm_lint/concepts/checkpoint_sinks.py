@@ -52,7 +52,7 @@ _PATH_FIRST = {
 _SAVING = {**_PATH_FIRST, **dict.fromkeys(("accelerate.Accelerator", "accelerate.accelerator.Accelerator"), ("f", 1))}
 """These, and Accelerate, which writes whatever it is given first."""
 _ANNOTATED = {"Fabric": "lightning.Fabric", "Accelerator": "accelerate.Accelerator"}
-"""What the annotation of a parameter says of an object that nobody is seen to hand in."""
+"""What the annotation of a parameter says of an object that no caller is seen to pass."""
 COPIES = {
     **dict.fromkeys(("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"), ("dst", 1)),
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _OPTIONS = frozenset({"--local_rank", "--local-rank"})
 _ATTRIBUTE, _VARIABLE = "local_rank", "LOCAL_RANK"
 _READERS = ("TrainingArguments", "HfArgumentParser", "Accelerator", "PartialState", "init_distributed", "get_node_local_rank", "Fabric")
-"""What reads the environment for whoever calls it: transformers, accelerate, DeepSpeed, Lightning."""
+"""What reads the environment for its callers: transformers, accelerate, DeepSpeed, Lightning."""
 _SETTERS = ("setattr", "set_defaults")
 
 

@@ -31,7 +31,7 @@ class Reduction:
         self.program: Program = training.program
         self.ask = ask
         self._found: dict[str, frozenset[int]] = {}
-        """The modules of calls by a name that steps reach, or that somebody runs."""
+        """The modules of calls by a name that steps reach, or that is run."""
         self._taken: dict[tuple[frozenset[int], frozenset[int]], bool] = {}
 
     def is_taken_care_of(self, module: Module, models: frozenset[int] = frozenset()) -> bool:

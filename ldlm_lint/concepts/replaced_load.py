@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _OPTION = "weights_only"
 _VARIABLES = frozenset({"TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"})
-"""Whoever sets one of these has decided for all calls that do not say it."""
+"""Code that sets one of these has decided for all calls that do not say it."""
 
 
 class ReplacedLoad:

@@ -47,7 +47,7 @@ class Training:
         self.program = program
         self.frequency = Frequency(program)
         self.steps: dict[int, Loops] = defaultdict(set)
-        """The steps, by the functions that they stand in."""
+        """The steps, by the functions that they are in."""
         self.reached: dict[int, frozenset[int | None]] = {}
         """What runs in a step: of each function the loops, or None for all of it."""
         self.reached_by: dict[int, int] = {}
@@ -61,7 +61,7 @@ class Training:
         self._properties = Properties(program)
         self._is_registered = False
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
-        """The intervals that the backward passes of a loop stand under, -1 for none."""
+        """The intervals that the backward passes of a loop are under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
         self._look_above()

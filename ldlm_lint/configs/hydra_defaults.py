@@ -14,7 +14,7 @@ from ldlm_lint.patterns import lazily
 SELF = "_self_"
 GLOBAL = "_global_"
 UNKNOWN = "???"
-"""What stands for an option that nobody can tell; Hydra writes it for one that the command line must give."""
+"""What stands for an option that is unknown; Hydra writes it for one that the command line must give."""
 _KEY = lazily(r"(?:(?P<keywords>(?:(?:optional|override)\s+)+))?(?P<group>[^@\s]+)(?:@(?P<package>\S*))?")
 _ANY_HEADER = lazily(r"\s*#\s*@")
 _HEADER = lazily(r"\s*#\s*@\s*package\s+(\S+)\s*")

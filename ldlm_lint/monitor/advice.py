@@ -26,7 +26,7 @@ NEXT: Mapping[str, str] = {
     "the training.",
     "skipped-steps": "Look at the loss scale: the optimizer skips each step whose gradients overflow. With bfloat16 leave "
     "the scaler out.",
-    "loss-scale-collapse": "Gradients overflow again and again: train in bfloat16, or look for the layer that overflows.",
+    "loss-scale-collapse": "Gradients overflow repeatedly: train in bfloat16, or look for the layer that overflows.",
     "lr-zero": "Nothing is learned at this rate. Check the number of steps that the schedule was made with, and how often "
     "`scheduler.step()` runs.",
     "silence": f"Check that the processes still run and that the GPUs are busy (`nvidia-smi`). {_STACKS} to see where it waits.",

@@ -12,7 +12,7 @@ from ldlm_lint.monitor.report import distinct
 
 _MOST_NAMES = 8
 _SLACK = 0.01
-"""Share of a run that may lie between the ends of two runs that are called equally long."""
+"""Share of a run that can be between the ends of two runs that are called equally long."""
 _LOST = 0.01
 _FEWEST_LOST = 3
 _SIGNIFICANT = 3.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 SUFFIX = ".ipynb"
 MAX_BYTES = 50_000_000
-"""The largest notebook that is read: pictures in its outputs take room, its code may take what any file may."""
+"""The largest notebook that is read: pictures in its outputs take space, its code may take what any file may."""
 
 
 def is_notebook(path: str) -> bool:

@@ -25,7 +25,7 @@ def uncounted(function: Any) -> Any:
     if isinstance(function, types.FunctionType):
         code = function.__code__
         if code not in _ours:
-            _ours[code] = code.replace(co_filename=f"<ldlm-lint probe, passed over like {_PASSED_OVER}>")
+            _ours[code] = code.replace(co_filename=f"<ldlm-lint probe, skipped like {_PASSED_OVER}>")
             untraced.hide(_ours[code])
         function.__code__ = _ours[code]
     return function

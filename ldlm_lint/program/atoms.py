@@ -73,7 +73,7 @@ class Atoms:
     def __init__(self) -> None:
         self.of: list[tuple[Any, ...]] = [("",)] * FIRST
         self.symbolic: set[int] = set()
-        """Parameters and what rests on them: they stand in summaries alone."""
+        """Parameters and what rests on them: they are in summaries only."""
         self.opaque: set[int] = set()
         """Of these those that may be anything, not only a tensor."""
         self.selves: set[int] = set()

@@ -15,7 +15,7 @@ TIMM = "timm.create_model"
 _SETS = ("register_buffer", "register_parameter", "add_module", "register_module")
 _CHANGES = ("append", "extend", "update", "setdefault", "add", "insert", "appendleft")
 _NAMED_ELSEWHERE = frozenset({"const", "op", "cmp", "attr", "free", "param", "imp", "impf", "def", "class", "phi", "copy", "upd", "item"})
-"""What is no container itself, or has a name where it stands."""
+"""What is not a container itself, or has a name at its place."""
 _SAYS_NOTHING = frozenset({"const", "op", "cmp", "fstr", "map", "seq", "none", "comp", "item"})
 
 
@@ -49,7 +49,7 @@ class Index(Solver):
         self.outside_bases: dict[int, set[str]] = {}
         self.subclasses: dict[int, set[int]] = defaultdict(set)
         self.starts: set[int] = set()
-        """The calls that start a function in another process: what it is given stands in a call of its own."""
+        """The calls that start a function in another process: its arguments are in a separate call."""
         self._names: dict[int, dict[int, frozenset[str]]] = {}
         for module in self.live:
             self._index_module(module)

@@ -72,7 +72,7 @@ class Outside(Calls):
     """Calls that leave the project."""
 
     configured: Callable[[Setting], frozenset[str]] | None = None
-    """What the configuration files say for a setting, if somebody knows them."""
+    """What the configuration files say for a setting, if they are known."""
 
     def outside(self, name: str, given: Given) -> Value:
         """The result of calling a dotted name."""

@@ -16,8 +16,8 @@ from ldlm_lint.program.slices import slice_of
 from ldlm_lint.program.together import Together
 
 MOST = 2_000_000
-"""Expressions that stand in memory, of some 300 bytes each: the values of a program rest on nearly all of its tables, and
-reading them again and again costs three times as much as all else (measured on diffusers, which has 1.2 million)."""
+"""Expressions that are in memory, of some 300 bytes each: the values of a program rest on nearly all of its tables, and
+reading them repeatedly costs three times as much as all else (measured on diffusers, which has 1.2 million)."""
 
 STANDING = 250_000
 """Expressions above which tables are bytes, a fifth as large, until it is known which of them take part."""

@@ -24,7 +24,7 @@ LINKED_WHOLE = 500
 """Modules up to which all that an import makes run is followed; in a larger library only what is named."""
 _REGISTERS = "register"
 _JOINS = frozenset({"init_process_group", "InitProcessGroupKwargs"})
-"""What makes several processes one training, whoever trains then."""
+"""What makes several processes one training, whichever of them trains."""
 _FILES = frozenset({"load", "save"})
 _IMPORTERS = frozenset({"import_module", "__import__"})
 

@@ -64,4 +64,4 @@ OUTLOOKS: dict[str, Outlook] = {
     "evaluation-with-gradients": _each(_may_be_evaluated),
     "requires-grad-toggled-per-step": _may_be_step_of_ranks,
 }
-"""By the symbols of rules what their findings need of a function that they stand in."""
+"""By the symbols of rules what their findings need of a function that they are in."""

@@ -122,7 +122,7 @@ class Ranks:
         self._in_group: dict[Place, bool] = {}
         self._of_nodes: dict[tuple[str, str], bool] = {}
         self.unreached: set[Place] = set()
-        """Places to which no way leads from where processes of a group may start, by their texts."""
+        """Places to which no way leads from where ranks may start, by their texts."""
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The paths on which every rank of a training reaches a call."""

@@ -25,7 +25,7 @@ _READS = lazily(rb"load|\b(?:exists|is_?file|open)\b", re.I)
 _DEPTH = 4
 
 Place = tuple[str, CallSite]
-"""A call and the file that it stands in."""
+"""A call and the file that it is in."""
 
 
 def may_go(calls: Calls, ranks: Ranks, trees: Trees, path: str, position: str) -> bool:

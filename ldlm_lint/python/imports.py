@@ -27,7 +27,7 @@ _JOINED = lazily(rb"\bjoin\(([^\n#]*)")
 _TEXT = lazily(rb"[\"']([\w./-]+)[\"']")
 
 _Statement = tuple[bytes, bytes, bytes]
-"""The module of ``from module import names`` with its names, or both empty and what stands behind ``import``."""
+"""The module of ``from module import names`` with its names, or both empty and what follows ``import``."""
 
 
 _NONE: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
 _MOST_TRIED = 500_000
-"""Characters that are parsed in search of what stands before an error, by lines and by statements."""
+"""Characters that are parsed in search of what precedes an error, by lines and by statements."""
 _EMPTY_BLOCK = lazily(r"expected an indented block after .* on line (\d+)$")
 # A recursive walk needs up to three calls per level, on top of its callers.
 _CALLS_PER_LEVEL, _CALLS_BEFORE = 3, 100

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Piece = tuple[str, str]
-"""A text and its style, as rich writes styles; the empty one is none."""
+"""A text and its style, as rich writes styles; an empty one has no effect."""
 Line = tuple[Piece, ...]
 
 

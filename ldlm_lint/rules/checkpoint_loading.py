@@ -20,7 +20,7 @@ FROM_ANYWHERE = {
     "stakes": "before torch 2.6 the file can run any code, since 2.6 loading fails on anything but tensors and plain containers",
     "advice": f"pass {_STRICT}",
 }
-"""The fields of the message where nobody knows whose file it is."""
+"""The fields of the message if the origin of the file is unknown."""
 
 
 def from_outside(fetched: str) -> dict[str, object]:

@@ -14,7 +14,7 @@ FileEdit = dict[str, object]
 """An edit as the protocol writes it, a ``range`` and its ``newText``, with the ``path`` and the ``cell`` that it is made in."""
 
 _MOST_COMPARED = 2000
-"""Lines on either side beyond which what lies between the first and the last change is replaced as one."""
+"""Lines on either side beyond which the text between the first and the last change is replaced as one."""
 
 
 def edit_of(source: Source, edit: Edit, encoding: str) -> FileEdit:

@@ -39,7 +39,7 @@ _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 WORD = bytes((*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *range(0x80, 0x100)))
 """The bytes of names."""
 NAMELESS = b"."
-"""Stands before the attributes of an element, a text or the result of a call."""
+"""Is written before the attributes of an element, a text or the result of a call."""
 _BINDS = lazily(rb"(?:[ \t\n\\]|#[^\n]*\n)*(?:=(?!=)|:)")
 _CHAINED = bytes((*WORD, *b"."))
 _LETTERS = frozenset(bytes((one,)) for one in WORD)

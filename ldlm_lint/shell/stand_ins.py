@@ -27,7 +27,7 @@ _NAME = lazily(rb"\$[A-Za-z_]\w*")
 _STAND_IN = lazily(r"(?<!\w)_\w+")
 _TEXT = (ast.Constant, ast.JoinedStr)
 _REMEMBERED = 16
-"""Programs: each finding about one asks again what stands in its script."""
+"""Programs: each finding about one asks again what is in its script."""
 
 
 class Filled(NamedTuple):

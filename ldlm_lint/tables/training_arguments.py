@@ -22,4 +22,4 @@ NAMES = frozenset({*_OF_TRANSFORMERS, *_OF_TRL, _OF_SENTENCES})
 """Their last names."""
 PACKAGES = ("transformers", "trl", "sentence_transformers")
 WORDS = (b"TrainingArguments", *(one.encode() for one in _OF_TRL))
-"""Whoever uses one of them writes one of these."""
+"""A program that uses one of them writes one of these."""

@@ -11,5 +11,5 @@ VERSION_NAMES = {
     *("mmengine.utils.dl_utils.TORCH_VERSION", "mmengine.utils.dl_utils.parrots_wrapper.TORCH_VERSION"),
 }
 PAST = (2, 0)
-"""Before this version nobody trains any more."""
+"""Versions before this are no longer used for training."""
 NUMBERS = lazily(r"^\D{0,3}(\d{1,4})(?:\.(\d{1,4}))?")

@@ -10,4 +10,4 @@ HANDS_ON = frozenset({"int", "float", "round", "abs", "min", "max", "bool"})
 """``int(x.item())``, ``max(1, x.item())``."""
 FINITE = frozenset({"isnan", "isinf", "isfinite"})
 TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
-"""Functions that take their arguments from the host, whoever waits for them."""
+"""Functions that take their arguments from the host, whatever waits for them."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 HOST_ATTRIBUTES = frozenset(
     "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn".split()
 )
-"""Attributes of a tensor that Python has at hand without a look at the device."""
+"""Attributes of a tensor that Python has without a look at the device."""
 BATCH_ATTRIBUTES = frozenset("num_graphs num_nodes num_edges num_features num_node_features num_edge_features num_node_types num_edge_types".split())
 """Numbers of Python that a batch of `torch_geometric` has beside its tensors (pyg-team.github.io, `torch_geometric.data.Data`, November 2026)."""
 TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag values indices".split())
@@ -24,7 +24,7 @@ MODULE_METHODS = frozenset(
 )
 """Methods of `torch.nn.Module` that give the module itself."""
 MODULE_USES = frozenset("train eval parameters named_parameters zero_grad load_state_dict named_modules".split())
-"""Methods by which something that nobody makes in sight is a `torch.nn.Module`: no tensor has one of them."""
+"""Methods by which something whose creation is not seen is a `torch.nn.Module`: no tensor has one of them."""
 BOOLEAN = frozenset(
     "isnan isinf isfinite eq ne gt lt ge le logical_and logical_or logical_not logical_xor any all isclose isin signbit isposinf "
     "isneginf greater less not_equal bool".split()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _KEPT = 8
-"""Files whose texts and trees are at hand: findings come file by file, and a tree is a hundred times as large as its text."""
+"""Files whose texts and trees are in memory: findings come file by file, and a tree is a hundred times as large as its text."""
 
 Block = ast.Try | ast.With
 """Statements that may catch what is raised inside of them."""

@@ -25,7 +25,7 @@ from ldlm_lint.wording import quoted
 
 _RANKS = lazily(r"^(?:is_)?(?:distributed|ddp|multi_?gpu|parallel)$|world_?size|local_rank|^rank$|n_?gpus?$|device_count|is_initialized|_RANK$|WORLD_SIZE", re.I)
 VERSIONS = lazily(r"version|hasattr|find_spec|signature|TORCH_|_available$|native_amp")
-"""What a condition speaks of that leaves code to some versions of torch."""
+"""What a condition tests that leaves code to some versions of torch."""
 _SOMETIMES = "in some cases"
 MOST = 64
 """Expressions that are looked through for one value."""

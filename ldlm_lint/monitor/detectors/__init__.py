@@ -23,7 +23,7 @@ from ldlm_lint.monitor.records import Column, Template
 RATES = ("tokens_per_s", "samples_per_s", "iterations_per_s", "step_time_s")
 """The speed of a template is its first column of these; samples become slower where they become longer."""
 BARS = ("tqdm", "rich", "yolo")
-"""Templates whose lines are drawn again and again."""
+"""Templates whose lines are drawn repeatedly."""
 _LOSS = re.compile(r"(?:^|[^a-z])(?:loss|nll)(?:$|[^a-z])", re.IGNORECASE)
 # A best-so-far value begins at infinity; the underlying series is judged itself.
 _RECORD = re.compile(r"(?:^|[^a-z])(?:best|lowest|min|minimum)(?:$|[^a-z])", re.IGNORECASE)

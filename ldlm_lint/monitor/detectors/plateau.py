@@ -15,7 +15,7 @@ from ldlm_lint.monitor.records import Record
 BASE, SCALES = 25, 7
 FALLS, KEEP = 3, 6
 STEADY, EXPECTED, STILL = 8.0, 6.0, 0.25
-"""Standard errors of a steady fall and of the fall that was to be expected, and the share of that which is none."""
+"""Standard errors of a steady fall and of the fall that was to be expected, and the share of it that does not count as one."""
 LEAST_KEPT, MOST_KEPT, LEAST_BEND, MOST_BEND = 0.4, 1.33, 0.5, 1.4
 """The bounds of a fall by the one before it, and of how that ratio itself changes."""
 CORRELATED = 1.5

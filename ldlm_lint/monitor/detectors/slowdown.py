@@ -18,7 +18,7 @@ DROP, SIGMAS, APART = 0.86, 7.0, 0.5
 """The largest ratio that is a drop; standard errors; and how far from the other side, as a share of the drop, all but one of
 the blocks of a side have to lie."""
 NEAR, SUDDEN, TREND, TREND_SIGMAS = 3, 0.7, 0.65, 3.5
-"""The blocks next to the change and the share of the drop that lies between them; the share that no trend explains, and the
+"""The blocks next to the change and the share of the drop between them; the share that no trend explains, and the
 same in spreads of a block."""
 SLOWER, THIRD, OFTEN = 0.95, 2, 0.25
 FAR, NEAR_LOW = 0.75, 0.25

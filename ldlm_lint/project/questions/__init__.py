@@ -80,7 +80,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "launched_options": ("launched-value-reaches-call", "option-counts-micro-batches"),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }
-"""The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""
+"""The modules with the kinds of questions that each answers: a module is loaded when one of them is asked."""
 
 
 class _Questions(Mapping[str, Question]):

@@ -18,7 +18,7 @@ ROWS = 16
 """Rows of the table beside a chart."""
 _PAD = 0.05
 _LARGEST = 1e150
-"""Beyond it a value lies outside of the plot: the arithmetic of a scale has to stay finite."""
+"""Beyond it a value is outside of the plot: the arithmetic of a scale has to stay finite."""
 _EQUAL = 1e-12
 """Values closer than this part of them are one value."""
 _NEAR = 0.045

@@ -82,7 +82,7 @@ def test_a_path_that_is_not_the_projects_own(
     plant(project, json.dumps(document(path)).encode(), state)
     code, err = undo(capsys)
     assert code == 3
-    assert "is not a path of a file in the project; nothing was touched" in err
+    assert "is not a path of a file in the project; nothing was changed" in err
     assert outside.read_bytes() == NEW
     assert not is_inside(path)
 

@@ -21,8 +21,8 @@ from ldlm_lint.source import Source
 
 _COLLECTIVE = "a `state_dict()` that gathers shards must be called by every rank, and `get_rank()` needs a process group"
 _SPACE = (
-    "both files are on the disk for a moment, code that watches the folder sees a second name, and a link instead of the file "
-    "becomes a file"
+    "both files are on the disk for a moment, code that watches the folder sees a second name, and a link at that "
+    "path becomes a file"
 )
 
 

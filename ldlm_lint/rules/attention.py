@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 UNFUSED_ATTENTION = Rule(
     code="I7807",
@@ -18,7 +19,8 @@ UNFUSED_ATTENTION = Rule(
     "`torch.nn.functional.scaled_dot_product_attention` computes the same in one kernel if the inputs allow it, and "
     "stores only what is needed to compute the weights again.",
     cost="Memory that grows with the square of the sequence length instead of linearly, and the time to move it. For "
-    "short sequences (a few hundred tokens) there may be no difference: measure with the probe.",
+    "short sequences (a few hundred tokens) there may be no difference: measure with the probe. "
+    "On an H100, forward and backward of 4 x 16 heads over 1,024 tokens in bfloat16 took 1.66 ms and 585 MiB written out, 0.65 ms and 57 MiB fused.",
     exceptions="Attention whose weights are returned or stored, because a fused kernel does not return them, and "
     "score functions that `attn_mask` cannot express. Check the layout: scaled_dot_product_attention takes (batch, "
     "heads, length, width), the flash_attn package (batch, length, heads, width), and the wrong layout gives wrong "
@@ -33,6 +35,7 @@ UNFUSED_ATTENTION = Rule(
             "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         ),
         Reference("transformers: attention interface", "https://huggingface.co/docs/transformers/attention_interface"),
+        H100,
     ),
     reads=("py",),
     triggers=(b"oftmax(", b"attn_implementation=", b"attn_flash=", b"flash_attn="),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 _CUDA_NOTES = Reference("CUDA semantics: TensorFloat-32", "https://docs.pytorch.org/docs/stable/notes/cuda.html")
 _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/backends.html")
@@ -20,7 +21,8 @@ TF32_DISABLED = Rule(
     "use TF32. On Ampere and newer GPUs, TF32 uses the tensor cores: inputs are rounded to 10 bits of mantissa, sums "
     "stay in float32. The setting applies to the whole process, so one line at the start of the script is enough.",
     cost="The documentation measured a product of 10240 x 10240 matrices on an A100: 0.016 instead of 0.11 seconds, "
-    "with a relative error of 0.0022 instead of 0.000039.",
+    "with a relative error of 0.0022 instead of 0.000039. "
+    "On an H100 a product of float32 matrices took 7.59 times as long as with TF32.",
     exceptions="Training under autocast or with a bfloat16 model, which has hardly any float32 products, is not "
     "reported. Numerics that need full precision, such as solvers or distances of nearly equal vectors: say so with "
     '`torch.set_float32_matmul_precision("highest")`. GPUs before Ampere, which have no TF32.',
@@ -33,6 +35,7 @@ TF32_DISABLED = Rule(
             "torch.set_float32_matmul_precision",
             "https://docs.pytorch.org/docs/stable/generated/torch.set_float32_matmul_precision.html",
         ),
+        H100,
     ),
     reads=("py",),
     triggers=(b"if __name__", b"if (__name__", b"if(__name__", b"backward("),

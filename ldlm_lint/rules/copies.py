@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 _PINNED = Reference(
     "CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers"
@@ -24,13 +25,14 @@ BLOCKING_COPY = Rule(
     "`batch.to(device)` waits on the host until the copy is done, and in that time the host cannot queue the kernels "
     "of the step.",
     cost="The time of the copies on the host, in every step; it matters if the host is the bottleneck and batches are "
-    "large. Not measured here.",
+    "large. "
+    "On an H100, next to a running kernel, the host was held for 22.3 ms by a blocking copy and for 0.07 ms by one with `non_blocking=True`.",
     exceptions="A batch that the host changes in place after the copy began, training on a CPU, and steps in which "
     "the host has spare time.",
     versions="All versions.",
     verification="Compare the gap between the copy and the first kernel of the step in a profile, with and without "
     "the option. This needs a GPU.",
-    references=(_PINNED, _GUIDE),
+    references=(_PINNED, _GUIDE, H100),
     reads=("py",),
     triggers=(b".to(", b".cuda("),
     requires=((b"backward", b"zero_grad", b"step("),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Option, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 _DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
 _MULTIPROCESS = Reference(
@@ -251,7 +252,8 @@ WITHOUT_PIN_MEMORY = Rule(
     rationale="A copy from pageable host memory goes through a staging buffer of the driver and blocks the host. With "
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
     "`batch.to(device, non_blocking=True)` can then copy asynchronously.",
-    cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. Not measured here.",
+    cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. "
+    "On an H100 a copy of 64 MiB took 3.79 ms from pageable memory and 1.25 ms from pinned memory.",
     exceptions="Not reported: `pin_memory=False`, wherever it is written, because it is a choice; training on a CPU; "
     "a Ray driver that passes its batches to other processes; batches of a class of the project without a "
     "`pin_memory()` method, which are not pinned. If the host has little memory to lock, leave it off. Without "
@@ -266,6 +268,7 @@ WITHOUT_PIN_MEMORY = Rule(
             "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         ),
         Reference("Memory pinning in DataLoader", "https://docs.pytorch.org/docs/stable/data.html#memory-pinning"),
+        H100,
     ),
     reads=("py",),
     triggers=(b"DataLoader",),

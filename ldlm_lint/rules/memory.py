@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 MISSING_ACTIVATION_CHECKPOINTING = Rule(
     code="R7502",
@@ -18,7 +19,8 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     "all blocks. If the model has no such switch, only shorter sequences or smaller batches help when memory runs out.",
     cost="Memory: 64 instead of 192 MiB of saved activations for 8 blocks (measured on CPU, exact). Time: recomputing "
     "costs about one more forward pass; Hugging Face says about 20 % slower training, we measured 18 to 36 % on CPU. "
-    "It pays off only if the memory is used for a larger batch or a longer sequence.",
+    "It pays off only if the memory is used for a larger batch or a longer sequence. "
+    "On an H100 checkpointing each of 8 blocks lowered the peak from 2,512 to 432 MiB, and a step took 1.18 times as long.",
     exceptions="The model fits easily at the batch size you want: then do not switch it on; the switch itself costs "
     "nothing. A model whose runs autograd does not record is not reported: it only runs under `torch.no_grad()`, or "
     "all its parameters are frozen and its input is the batch. A frozen model through which gradients flow to another "
@@ -32,6 +34,7 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
             "Activation checkpointing techniques in PyTorch", "https://pytorch.org/blog/activation-checkpointing-techniques/"
         ),
         Reference("transformers: gradient checkpointing", "https://huggingface.co/docs/transformers/perf_train_gpu_one"),
+        H100,
     ),
     reads=("py",),
     triggers=(

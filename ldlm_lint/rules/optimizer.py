@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.rules.measured import H100
 
 PASS_FUSED = "pass `fused=True`"
 FUSED_REASON = (
@@ -36,7 +37,8 @@ OPTIMIZER_NOT_FUSED = Rule(
     "tensor is then updated separately.",
     cost="A part of the optimizer's share of the step: deepmd-kit went from 22 to 8 ms in the optimizer, which was 3 "
     "% of its step (deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also be slower: 85 to "
-    "68 TFLOPS on an A40 with 512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure.",
+    "68 TFLOPS on an A40 with 512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure. "
+    "On an H100 the default step of AdamW over 80 tensors of 32,768 numbers took 1.08 ms, the fused one 0.32 ms.",
     exceptions="Training on a CPU; complex or sparse parameters; Lightning with mixed precision and gradient "
     "clipping, which raises for an optimizer that unscales gradients itself (modules of Lightning are reported if "
     "their Trainers are in the project and nothing in the project clips); code that clips scaled gradients under a "
@@ -53,6 +55,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
         Reference("torch.amp.GradScaler.step", "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/amp/grad_scaler.py"),
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
+        H100,
     ),
     reads=("py", "sh", "cfg"),
     triggers=(),

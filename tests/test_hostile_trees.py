@@ -153,7 +153,7 @@ def test_settings_that_are_a_link_out_of_the_project_are_refused(tmp_path: Path,
     (project / "sub" / "pyproject.toml").symlink_to("../../outside.toml")
     assert main(["check", "--no-cache", (project / "sub").as_posix()]) == 2
     told = capsys.readouterr().err
-    assert "symbolic link to a place outside" in told
+    assert "a link that leads out of" in told
     assert "TOML" not in told
     (project / "shared.toml").touch()
     (project / "sub" / "pyproject.toml").unlink()

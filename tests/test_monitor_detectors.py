@@ -197,7 +197,7 @@ def test_a_loss_that_converged_is_a_note(noise: float) -> None:
     ]
     assert alarms(judged(rows)) == []
     found = seen(rows, "plateau", Level.INFO)
-    assert found is not None and found.level is Level.INFO and "converged, or it is stuck" in found.message
+    assert found is not None and found.level is Level.INFO and "has converged or is stuck" in found.message
 
 
 SPEEDS = ["step_time_s", "samples_per_s"]

@@ -161,7 +161,7 @@ def test_the_rank_that_had_not_enqueued_it() -> None:
 def test_the_rank_that_says_nothing() -> None:
     said = "".join(f"[rank{rank}]: step {step} loss 2.{step}\n" for step in range(5) for rank in range(4))
     found, message = culprits(said + waiting(0) + waiting(1) + waiting(3))
-    assert found == [2] and "rank 2 reported no time-out" in message
+    assert found == [2] and "rank 2 reported no timeout" in message
 
 
 def test_the_rank_that_had_failed_before() -> None:

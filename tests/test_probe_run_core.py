@@ -167,7 +167,7 @@ def test_no_window_is_opened_inside_of_a_backward_pass(torch: Any, monkeypatch: 
     for _ in range(9):
         optimizer.step()
     assert "profiled" not in diary.lines
-    assert "inside of the backward pass" in watcher.session.unavailable["profiled step"]
+    assert "inside the backward pass" in watcher.session.unavailable["profiled step"]
 
 
 def test_the_program_s_profiler_closes_the_window(torch: Any) -> None:
@@ -374,7 +374,7 @@ def test_a_copy_has_what_git_would_keep(tmp_path: Path) -> None:
         copies.make(project, tmp_path / "other", most_bytes=4)
     with pytest.raises(copies.CopyError, match="not empty"):
         copies.make(project, tmp_path / "copy")
-    with pytest.raises(copies.CopyError, match="inside of the project"):
+    with pytest.raises(copies.CopyError, match="inside the project"):
         copies.make(project, project / "copy")
     with pytest.raises(copies.CopyError, match="nothing to link"):
         copies.make(project, tmp_path / "third", ["weights"])

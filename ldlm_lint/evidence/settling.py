@@ -19,7 +19,7 @@ def hint(judgement: Judgement) -> str:
     """What to do about an inconclusive verdict, as a short text; empty if nothing is known to help.
 
     >>> hint(Judgement("", "", Verdict.INCONCLUSIVE, "", Scope("cpu"), settled_by=DEVICE))
-    'settle it on the GPU machine'
+    'confirm or refute it on the GPU machine'
     """
     if judgement.verdict is not Verdict.INCONCLUSIVE:
         return ""

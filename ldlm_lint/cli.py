@@ -20,10 +20,10 @@ from typing import NamedTuple
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.cache.replay import replayed
-from ldlm_lint.collector import PACE
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PROGRAM, USAGE, fail
+from ldlm_lint.disk_errors import refuses, unwritten
+from ldlm_lint.garbage_collection import PACE
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
-from ldlm_lint.refusals import refuses, unwritten
 
 
 class Command(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.batch import Progress, lint_files
 from ldlm_lint.config import Configured
-from ldlm_lint.deciding import decide_all, once
+from ldlm_lint.confirming import decide_all, once
 from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.found import found_by_program
 from ldlm_lint.in_steps import arranged

@@ -26,7 +26,7 @@ def run() -> int:
     try:
         code = replayed_early(sys.argv[1:])
     except OSError as error:
-        from ldlm_lint.refusals import refuses, unwritten
+        from ldlm_lint.disk_errors import refuses, unwritten
 
         if not refuses(error):
             raise

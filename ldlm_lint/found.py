@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError, deep
 from ldlm_lint.config import Configured
-from ldlm_lint.deciding import decided
+from ldlm_lint.confirming import decided
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span

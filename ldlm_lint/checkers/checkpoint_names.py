@@ -10,12 +10,12 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_counters import identifiers, is_text, loop_counters
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import COUNTER
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.untrusted_numbers import whole
 
 _INTEGER = lazily(r"(0>?\d*)?d?")
 _PERCENT = lazily(r"%(?:%|(?P<width>0\d+)?(?P<kind>[dis]))")

@@ -11,7 +11,6 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
-from ldlm_lint.numerals import whole
 from ldlm_lint.python.group_timeouts import (
     Taken,
     default_groups,
@@ -27,6 +26,7 @@ from ldlm_lint.rules.collectives import length_of
 from ldlm_lint.rules.process_groups import INVALID_COLLECTIVE_TIMEOUT, RULES, SUBGROUP_TIMEOUT_NOT_INHERITED
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.source import Source
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 _INHERIT_REASON = "collectives of the group then end after another time"

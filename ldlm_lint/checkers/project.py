@@ -34,10 +34,10 @@ from ldlm_lint.checkers.messages import (
 from ldlm_lint.checkers.project_run import ProjectRun, Visit
 from ldlm_lint.checkers.selection import Selection
 from ldlm_lint.checkers.switches import told
-from ldlm_lint.collector import Settled, at_our_pace
 from ldlm_lint.config import may_be_project, project_root, root_among
 from ldlm_lint.configurations import Configurations
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
+from ldlm_lint.garbage_collection import Settled, at_our_pace
 from ldlm_lint.linting import source_of
 from ldlm_lint.model import FileResult
 from ldlm_lint.project.index import dotted_name

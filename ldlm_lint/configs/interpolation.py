@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ldlm_lint.configs.document import Entry, Key, Path, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
+from ldlm_lint.untrusted_numbers import whole
 
 _MAX_DEPTH = 12
 _OPEN = "${"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.numerals import is_printable
 from ldlm_lint.patterns import lazily
+from ldlm_lint.untrusted_numbers import is_printable
 
 _WORDS: dict[str, object] = {
     **{form: True for word in ("true", "yes", "on") for form in (word, word.capitalize(), word.upper())},

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.configs.document import Document, Shape
 from ldlm_lint.frameworks.sections import vocabulary
-from ldlm_lint.numerals import whole
 from ldlm_lint.source import Kind
+from ldlm_lint.untrusted_numbers import whole
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ldlm_lint.model import Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.launch_paths import variables
 from ldlm_lint.project.programs import Given, Possible
@@ -18,6 +17,7 @@ from ldlm_lint.shell import tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Assignment, Form, Word
+from ldlm_lint.untrusted_numbers import whole
 
 _ALL = lazily(r"\$(?:@|\*|\{[@*]\})")
 _FROM = lazily(r"\$\{@:(\d+)\}")

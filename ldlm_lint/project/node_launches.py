@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.model import Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches, Program
+from ldlm_lint.untrusted_numbers import whole
 
 _DIRECTIVE = re.compile(rb"^#SBATCH[ \t]+(?:-N|--nodes)[= \t]?[ \t]*(\d+)", re.M)
 _COUNT = lazily(r"(?:\d+:)?(\d+)")

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint import tables
-from ldlm_lint.numerals import whole
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 
 _DEPTH = 8

@@ -13,9 +13,9 @@ from typing import Any
 
 from astroid import nodes
 
-from ldlm_lint.numerals import is_printable
 from ldlm_lint.python.built_texts import Part, parts_of
 from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.untrusted_numbers import is_printable
 
 _DEPTH = 8
 _MOST_VALUES = 1000

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules import (
     environment_aliases,
@@ -29,6 +28,7 @@ from ldlm_lint.rules.environment import INEFFECTIVE_ENVIRONMENT_VARIABLE
 from ldlm_lint.rules.environment_view import Scene, View
 from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
 from ldlm_lint.rules.settings import Editor, Origin, Removal, Setting
+from ldlm_lint.untrusted_numbers import whole
 
 _TOPICS = (
     environment_error_handling,

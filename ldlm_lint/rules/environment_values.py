@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_aliases import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, members, rewrite, rewrites
@@ -19,6 +18,7 @@ from ldlm_lint.rules.environment_watchdog import (
     is_excessive,
 )
 from ldlm_lint.rules.settings import Setting, Value
+from ldlm_lint.untrusted_numbers import whole
 
 # How ProcessGroupNCCL.cpp reads them: getCvarInt (std::stoi) and getCvarBool.
 _UNITS = {"HEARTBEAT_TIMEOUT_SEC": 1.0, "WAIT_TIMEOUT_DUMP_MILSEC": 1000.0, "COORD_CHECK_MILSEC": 1000.0}

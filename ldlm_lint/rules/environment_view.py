@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Interface, Related, Rule
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 TRUE = frozenset({"y", "yes", "1", "t", "true"})

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Option, Related, Rule, Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.rules.environment import (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_HEARTBEAT_TIMEOUT,
@@ -21,6 +20,7 @@ from ldlm_lint.rules.environment import (
 )
 from ldlm_lint.rules.environment_view import View, assigned, is_false, is_true, members, number, rewrites
 from ldlm_lint.rules.settings import Removal, Setting, Value
+from ldlm_lint.untrusted_numbers import whole
 
 HEARTBEAT = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
 MONITORING = "TORCH_NCCL_ENABLE_MONITORING"

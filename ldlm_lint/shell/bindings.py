@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.reaching import Call, Change, Step
 from ldlm_lint.shell.text import Text
+from ldlm_lint.untrusted_numbers import whole
 
 _NAME = re.compile(rb"[A-Za-z_]\w*")
 # Builtins that assign values to the names after them.

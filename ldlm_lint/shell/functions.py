@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers, words
 from ldlm_lint.shell.reaching import Call
@@ -14,6 +13,7 @@ from ldlm_lint.shell.regions import Region
 from ldlm_lint.shell.script import Launch, Word
 from ldlm_lint.shell.text import Text
 from ldlm_lint.shell.values import Variables
+from ldlm_lint.untrusted_numbers import whole
 
 _ALL = lazily(r"\$(?:[@*]|\{[@*](?::(\d+))?\})")
 _ONE = lazily(r"\$(?:(\d)|\{(\d+)\})")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT
 from ldlm_lint.rules.settings import Origin
@@ -15,6 +14,7 @@ from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_quantities import Quantities
 from ldlm_lint.shell.script import Assignment, Form
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 _ARITHMETIC = lazily(r"\"?\$\(\((.*)\)\)\"?", re.S)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_arguments import arguments, values
@@ -14,6 +13,7 @@ from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_commands import words_of
 from ldlm_lint.shell.launch_values import is_workers, workers_finding, workers_limit
 from ldlm_lint.shell.script import Launch
+from ldlm_lint.untrusted_numbers import whole
 
 _CALLS = lazily(rb"\.(?:sh|bash|slurm|sbatch)\b")
 _WORKERS = lazily(rb"workers", re.I)

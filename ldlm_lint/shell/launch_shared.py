@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ldlm_lint.model import Claim, Confidence, Finding, Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_accumulation
 from ldlm_lint.rules.data import WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
@@ -14,6 +13,7 @@ from ldlm_lint.shell.launch_arguments import Argument, Known
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_values import always, trains, workers_finding
 from ldlm_lint.shell.script import Form, Launch
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 

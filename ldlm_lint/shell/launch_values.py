@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import (
     GRADIENT_ACCUMULATION_FIXED,
@@ -25,6 +24,7 @@ from ldlm_lint.shell.launch_gpus import Taken, gpus_are_given, taken_by_launcher
 from ldlm_lint.shell.launch_quantities import counts_processes
 from ldlm_lint.shell.launch_world import total_of
 from ldlm_lint.shell.script import Form, Launch
+from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 _STEPS = lazily(r"\[?(\d+)\]?")

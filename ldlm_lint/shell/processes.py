@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 
-from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import is_diagnostic, measures_collectives
 from ldlm_lint.shell.launch_entries import entry_of, is_distributed
 from ldlm_lint.shell.script import Launch, Script
 from ldlm_lint.source import Source
+from ldlm_lint.untrusted_numbers import whole
 
 COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
 

@@ -14,11 +14,11 @@ from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
 from ldlm_lint.concepts.worker_counts import WorkerCounts
 from ldlm_lint.model import Claim, Confidence, Related
-from ldlm_lint.numerals import whole
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State, destination
 from ldlm_lint.project.training import is_probe, is_tutorial
+from ldlm_lint.untrusted_numbers import whole
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View

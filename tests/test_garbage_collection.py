@@ -10,7 +10,7 @@ import pytest
 from pylint.lint import PyLinter
 
 from ldlm_lint.checkers.project import ProjectChecker
-from ldlm_lint.collector import _OF_PYTHON, PACE, Settled, at_our_pace
+from ldlm_lint.garbage_collection import _OF_PYTHON, PACE, Settled, at_our_pace
 
 
 def test_the_pace_is_given_back_also_after_a_failure() -> None:

@@ -162,7 +162,7 @@ def test_the_page_of_a_record_has_every_verdict_of_its_json(tmp_path: Path, run:
     text = (tmp_path / "out.html").read_text(encoding="utf-8")
     page, values = checked(text), json.loads((tmp_path / "out.json").read_text())
     assert code == 1 and "6 verified, 0 refuted, 6 inconclusive, 7 not present." in out
-    assert heading(page) == "6 defects verified in the run, and 6 verdicts that this run cannot settle"
+    assert heading(page) == "6 defects verified in the run, and 6 verdicts that need another run"
     cards = {next(card.all("h3")).text: card for card in page.all("article", kind="verdict")}
     assert cards.keys() == {one["rule"] for one in values["verdicts"]}
     words = Counter(next(card.all("span", kind="badge")).text for card in cards.values())

@@ -24,7 +24,7 @@
     { key: "fix", label: "Fix", values: ["safe", "unsafe", "display", "-"].filter((value) => rows.some((row) => row.fix === value)) },
     { key: "default", label: "Runs", values: ["on", "opt-in"] },
   ];
-  const SHOWN = { "fix -": "none", "fix display": "shown only", "default on": "by default", "default opt-in": "opt-in" };
+  const SHOWN = { "fix -": "none", "default on": "by default", "default opt-in": "opt-in" };
 
   const form = document.createElement("form");
   form.className = "rule-filter";

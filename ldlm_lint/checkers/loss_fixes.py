@@ -15,7 +15,7 @@ from ldlm_lint.source import Source
 _NORMALIZE = {"torch.nn.functional.normalize"}
 _ATOMS = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)
 _UNBOUNDED = "large losses then train with their full gradient, which clipping of the gradient norm limits"
-_SCALED = "the term then counts D / 2 times as much: divide a tuned weight by D / 2, or leave the term as it is"
+_SCALED = "the term then has D / 2 times its weight: divide a tuned weight by D / 2, or leave the term as it is"
 
 
 def unbounded_fix(source: Source, call: nodes.Call, operand: nodes.NodeNG, bound: nodes.NodeNG) -> Fix:

@@ -19,14 +19,14 @@ def hint(judgement: Judgement) -> str:
     """What to do about an inconclusive verdict, as a short text; empty if nothing is known to help.
 
     >>> hint(Judgement("", "", Verdict.INCONCLUSIVE, "", Scope("cpu"), settled_by=DEVICE))
-    'confirm or refute it on the GPU machine'
+    'run it on the GPU machine'
     """
     if judgement.verdict is not Verdict.INCONCLUSIVE:
         return ""
     scope = judgement.scope
     machine = "GPU machine" if scope.device == "cpu" else "training machine"
     return {
-        DEVICE: f"confirm or refute it on the {machine}",
+        DEVICE: f"run it on the {machine}",
         RANKS: "run it under torchrun" if scope.world_size < 2 else "gather the evidence of all ranks",
         STEPS: "watch more steps",
         QUIET: "run it again on an idle machine",

@@ -10,7 +10,7 @@ NEXT: Mapping[str, str] = {
     "nan-loss": "Stop the run and go back to the last checkpoint before this step. Then log the gradient norm and the "
     "batch of this step: a learning rate that is too high and a bad sample are the usual causes.",
     "nan-gradient": "Clip gradients after `unscale_`, and look at the loss scale and at the batch of this step.",
-    "loss-spike": "If the loss comes back within some hundred steps, go on. If spikes repeat, clip gradients, lower the "
+    "loss-spike": "If the loss returns to its trend within a few hundred steps, keep training. If spikes repeat, clip gradients, lower the "
     "learning rate, and look at the batches of these steps.",
     "divergence": "Stop the run and go back to a checkpoint before the rise. Start again with a lower learning rate or a "
     "longer warm-up.",
@@ -20,7 +20,7 @@ NEXT: Mapping[str, str] = {
     "gradients.",
     "gradient-explosion": "Clip gradients, and look at the batch of this step. If it repeats, lower the learning rate.",
     "gradient-vanished": "Check which parameters still get a gradient: print the norm of each layer for one step.",
-    "throughput-drop": "Look at this machine at this time: other jobs, a hot GPU (`nvidia-smi -q -d PERFORMANCE`), a slow "
+    "throughput-drop": "Check what happened on this machine at that time: other jobs, a hot GPU (`nvidia-smi -q -d PERFORMANCE`), a slow "
     "file system. If the speed falls slowly, look for memory that grows.",
     "loader-stall": "Raise `num_workers` and `prefetch_factor`, or move the costly part of the data preparation to before "
     "the training.",
@@ -64,6 +64,6 @@ NEXT: Mapping[str, str] = {
     "limit of the job.",
     "preempted": "Resume from the newest checkpoint. If there is none, save one more often.",
     "exception": "Read the traceback in the log: its last line names the error.",
-    "interrupted": "Resume from the newest checkpoint if the run is to go on.",
+    "interrupted": "Resume from the newest checkpoint to continue the run.",
     "overflow": "Nothing: single overflows are how loss scaling finds its scale.",
 }

@@ -134,7 +134,7 @@ def _counts(report: Report) -> Iterator[str]:
     if report.unsure:
         yield f"{count(report.unsure, 'finding')} below --min-confidence"
     if report.unseen:
-        yield f"{count(len(report.unseen), 'stretch', 'stretches')} of scripts and configurations not understood"
+        yield f"{count(len(report.unseen), 'part')} of scripts and configurations not understood"
     if report.excluded:
         yield f"{count(report.excluded, 'named path')} excluded"
     if report.problems:

@@ -27,7 +27,7 @@ MONITORING = "TORCH_NCCL_ENABLE_MONITORING"
 BLOCKING_WAIT = ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT")
 NAMES = (HEARTBEAT, MONITORING, *BLOCKING_WAIT)
 
-_REASON = "the NCCL watchdog, its monitor and the heartbeat timeout take effect together"
+_REASON = "a heartbeat timeout that was never reached can now end a process; the watchdog settings work together, so they change together"
 _NO_WATCHDOG = (2, 6)
 
 

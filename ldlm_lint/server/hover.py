@@ -53,7 +53,7 @@ def _fixes_of(paper: Paper, index: int) -> Iterator[str]:
     """The fixes of a diagnostic, with how safe each of them is and why."""
     for fix in paper.diagnosis["fixes"]:
         if index in fix["diagnostics"]:
-            level = "shown only" if fix["level"] == "display" else f"{fix['level']}{', trades ' + fix['trade'] if fix['trade'] else ''}"
+            level = "display, only shown" if fix["level"] == "display" else f"{fix['level']}{', trades ' + fix['trade'] if fix['trade'] else ''}"
             yield f"{fix['title']} ({level}){'. ' + fix['reason'] if fix['reason'] else ''}"
 
 

@@ -117,8 +117,8 @@ class LossSpike:
         alone = not twice and (score < SURE or self._heavy())
         share = (value - self.center) / abs(self.center) if self.center else float("inf")
         text = (
-            f"{self.name} {number(value)} at {at(record)}, {share:+.0%} and {score:.1f} spreads above the trend "
-            f"({number(self.center)})"
+            f"{self.name} {number(value)} at {at(record)}, {share:+.0%} above the trend ({number(self.center)}), "
+            f"{score:.1f} times the usual noise"
         )
         numbers = {"value": value, "trend": self.center, "spread": self.spread, "score": score, "limit": self.limit}
         yield Found("loss-spike", record, text, numbers, Level.INFO if alone or min(self.window) <= 0 else None)

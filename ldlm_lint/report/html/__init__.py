@@ -13,7 +13,7 @@ from ldlm_lint.report.html import launches
 from ldlm_lint.report.html.findings import Card, Cards, Facet, Section, folders
 from ldlm_lint.report.html.page import render
 from ldlm_lint.report.next_steps import next_steps
-from ldlm_lint.report.summary import consequences, elsewhere, found
+from ldlm_lint.report.summary import FIXABLE, consequences, elsewhere, found
 from ldlm_lint.report.summary import lines as summary_lines
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def document(view: View) -> str:
         verdicts=_verdicts(cards),
         total=len(view.shown),
         steps=[] if view.quiet else list(next_steps(view)),
-        summary=[clean(line) for line in summary_lines(view) if line != found(view)],
+        summary=[clean(line).removeprefix(f"{FIXABLE} ") for line in summary_lines(view) if line != found(view)],
         elsewhere=list(elsewhere(view)),
         problems=[_problem(one.path, one.line, one.message, view.base) for one in unsaid(view.report)],
         drawing=launches.drawing(graph, view.base, _links(cards)) if graph is not None and graph.launches else None,

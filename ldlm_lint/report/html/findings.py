@@ -27,7 +27,7 @@ COSTLY = frozenset((Consequence.SLOW, Consequence.MEMORY, Consequence.DISK))
 LEADS_TO = {
     Consequence.HANG: "The job waits forever or for hours, on paid GPUs.",
     Consequence.CRASH: "The run ends with an error.",
-    Consequence.WRONG_RESULT: "The training runs, but with other data, gradients or steps than were meant.",
+    Consequence.WRONG_RESULT: "The training runs, but with other data, gradients or steps than you intended.",
     Consequence.DATA_LOSS: "A checkpoint or result is lost or damaged.",
     Consequence.SECURITY: "A file that is loaded can run code.",
     Consequence.SLOW: "Steps, epochs or the start take longer.",
@@ -39,9 +39,9 @@ LEADS_TO = {
 """What a consequence means, in a sentence."""
 MOST_CHANGES = 400
 _LEVELS = {
-    Applicability.SAFE: ("safe fix", "good", "It cannot change behaviour: --fix applies it."),
-    Applicability.UNSAFE: ("unsafe fix", "costly", "--fix --interactive asks before it is applied."),
-    Applicability.DISPLAY: ("shown only", "minor", "No command applies it: adapt it by hand."),
+    Applicability.SAFE: ("safe fix", "good", "It cannot change behaviour: `--fix` applies it."),
+    Applicability.UNSAFE: ("unsafe fix", "costly", "It can change behaviour: `--fix --interactive` asks you first."),
+    Applicability.DISPLAY: ("display fix", "minor", "It is only shown: make this change by hand."),
 }
 _VERDICTS = {"verified": "grave", "refuted": "good", "inconclusive": "minor"}
 

@@ -228,4 +228,7 @@ def _words(graph: Graph) -> str:
     """The picture as a sentence, for readers who cannot see it."""
     entries = len({launch.program.entry for launch in graph.launches if launch.program.entry})
     launched = count(len(graph.launches), "launch", "launches")
-    return f"{launched} of {count(entries, 'program')} of this project, from {count(graph.scripts, 'script')}"
+    scripts = count(graph.scripts, "script")
+    if not entries:
+        return f"{launched} from {scripts}, of programs that are not in this project"
+    return f"{launched} of {count(entries, 'program')} of this project, from {scripts}"

@@ -34,8 +34,8 @@ _TONES = {"verified": "grave", "refuted": "good", "inconclusive": "minor", NOT_P
 _EXPERIMENT_TONES = {"verified": "good", "refuted": "costly", "inconclusive": "minor", NOT_PRESENT: "good"}
 _POINTS = {Verdict.VERIFIED: "good", Verdict.REFUTED: "bad", Verdict.INCONCLUSIVE: "open"}
 _MEANINGS = {
-    "verified": "The claim was seen to hold.",
-    "refuted": "A finding or an experiment makes this claim, and the claim was seen not to hold.",
+    "verified": "The claim was observed to be true.",
+    "refuted": "A finding or an experiment makes this claim, and it was observed to be false.",
     "inconclusive": "This run cannot tell. Each group says what settles it.",
     NOT_PRESENT: "The probe looked for the defect and did not see it. No finding says that it is there.",
 }
@@ -129,7 +129,7 @@ def headline(counts: Mapping[str, int], *, experiments: bool = False) -> str:
     """The verdicts in one sentence.
 
     >>> headline({"verified": 6, "inconclusive": 1})
-    '6 defects verified in the run, and 1 verdict that this run cannot settle'
+    '6 defects verified in the run, and 1 verdict that needs another run'
     >>> headline({"refuted": 2, "not present": 3}, experiments=True)
     'No claim verified on this machine'
     """
@@ -137,7 +137,7 @@ def headline(counts: Mapping[str, int], *, experiments: bool = False) -> str:
     what, where = ("claim", "on this machine") if experiments else ("defect", "in the run")
     said = f"{verified} {what}{'s' * (verified != 1)} verified {where}" if verified else f"No {what} verified {where}"
     if still_open:
-        said += f", and {still_open} verdict{'s' * (still_open != 1)} that this run cannot settle"
+        said += f", and {still_open} {'verdicts that need' if still_open != 1 else 'verdict that needs'} another run"
     return said
 
 

@@ -23,6 +23,8 @@ NAMES = re.compile(r"[a-z0-9_.:/-]*(?: [a-z0-9_]+-[a-z0-9_-]+)*")
 _FENCED = re.compile(r"(?ms)^( *)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[^\n]*$")
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 _ADDRESS = re.compile(r"https?://\S+|(?<=\])\([^)\s]*\)")
+_MARKUP = re.compile(r"(?s)\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>")
+_SCRIPT_STRING = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`]* [^`]*`")
 _BLOCK = re.compile(r"(?s)(?:(?!\n\s*\n|\n\s*(?:[-*|#>]|\d+\.) ).)+")
 
 
@@ -75,11 +77,29 @@ def paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
 
 def pages() -> Iterator[Text]:
     """The paragraphs of every page that users read."""
-    names = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/latent-captions/README.md")
+    names = (
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "examples/latent-captions/README.md",
+        "editors/vscode/README.md",
+        "editors/vscode/CHANGELOG.md",
+    )
     for path in (*map(ROOT.joinpath, names), *sorted((ROOT / "docs").rglob("*.md"))):
         name = path.relative_to(ROOT).as_posix()
         for line, text in paragraphs(path.read_text(encoding="utf-8")):
             yield Text(f"{name}:{line}", text)
+    yield from pages_for_browsers()
+
+
+def pages_for_browsers() -> Iterator[Text]:
+    """The paragraphs of the templates of reports and site, and the strings of their scripts."""
+    for folder in ("ldlm_lint/report/html", "docs/_templates", "docs/_static"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".html", ".js"}:
+                source = path.read_text(encoding="utf-8")
+                texts = _SCRIPT_STRING.findall(source) if path.suffix == ".js" else _MARKUP.sub("\n\n", source).split("\n\n")
+                yield from (Text(path.relative_to(ROOT).as_posix(), " ".join(text.split())) for text in texts)
 
 
 def helps() -> Iterator[Text]:

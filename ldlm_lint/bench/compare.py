@@ -16,7 +16,7 @@ FEWEST_ROUNDS = 5
 
 
 class Change(enum.Enum):
-    """What became of a quantity; NONE_SEEN means that the interval is within the bar, not that nothing was measured."""
+    """What happened to a quantity; NONE_SEEN means that the interval is within the bar, not that nothing was measured."""
 
     BETTER = "better"
     WORSE = "worse"

@@ -2,7 +2,7 @@
 them do next.
 
     dist.all_reduce(bad, op=dist.ReduceOp.MAX)
-    if bad > 0:  # no rank can go on before it knows
+    if bad > 0:  # no rank can continue before it knows
         continue
 """
 

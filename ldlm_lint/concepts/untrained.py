@@ -17,7 +17,7 @@ _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _FALSE = ("const", False)
 _LEADS_ON = frozenset({"phi", "copy", "choice", "bool"})
 _MOST = 200
-"""Rows that are looked at for what becomes of one value."""
+"""Rows that are looked at for what happens to one value."""
 
 
 class Untrained:

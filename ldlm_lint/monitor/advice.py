@@ -14,7 +14,7 @@ NEXT: Mapping[str, str] = {
     "learning rate, and look at the batches of these steps.",
     "divergence": "Stop the run and go back to a checkpoint before the rise. Start again with a lower learning rate or a "
     "longer warm-up.",
-    "frozen-loss": "Check that the optimizer holds the parameters and that `step()` runs: compare one weight before and "
+    "frozen-loss": "Check that the optimizer has the parameters and that `step()` runs: compare one weight before and "
     "after a step.",
     "plateau": "Compare with the learning rate at this step. If it did not change, check that the parameters still get "
     "gradients.",
@@ -55,7 +55,7 @@ NEXT: Mapping[str, str] = {
     "rendezvous": "Check the address and port of the first node (`MASTER_ADDR`, `MASTER_PORT`), the firewall, and that all "
     "nodes were started with the same number of nodes.",
     "storage": "Check the mount and the quota of this file system. Checkpoints of this time can be incomplete.",
-    "checkpoint-failed": "Check the space and the rights of the checkpoint folder, and save again before going on.",
+    "checkpoint-failed": "Check the space and the rights of the checkpoint folder, and save again before you continue.",
     "network": "Check the network of this node. If only a tracker is concerned, run it offline.",
     "stuck": f"{_STACKS}, and read which call each of them waits in.",
     "straggler": "Compare this rank's machine with the others: GPU clocks, other jobs, the file system.",

@@ -41,7 +41,7 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     "(`total += loss.detach()`) and is read once per logging interval costs no wait. A branch on the value can become "
     "`torch.where`, or a check of the last interval.",
     cost="The time that the device is idle while the host launches the next kernels: large if kernels are short or "
-    "the host is busy, none if the device is the bottleneck and the wait is at the end of the step anyway.",
+    "the host is busy, zero if the device is the bottleneck and the wait is at the end of the step anyway.",
     exceptions="A value that decides what is launched next and cannot be computed in another way (a GradScaler's own "
     "check, actions for an environment, lengths for packing); a step that takes seconds; training on a CPU. Not "
     "reported: reads under a logging interval, in an evaluation, after a check for NaN that was true, or under a "

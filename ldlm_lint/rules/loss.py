@@ -14,7 +14,7 @@ MSE_ON_UNIT_VECTORS = Rule(
     summary="A mean squared error between two vectors that were both normalized to length one.",
     rationale="For unit vectors of D elements the mean over the squared differences is (2 - 2 cos) / D: the cosine "
     "distance, divided by half the width. Its value never exceeds 4 / D, and its gradients have the same factor. Next "
-    "to other terms such a loss counts for almost nothing, its weight silently depends on the width, and the lengths "
+    "to other terms such a loss has almost no effect, its weight silently depends on the width, and the lengths "
     "of the vectors, which a diffusion target needs, are not learned.",
     cost="A factor of 2 / D on this term and its gradients: 1/16 at D = 32, 1/512 at D = 1024 (checked to 8 digits). "
     "No time.",

@@ -95,10 +95,10 @@
         if (!paused) put(html);
         else etag = null;
       }
-      show(true, paused ? "Paused: the run goes on, the page does not" : "Live: the page follows the run");
+      show(true, paused ? "Paused: the page shows an earlier state, the run continues" : "Live: the page follows the run");
       return true;
     } catch {
-      show(false, "Connection lost: the monitor was stopped. The page shows the last state; start the command again to go on.");
+      show(false, "Connection lost: the monitor was stopped. The page shows the last state; start the command again to continue.");
       return false;
     } finally {
       clearTimeout(limit);
@@ -116,7 +116,7 @@
     paused = !paused;
     pause.textContent = paused ? "Resume" : "Pause";
     link.classList.toggle("paused", paused);
-    if (connected) words.textContent = paused ? "Paused: the run goes on, the page does not" : "Live: the page follows the run";
+    if (connected) words.textContent = paused ? "Paused: the page shows an earlier state, the run continues" : "Live: the page follows the run";
   });
   setInterval(tick, 1000);
   tick();

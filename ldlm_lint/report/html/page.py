@@ -76,9 +76,19 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     templates.filters["clean"] = clean
-    templates.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    templates.filters["capitalize_first"] = sentence
     templates.globals.update(percent=percent, grid=GRID)
     return templates
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter at its beginning, unless it begins with a name such as a file's.
+
+    >>> sentence("set the timeout"), sentence("environment.yml allows torch 1.13"), sentence("batch_size is 2")
+    ('Set the timeout', 'environment.yml allows torch 1.13', 'batch_size is 2')
+    """
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    return text[:1].upper() + text[1:] if first.rstrip(",;:").isalpha() or "-" in first else text
 
 
 def _joined(*names: str) -> str:

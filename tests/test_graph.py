@@ -42,7 +42,7 @@ scripts/train.sh
     ├── runs prepare.py (not found in this project)
     └── TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC = 600  scripts/train.sh:2
 
-2 launches, 1 of a file of this project, 1 with configuration files.
+2 launches: 1 with a program of this project, 1 with configuration files.
 """
 
 

@@ -153,4 +153,4 @@ def _footer(graph: Graph) -> str:
     entries = sum(one.program.entry is not None for one in graph.launches)
     configured = sum(bool(one.configs) for one in graph.launches)
     count = len(graph.launches)
-    return f"{count} launch{'' if count == 1 else 'es'}, {entries} of a file of this project, {configured} with configuration files."
+    return f"{count} launch{'' if count == 1 else 'es'}: {entries} with a program of this project, {configured} with configuration files."

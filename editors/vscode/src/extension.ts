@@ -21,7 +21,7 @@ export function activate(context: vscode.ExtensionContext): void {
   void session.restart();
   onInterpreterChange(() => void session?.relocate()).then(
     (listener) => context.subscriptions.push(listener),
-    (error: unknown) => output.warn(`Changes of the Python environment are not seen: ${String(error)}`),
+    (error: unknown) => output.warn(`Changes of the Python environment are not noticed: ${String(error)}`),
   );
 }
 

@@ -36,7 +36,7 @@ async function interpreter(log: (text: string) => void): Promise<string | undefi
   try {
     return await selectedInterpreter(vscode.workspace.workspaceFolders?.[0]?.uri);
   } catch (error) {
-    log(`The Python extension does not tell its environment: ${String(error)}`);
+    log(`The Python extension does not report its environment: ${String(error)}`);
     return undefined;
   }
 }

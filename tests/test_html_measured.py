@@ -172,7 +172,7 @@ def test_the_page_of_a_record_has_every_verdict_of_its_json(tmp_path: Path, run:
         assert one["claim"].replace("`", "") in card
         assert f"{one['sites'][0]['path']}:{one['sites'][0]['line']}" in card
         assert "in 36 steps on 2 ranks (cpu)" in card
-    assert "backward passes per step: 2 passes" in cards["accumulation-without-no-sync"].text
+    assert "backward passes per step: 2" in cards["accumulation-without-no-sync"].text
     assert "bytes of gradients held twice: 3.35 MiB" in cards["ddp-gradient-copy"].text
     for note in values["notes"]:
         assert note in page.text

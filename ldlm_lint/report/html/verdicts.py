@@ -141,6 +141,16 @@ def headline(counts: Mapping[str, int], *, experiments: bool = False) -> str:
     return said
 
 
+def _named(metric: str, badge: str) -> str:
+    """A figure after its name, without a unit that the name has already.
+
+    >>> _named("backward passes per step", "2 passes"), _named("timeout", "10 h")
+    ('backward passes per step: 2', 'timeout: 10 h')
+    """
+    value, _, unit = badge.partition(" ")
+    return f"{metric}: {value if unit in metric.split() else badge}"
+
+
 def _lead(subject: Subject) -> str:
     if subject.experiments:
         return "Small experiments measured what the claims of the rules amount to on this machine and torch build."
@@ -174,7 +184,7 @@ def _shown(judgement: Judgement, name: str, subject: Subject) -> Shown:
         url_of(judgement.rule),
         name,
         subject.tones[name],
-        short(f"{metric}: {badge}" if badge and metric and not detailed else badge),
+        short(_named(metric, badge) if badge and metric and not detailed else badge),
         short(_scope(judgement.scope)),
         tuple((label, short(text)) for label, text in rows.items() if text),
         tuple(short(f"{site.path}:{site.line}", _LONGEST_PLACE) for site in judgement.sites[:_MOST_PLACES]),

@@ -129,7 +129,7 @@ def _lead(found: Compared) -> str:
     trees = "as it is and with the fixes" if found.fixes else "in two trees"
     return (
         f"The command ran {trees}, in {found.rounds} rounds. In each round the first tree runs twice, which shows what equal "
-        "trees differ by (A/A). A difference counts if its whole 95 % interval is beyond that and beyond the bar of "
+        "trees differ by (A/A). A difference counts only if its whole 95 % interval is larger than that and larger than "
         f"{BAR - 1:.0%}."
     )
 

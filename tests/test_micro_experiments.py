@@ -146,7 +146,7 @@ def test_a_loader_stands_in_for_disk_and_device(experiment, monkeypatch):
     arms = {one.name: one.median for one in seen.judgements["dataloader-in-main-process"].measured.arms}
     # Without workers, waiting for items and for the step add up: 29 x 1.5 + 3 x 8 + 8 x 6 ms at least.
     assert arms[loaders._MAIN] >= 115
-    assert "none here" in seen.judgements["blocking-host-to-device-copy"].reason
+    assert "this machine has none" in seen.judgements["blocking-host-to-device-copy"].reason
 
 
 def test_errors_of_compilation_come_at_the_first_call(experiment):

@@ -149,7 +149,7 @@ def test_one_watch_at_a_time_and_each_only_once(monkeypatch):
     assert outer.done and outer.path is None
     assert inner.evidence is None and inner.judgements() == []
     assert inner.inactive == "another watch is running in this process"
-    with pytest.raises(RuntimeError, match="used once"):
+    with pytest.raises(RuntimeError, match="used only once"):
         outer.start()
     monkeypatch.setenv("LDLM_PROBE", "{}")
     under_probe = watch(out=None)

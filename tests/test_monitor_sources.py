@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +128,48 @@ def test_following_goes_on_through_rotation_and_truncation(tmp_path):
         _append(file, _line(50)),
     ]
     assert [one.step for one in _follow(file, changes)] == [0, 10, 20, 30, 40, 50]
+
+
+@pytest.mark.parametrize("replaced", ["folder", "pipe", "device", "unreadable"])
+def test_following_waits_while_something_else_has_the_name(tmp_path, monkeypatch, replaced):
+    file = tmp_path / "train.log"
+    file.write_text(LINES)
+    opened = Path.open
+
+    def replace():
+        file.unlink()
+        if replaced == "folder":
+            file.mkdir()
+        elif replaced == "pipe":
+            os.mkfifo(file)
+        elif replaced == "device":
+            file.symlink_to("/dev/zero")
+        else:
+            file.write_text(_line(30))
+            monkeypatch.setattr(Path, "open", _refused)
+
+    def restore():
+        monkeypatch.setattr(Path, "open", opened)
+        if replaced == "folder":
+            file.rmdir()
+        else:
+            file.unlink()
+        file.write_text(_line(40))
+
+    assert [one.step for one in _follow(file, [replace, lambda: None, restore, lambda: None])] == [0, 10, 40]
+
+
+def _refused(*_, **__):
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def test_a_pipe_is_read_as_a_log(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(LINES,))
+    writer.start()
+    assert [one.step for one in _read(Source(str(pipe), "text"))] == [0, 10]
+    writer.join()
 
 
 def test_following_a_history_gives_only_what_is_new(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -267,40 +268,45 @@ class _Tail:
         self._path = path
         self._file = path.open("rb")
         self.fresh = True
+        self._read = 0
         self._utf16 = ""
 
     def new(self) -> Iterator[bytes]:
         """The unread bytes; ``fresh`` is set at the beginning of another log."""
         while True:
             while data := self._file.read(CHUNK):
+                self._read += len(data)
                 yield data
             if not self._begins_anew():
                 return
 
     def decode(self, data: bytes) -> bytes | str:
         """UTF-8 is left to the reader, which handles characters split between chunks; UTF-16 is decoded."""
-        if self._file.tell() == len(data):
+        if self._read == len(data):
             self._utf16 = "utf-16-be" if data[:2] == b"\xfe\xff" else "utf-16-le" if data[:2] == b"\xff\xfe" else ""
         return data.decode(self._utf16, "replace").lstrip("\ufeff") if self._utf16 else data
 
     def _begins_anew(self) -> bool:
+        """Whether another log has the name now, which is opened, or the log was truncated.
+
+        While the name belongs to nothing that can be read, the old log stays, since the next one may come later; the
+        silence is reported. A pipe or device in its place is not opened: reading it may never end.
+        """
         try:
-            now = os.stat(self._path)
-        except FileNotFoundError:
-            return False
-        mine = os.fstat(self._file.fileno())
-        if (now.st_dev, now.st_ino) != (mine.st_dev, mine.st_ino):
-            try:
+            now, mine = os.stat(self._path), os.fstat(self._file.fileno())
+            if (now.st_dev, now.st_ino) == (mine.st_dev, mine.st_ino):
+                if now.st_size >= self._read:
+                    return False
+                self._file.seek(0)
+            elif stat.S_ISREG(now.st_mode):
                 other = self._path.open("rb")
-            except FileNotFoundError:  # rotated once more, in between
+                self._file.close()
+                self._file = other
+            else:
                 return False
-            self._file.close()
-            self._file = other
-        elif now.st_size < self._file.tell():
-            self._file.seek(0)
-        else:
+        except OSError:
             return False
-        self.fresh = True
+        self.fresh, self._read = True, 0
         return True
 
     def close(self) -> None:

@@ -90,6 +90,15 @@ def test_a_value_of_the_graph_leads_to_its_finding_even_where_a_filter_hides_it(
     assert tab.evaluate("document.querySelectorAll('.graph .edge.chosen').length") > 1
 
 
+def test_an_address_with_a_damaged_end_opens_the_page(browser: Chromium, report: Path) -> None:
+    tab = browser.open(f"{report.as_uri()}#%E0%A4%A")
+    tab.evaluate("location.hash = '#%'")
+    tab.page.wait_for_timeout(50)
+    assert tab.problems() == []
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+
+
 def test_the_theme_lasts_and_the_patch_reaches_the_clipboard(browser: Chromium, report: Path) -> None:
     tab = browser.open(report)
     tab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])

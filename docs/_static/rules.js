@@ -15,7 +15,7 @@
   }));
 
   function leadOldAnchors() {
-    const name = decodeURIComponent(location.hash.slice(1));
+    const name = location.hash.slice(1);
     if (rows.some((row) => row.name === name)) location.replace(`rules/${name}.html`);
   }
 

@@ -46,7 +46,7 @@
   }
   // A link to a finding that the filters hide shows it.
   addEventListener("hashchange", () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(location.hash.slice(1));
     if (!target?.closest("[hidden]")) return;
     form.reset();
     apply();

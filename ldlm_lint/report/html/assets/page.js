@@ -56,8 +56,7 @@
 
   // A link to a place inside a closed <details> opens it.
   function reveal() {
-    const id = decodeURIComponent(location.hash.slice(1));
-    const target = id && document.getElementById(id);
+    const target = document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     target.scrollIntoView();

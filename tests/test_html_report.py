@@ -147,3 +147,15 @@ def test_a_page_is_made_anew_where_only_the_launches_have_changed(example: Path,
     config = example / "configs" / "base.json"
     config.write_text("\n" + config.read_text())
     assert "configs/base.json:11" in workers()
+
+
+@pytest.mark.parametrize("name", ["train.py", "run.sh", "config.json"])
+def test_a_report_never_overwrites_what_is_checked(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("{}\n")
+    code, _, err = run("--format", "html", "--output", name, name)
+    assert code == 2 and f"--output {name}: the report would overwrite an input" in err
+    if name != "config.json":
+        # A folder may hold an older JSON report; no report is a program.
+        assert run("--format", "html", "--output", name)[0] == 2
+    assert (tmp_path / name).read_text() == "{}\n"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import sys
 from pathlib import Path
 
 import healthy_logs
@@ -198,3 +200,32 @@ def test_two_equal_runs_leave_nothing_to_do(run: Run, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_said_before_the_logs_are_read(run: Run, tmp_path: Path) -> None:
     code, _, err = run("monitor", tmp_path / "no.log", "--html", tmp_path / "no" / "page.html")
     assert code == 2 and "--html" in err and "there is no directory" in err
+
+
+@pytest.mark.parametrize("option", ["--html", "--json"])
+def test_a_report_never_overwrites_a_log(run: Run, ranks: Path, option: str) -> None:
+    log = ranks / "rank0.log"
+    before = log.read_bytes()
+    code, _, err = run("monitor", log, option, log)
+    assert code == 2 and f"{option} {log}: the report would overwrite an input" in err
+    assert run("monitor", "--compare", ranks / "rank1.log", log, option, log)[0] == 2
+    assert log.read_bytes() == before
+
+
+def test_a_page_can_go_to_stdout(run: Run, ranks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ranks)
+    code, out, _ = run("monitor", "rank0.log", "--html", "-")
+    assert code == 0 and identified(checked(out), "state")
+    assert identified(checked(run("monitor", "--compare", "rank0.log", "rank1.log", "--html", "-")[1]), "verdict")
+    code, _, err = run("monitor", "rank0.log", "--html", "-", "--json", "-")
+    assert code == 2 and "--json - and --html - cannot share stdout" in err
+    assert not (ranks / "-").exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or sys.platform == "darwin", reason="these systems have no such names")
+def test_a_name_that_is_not_utf_8(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / os.fsdecode(b"bad\xff.log")
+    log.write_text(run_log(0))
+    page_of(run, log, "--json", tmp_path / "run.json", code=0)
+    written = (tmp_path / "run.json").read_text(encoding="utf-8")
+    assert r"bad\udcff.log" in written and json.loads(written)["sources"]

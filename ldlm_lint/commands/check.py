@@ -96,7 +96,17 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
     if arguments.add_ignores and arguments.evidence:
         raise UsageError("--add-ignores cannot be combined with --evidence: a comment would outlive the evidence")
     if arguments.output not in (None, STDOUT):
-        check_writable("--output", arguments.output)
+        check_writable("--output", arguments.output, arguments.paths)
+        _reject_code(arguments.output)
+
+
+def _reject_code(place: str) -> None:
+    """Raise UsageError where a report would take the place of a program, which is an input of some check."""
+    from ldlm_lint.discover import kind_of_name
+    from ldlm_lint.source import Kind
+
+    if kind_of_name(place) in (Kind.PYTHON, Kind.SHELL) and Path(place).is_file():
+        raise UsageError(f"--output {place}: the report would overwrite code")
 
 
 def _fixed(

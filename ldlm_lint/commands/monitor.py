@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, check_writable, fail, write_document, write_file
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, STDOUT, check_page, check_writable, fail, write_document
 from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html",
         metavar="FILE",
-        help="write a page for the browser: the curves with the alarms, what to do next (one file, works offline)",
+        help="write a page for the browser: the curves with the alarms, what to do next (one file, works offline); - is stdout, without the text",
     )
     parser.add_argument("--rank", type=_count, metavar="N", help="report only this rank, and lines without a rank")
     parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="report only records from this step on")
@@ -96,10 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--interval needs --follow or --serve")
     if not arguments.serve and (arguments.open or arguments.port is not None):
         raise UsageError(f"{'--open' if arguments.open else '--port'} belongs to --serve; add --serve")
+    logs = [path for path in arguments.paths or arguments.compare if path != STDOUT]
     if arguments.plot:
-        _check_plot(arguments)
-    if arguments.html:
-        check_writable("--html", arguments.html)
+        _check_plot(arguments, logs)
+    check_page(arguments.json, arguments.html, logs)
+    if arguments.json and arguments.json != STDOUT:
+        check_writable("--json", arguments.json, logs)
     try:
         return _compared(arguments) if arguments.compare else _watched(arguments)
     except MissingExtra as error:
@@ -132,7 +134,7 @@ def _watched(arguments: argparse.Namespace) -> int:
     if not health.records and not health.book.alarms:
         lines = sum(one.lines for one in health.sources.values())
         return fail(FAILURE, f"no metric and no known error found in {lines} lines")
-    if arguments.json != "-":
+    if STDOUT not in (arguments.json, arguments.html):
         report.write(health, sys.stdout, quiet=arguments.quiet)
     if arguments.html:
         _write_run(arguments, health, progress)
@@ -151,7 +153,7 @@ def _followed(arguments: argparse.Namespace, health: Health, progress: dict[str,
     from ldlm_lint.monitor import live
     from ldlm_lint.monitor.arrivals import Arrivals
 
-    stream = sys.stderr if arguments.json == "-" else sys.stdout
+    stream = sys.stderr if STDOUT in (arguments.json, arguments.html) else sys.stdout
     arrivals = Arrivals(arguments.paths)
     with _served(arguments) as board:
         found = live.follow(
@@ -210,13 +212,13 @@ def _compared(arguments: argparse.Namespace) -> int:
     first, second = arguments.compare
     if arguments.json:
         _write_json(arguments.json, compare_report.document(first, second, compared))
-    if arguments.json != "-":
+    if STDOUT not in (arguments.json, arguments.html):
         compare_report.write(first, second, compared, sys.stdout)
     if arguments.html:
         from ldlm_lint.monitor.compare_page import page
 
         a, b = _name([first]), _name([second])
-        _write_html(arguments.html, page(a, b, compared) if a != b else page(first, second, compared))
+        write_document(arguments.html, page(a, b, compared) if a != b else page(first, second, compared), "--html")
     return FINDINGS if compared.differ else OK
 
 
@@ -270,7 +272,7 @@ def _write_run(arguments: argparse.Namespace, health: Health, progress: dict[str
     from ldlm_lint.monitor.now import Now
     from ldlm_lint.monitor.run_page import page
 
-    _write_html(arguments.html, page(health, _name(arguments.paths), Now(progress, live=False)))
+    write_document(arguments.html, page(health, _name(arguments.paths), Now(progress, live=False)), "--html")
 
 
 def _name(paths: list[str]) -> str:
@@ -279,14 +281,7 @@ def _name(paths: list[str]) -> str:
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 
-def _write_html(place: str, html: str) -> None:
-    try:
-        write_file(place, html.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise UsageError(f"--html {place}: {error.strerror or error}") from error
-
-
-def _check_plot(arguments: argparse.Namespace) -> None:
+def _check_plot(arguments: argparse.Namespace, logs: list[str]) -> None:
     from ldlm_lint.monitor.drawing import SUFFIXES
 
     if arguments.compare:
@@ -295,7 +290,7 @@ def _check_plot(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--plot {arguments.plot}: the suffix must be one of {', '.join(SUFFIXES)}")
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError(f"--plot needs matplotlib: {install('plot')}")
-    check_writable("--plot", str(arguments.plot))
+    check_writable("--plot", str(arguments.plot), logs)
 
 
 def _drawn(health: Health, path: Path) -> bool:

@@ -139,33 +139,49 @@ def print_deprecated(config: Config) -> None:
 
 
 def write_document(place: str, text: str, option: str = "--json") -> None:
-    """Write a report to the target of an option: stdout for ``-``, else a file; raises UsageError if that fails."""
+    """Write a report to the target of an option: stdout for ``-``, else a file; raises UsageError if that fails.
+
+    A name that is not UTF-8 is in the text as lone surrogates; they become escapes, which JSON allows.
+    """
+    data = text.encode("utf-8", "backslashreplace")
     if place == STDOUT:
-        sys.stdout.write(text)
+        sys.stdout.write(data.decode("utf-8"))
         return
     try:
-        write_file(place, text.encode("utf-8"))
+        write_file(place, data)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise UsageError(f"{option} {place}: {error.strerror or error}") from error
 
 
-def check_page(json_place: str | None, html_place: str | None) -> None:
-    """Raise UsageError if ``--html`` cannot be written, or if it and ``--json`` both go to stdout."""
+def check_page(json_place: str | None, html_place: str | None, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise UsageError if ``--html`` cannot be written or is an input, or if it and ``--json`` both go to stdout."""
     if html_place == STDOUT == json_place:
         raise UsageError("--json - and --html - cannot share stdout")
     if html_place and html_place != STDOUT:
-        check_writable("--html", html_place)
+        check_writable("--html", html_place, inputs)
 
 
-def check_writable(option: str, place: str) -> None:
-    """Raise UsageError where a file that an option names cannot be created: better before a long run than after it."""
+def check_writable(option: str, place: str, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise UsageError where a file that an option names cannot be created, or is one of the ``inputs``.
+
+    Better before a long run than after it.
+    """
     path = Path(place)
+    if any(_is_same(path, each) for each in inputs):
+        raise UsageError(f"{option} {place}: the report would overwrite an input")
     if path.is_dir():
         raise UsageError(f"{option} {place}: is a directory")
     if not path.parent.is_dir():
         raise UsageError(f"{option} {place}: there is no directory {path.parent}")
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist
+        return False
 
 
 def write_file(place: str, data: bytes) -> None:

@@ -127,7 +127,7 @@ def test_a_token_that_is_nearly_right_is_wrong(server: Server) -> None:
         assert ask(server.address, whole=wrong).status == 404, wrong
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "[::2]:80", "", "0.0.0.0", "127.0.0.1, evil"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "[::2]:80", "", "0.0.0.0", "127.0.0.1, evil", "127.0.0.1:80@evil.example", "[::1]evil.example", "localhost:80:evil"])
 def test_another_name_for_this_machine_is_refused(server: Server, host: str) -> None:
     assert ask(server.address, headers={"Host": host}).status == 403
 
@@ -162,6 +162,8 @@ def test_the_headers_keep_others_out(server: Server, name: str) -> None:
     assert headers["cache-control"] == "no-store" and headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer" and headers["x-frame-options"] == "DENY"
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    # The page itself says what it loads.
+    assert ("default-src 'none'" in headers["content-security-policy"]) is (name != "")
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert not [key for key in headers if key.startswith("access-control-")]
     assert headers["server"].strip() == "ldlm-lint"
@@ -271,6 +273,17 @@ def ask_if_there_is_room(address: str) -> str:
     except OSError:
         return "no answer"
     return verdict(parsed(answer.text)) if answer.status == 200 else str(answer.status)
+
+
+def test_a_reader_without_a_thread_keeps_no_place(server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        for _ in range(serving.MOST_READERS + 1):
+            raw(server.address, b"GET / HTTP/1.1\r\n\r\n")
+    assert ask(server.address).status == 200
 
 
 def test_too_many_readers_are_told_to_come_again(server: Server) -> None:

@@ -7,6 +7,7 @@ The loop that reads the logs offers the state of the run to a `Board` and never 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import socket
 import sys
@@ -31,9 +32,12 @@ FRESH = 2.0
 """Seconds that the first reader after a pause waits for the state of the run."""
 _SHARE = 10.0
 """After a drawing, so many times its time goes to the logs."""
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:]+)\]|(?P<name>[0-9a-z.-]+))(?::[0-9]*)?")
+_POLICY = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
+_NOTHING = f"default-src 'none'; {_POLICY}"
+"""What the page must not do, which says itself what it loads; and what other answers must not: anything."""
 _HEADERS = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -166,15 +170,22 @@ class _Http(ThreadingHTTPServer):
                 self.shutdown_request(request)
             return
         self._begun[request] = time.monotonic()
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no further thread can be started now
+            self._done(request)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer in a separate thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._begun.pop(request, None)
-            self._room.release()
+            self._done(request)
+
+    def _done(self, request: Any) -> None:
+        self._begun.pop(request, None)
+        self._room.release()
 
     def service_actions(self) -> None:
         """Between two looks for new requests: cut those that take too long."""
@@ -238,10 +249,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _host(self) -> str:
         """The name by which the reader addresses this machine, without a port; empty for an invalid header."""
         said = self.headers.get_all("Host", [])
-        host = said[0].strip().lower() if len(said) == 1 else ""
-        if host.startswith("["):
-            return host[1:].partition("]")[0]
-        return host.partition(":")[0]
+        found = _HOST.fullmatch(said[0].strip().lower()) if len(said) == 1 else None
+        return (found["name"] or found["address"]) if found else ""
 
     def _send(self, body: bytes, tag: str | None = None) -> None:
         if tag is not None and self.headers.get("If-None-Match") == tag:
@@ -251,12 +260,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
-        self._end(tag)
+        self._end(tag, _POLICY if tag is None else _NOTHING)
         self.wfile.write(body)
 
-    def _end(self, tag: str | None = None) -> None:
+    def _end(self, tag: str | None = None, policy: str = _NOTHING) -> None:
         if tag is not None:
             self.send_header("ETag", tag)
+        self.send_header("Content-Security-Policy", policy)
         for name, value in _HEADERS.items():
             self.send_header(name, value)
         self.end_headers()

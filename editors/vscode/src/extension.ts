@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import { chosenRule, RulePanel } from "./explain";
 import { currentSettings } from "./located";
+import { withoutLinks } from "./messages";
 import { EXPLAIN, middleware } from "./middleware";
 import { onInterpreterChange } from "./python";
 import { showReport } from "./report";
@@ -69,7 +70,7 @@ function commands(running: Session, output: vscode.LogOutputChannel, context: vs
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         output.error(`${name}: ${message}`);
-        void vscode.window.showErrorMessage(message);
+        void vscode.window.showErrorMessage(withoutLinks(message));
       }
     });
   return [

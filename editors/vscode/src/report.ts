@@ -1,14 +1,12 @@
 /** The command "Show HTML report": checks a folder of the workspace and shows the report in a tab. */
 
-import * as childProcess from "node:child_process";
 import * as fs from "node:fs/promises";
 import * as vscode from "vscode";
 
-import { whyEnded } from "./failure";
 import { locateCommand } from "./located";
+import { withoutLinks } from "./messages";
+import { written } from "./written";
 
-/** Exit codes of a check that was done: without and with findings. */
-const DONE = [0, 1];
 /** The report forbids itself everything but its own script and style. */
 const POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;';
 const BROWSER = "Open in the browser";
@@ -21,10 +19,11 @@ export async function showReport(setting: string, storage: vscode.Uri, output: v
   await vscode.workspace.fs.createDirectory(storage);
   const report = vscode.Uri.joinPath(storage, "report.html");
   const command = await locateCommand(setting, (text) => output.warn(text));
-  const where = { location: vscode.ProgressLocation.Notification, title: `ldlm-lint checks ${folder.name}`, cancellable: true };
+  const where = { location: vscode.ProgressLocation.Notification, title: withoutLinks(`ldlm-lint checks ${folder.name}`), cancellable: true };
   const problem = await vscode.window.withProgress(where, (_progress, token) => {
-    const arguments_ = ["--format", "html", "--output", report.fsPath, folder.uri.fsPath];
-    return written(command.path, arguments_, folder.uri.fsPath, token);
+    const controller = new AbortController();
+    token.onCancellationRequested(() => controller.abort());
+    return written(command.path, folder.uri.fsPath, report.fsPath, controller.signal);
   });
   if (problem !== undefined) {
     throw new Error(problem);
@@ -47,7 +46,7 @@ async function showTab(report: vscode.Uri, name: string): Promise<void> {
 async function offerBrowser(report: vscode.Uri): Promise<void> {
   // The browser of a window that is connected to another machine cannot read the file.
   const choices = vscode.env.remoteName === undefined ? [BROWSER] : [];
-  if ((await vscode.window.showInformationMessage(`The report is in ${report.fsPath}`, ...choices)) !== undefined) {
+  if ((await vscode.window.showInformationMessage(withoutLinks(`The report is in ${report.fsPath}`), ...choices)) !== undefined) {
     await vscode.env.openExternal(report);
   }
 }
@@ -58,20 +57,4 @@ async function chosenFolder(): Promise<vscode.WorkspaceFolder | undefined> {
     void vscode.window.showInformationMessage("Open a folder first: the report is about all of its files.");
   }
   return folders.length > 1 ? vscode.window.showWorkspaceFolderPick() : folders[0];
-}
-
-/** Runs a check; what went wrong, undefined if nothing did. */
-function written(command: string, arguments_: string[], folder: string, token: vscode.CancellationToken): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const child = childProcess.execFile(command, arguments_, { cwd: folder }, (error, _stdout, stderr) => {
-      if (token.isCancellationRequested) {
-        resolve("The check was cancelled: there is no report.");
-      } else if (child.exitCode !== null && DONE.includes(child.exitCode)) {
-        resolve(undefined);
-      } else {
-        resolve(child.pid === undefined && error !== null ? error.message : whyEnded({ code: child.exitCode, signal: child.signalCode, stderr }));
-      }
-    });
-    token.onCancellationRequested(() => child.kill());
-  });
 }

@@ -18,6 +18,7 @@ import { type Command, CommandNotFound } from "./command";
 import { documentSelector } from "./documents";
 import { Tail, versionProblem, whyEnded } from "./failure";
 import { currentSettings, locateCommand, workspaceFolders } from "./located";
+import { withoutLinks } from "./messages";
 import type { Send } from "./requests";
 import { SECTION, type Settings, forServer, needsRestart } from "./settings";
 import { Findings, type State } from "./status";
@@ -140,7 +141,7 @@ export class Session implements vscode.Disposable {
 
   private async advise(reason: string, isMissing: boolean): Promise<void> {
     const [guide, settings, again, output] = ["How to install", "Open settings", "Try again", "Show output"] as const;
-    const choice = await vscode.window.showErrorMessage(reason, guide, isMissing ? settings : output, again);
+    const choice = await vscode.window.showErrorMessage(withoutLinks(reason), guide, isMissing ? settings : output, again);
     if (choice === guide) {
       await vscode.env.openExternal(vscode.Uri.parse(INSTALLATION));
     } else if (choice === settings) {

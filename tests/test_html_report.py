@@ -159,3 +159,21 @@ def test_a_report_never_overwrites_what_is_checked(tmp_path: Path, run: Run, mon
         # A folder may hold an older JSON report; no report is a program.
         assert run("--format", "html", "--output", name)[0] == 2
     assert (tmp_path / name).read_text() == "{}\n"
+
+
+def test_long_lines_with_many_fixes_make_no_long_page(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    scalers = "; ".join(f"s{number} = torch.cuda.amp.GradScaler()" for number in range(40))
+    (tmp_path / "train.py").write_text(f"import torch\n{scalers}; text = '{'<' * 100_000}'\n")
+    page = run("--format", "html")[1]
+    assert len(findings_of(checked(page))) == 40
+    assert len(page) < 300_000 and 'id="patch-' not in page
+
+
+def test_long_values_of_many_launches_make_no_long_page(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    launches = "torchrun --nproc_per_node 8 $X.py --num_workers $X --lr $X\n" * 40
+    (tmp_path / "run.sh").write_text(f"X={'9' * 50_000}\n{launches}")
+    page = run("graph", "--html", "-")[1]
+    assert len(list(checked(page).all("details", kind="launch"))) == 40 and "999…" in page
+    assert len(page) < 400_000

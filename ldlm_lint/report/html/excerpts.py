@@ -35,7 +35,7 @@ def rows(source: Source, span: Span, around: int = AROUND) -> list[Row]:
     for number in range(max(first - around, top), min(last + around, bottom, len(lines)) + 1):
         line, shown = lines[number - 1], number - top + 1
         if not first <= number <= last:
-            found.append(Row(shown, _cut(line)))
+            found.append(Row(shown, cut(line)))
             continue
         begin = start - 1 if number == first else len(line) - len(line.lstrip())
         found.append(_marked(shown, line, begin, end - 1 if number == last else len(line)))
@@ -53,7 +53,8 @@ def _marked(number: int, line: str, start: int, end: int) -> Row:
     return Row(number, "…" * (left > 0) + whole[:head], whole[head:middle], whole[middle:] + "…" * (right < len(line)))
 
 
-def _cut(line: str) -> str:
+def cut(line: str) -> str:
+    """The beginning of a line, safe to show; a longer one ends with an ellipsis."""
     return clean(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
 
 

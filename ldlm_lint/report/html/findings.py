@@ -14,7 +14,7 @@ from ldlm_lint.autofix.edits import OverlapError, apply_edits
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, shown_path, source_of
-from ldlm_lint.report.html.excerpts import Row, rows
+from ldlm_lint.report.html.excerpts import Row, cut, rows
 from ldlm_lint.report.patch import patch
 from ldlm_lint.report.ranking import CONSEQUENCE, RULE, grouped
 from ldlm_lint.report.steps import circumstances
@@ -37,7 +37,8 @@ LEADS_TO = {
     Consequence.CONFIG: "A setting has no effect, or a file cannot be checked.",
 }
 """What a consequence means, in a sentence."""
-MOST_CHANGES = 400
+MOST_CHANGES, LONGEST_PATCH = 400, 20_000
+"""The most lines of a fix that are shown, and the most characters that are copied: a line of code can have millions."""
 _LEVELS = {
     Applicability.SAFE: ("safe fix", "good", "It cannot change behaviour: `--fix` applies it."),
     Applicability.UNSAFE: ("unsafe fix", "costly", "It can change behaviour: `--fix --interactive` asks you first."),
@@ -238,7 +239,7 @@ class Cards:
             trade=fix.trade,
             changes=changes[:MOST_CHANGES],
             left_out=max(len(changes) - MOST_CHANGES, 0),
-            patch=patched if fix.applicability is not Applicability.DISPLAY and _survives(patched) else "",
+            patch=patched if fix.applicability is not Applicability.DISPLAY and _can_copy(patched) else "",
             same_as=known,
         )
 
@@ -266,7 +267,7 @@ class Cards:
                 yield Change("place", clean(shown_path(path, self.view.base)))
                 for change in patch(source, [edit for edit in fix.edits if edit.span.path == path]):
                     kind = {"+": "added", "-": "removed"}.get(change.sign, "place")
-                    yield Change(kind, f"{change.sign} {clean(change.text)}" if change.sign else "…")
+                    yield Change(kind, f"{change.sign} {cut(change.text)}" if change.sign else "…")
 
 
 def fixable(fix: Fix | None) -> str:
@@ -293,15 +294,17 @@ def _changes(text: str) -> list[Change]:
     return [
         Change("place", clean(line.removeprefix("+++ ").removeprefix("b/").rstrip("\t")))
         if line.startswith("+++ ")
-        else Change(kinds.get(line[:1], ""), clean(line))
+        else Change(kinds.get(line[:1], ""), cut(line))
         for line in shown
     ]
 
 
-def _survives(patched: str) -> bool:
-    """Whether a patch passes unchanged through a page and a clipboard: no carriage return, nothing that was
+def _can_copy(patched: str) -> bool:
+    """Whether a patch is short, and passes unchanged through a page and a clipboard: no carriage return, nothing that was
     replaced.
     """
+    if len(patched) > LONGEST_PATCH:
+        return False
     letters = patched.translate({ord("\n"): None, ord("\t"): None, ord("\ufffd"): "\0"})
     return clean(letters) == letters
 

@@ -11,6 +11,7 @@ from ldlm_lint.graph import Graph, Launch, Shown, Where
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import shown_path
 from ldlm_lint.report.graph import texts
+from ldlm_lint.report.html.excerpts import cut
 from ldlm_lint.report.summary import count
 
 KINDS = ("script", "launch", "program", "setting")
@@ -193,18 +194,19 @@ def _row(key: str, launch: Launch, base: Path, links: Links) -> Row:
     program = launch.program
     several = ((program.processes, "process", "processes"), (program.nodes, "node", "nodes"))
     counts = [f"{number} {noun if number == '1' else nouns}" for number, noun, nouns in several if number]
-    entry = shown_path(program.entry, base) if program.entry else program.entry_text or "unknown"
+    # A script can hold a value of megabytes, which each of its launches gets.
+    entry = clean(shown_path(program.entry, base)) if program.entry else cut(program.entry_text or "unknown")
     return Row(
         key=key,
         place=_place(launch.where, base),
-        launcher=clean(" ".join(program.launchers)),
-        counts=clean(", ".join(counts)),
-        program=clean(entry),
+        launcher=cut(" ".join(program.launchers)),
+        counts=cut(", ".join(counts)),
+        program=entry,
         known=bool(program.entry),
         called=[_place(where, base) for where in launch.called],
         configs=[(clean(shown_path(read.path, base)), clean(read.why)) for read in launch.configs],
         settings=[
-            Setting(clean(value.key), _origin(value.winner, base, links), [_origin(shadow, base, links) for shadow in value.shadows])
+            Setting(cut(value.key), _origin(value.winner, base, links), [_origin(shadow, base, links) for shadow in value.shadows])
             for value in launch.values
         ],
         complete=program.complete,
@@ -213,7 +215,7 @@ def _row(key: str, launch: Launch, base: Path, links: Links) -> Row:
 
 
 def _origin(shown: Shown, base: Path, links: Links) -> Origin:
-    return Origin(clean(texts(shown)), _place(shown.where, base), _finding(shown.where, base, links))
+    return Origin(cut(texts(shown)), _place(shown.where, base), _finding(shown.where, base, links))
 
 
 def _finding(where: Where, base: Path, links: Links) -> str:

@@ -311,7 +311,7 @@ def take_over(release: Release) -> str:
 def remaining(release: Release) -> str:
     """The commands that publish the release, for a person to run in the repository."""
     version, names = release.version, sorted(path.name for path in release.files.iterdir())
-    shown = f"{os.path.relpath(release.target, release.root)}/".replace(os.sep, "/")
+    shown = shlex.quote(f"{os.path.relpath(release.target, release.root)}/".replace(os.sep, "/"))
     lines = [
         "# Tag it. The workflow release.yml then builds it again and publishes it on PyPI with attestations;",
         f"# its hashes must be those of {shown}SHA256SUMS.",

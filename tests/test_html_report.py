@@ -10,6 +10,8 @@ import pytest
 from calling import Run
 from pages import Element, checked
 
+from ldlm_lint.report.html import findings
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "latent-captions"
 @pytest.fixture
@@ -177,3 +179,12 @@ def test_long_values_of_many_launches_make_no_long_page(tmp_path: Path, run: Run
     page = run("graph", "--html", "-")[1]
     assert len(list(checked(page).all("details", kind="launch"))) == 40 and "999…" in page
     assert len(page) < 400_000
+
+
+def test_of_very_many_findings_the_page_has_the_worst(example: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = [one.attributes["id"] for one in findings_of(checked(run("--no-cache", "--format", "html")[1]))]
+    monkeypatch.setattr(findings, "MOST_FINDINGS", 5)
+    page = checked(run("--no-cache", "--format", "html")[1])
+    assert [one.attributes["id"] for one in findings_of(page)] == everything[:5]
+    (left_out,) = page.all(id="left-out")
+    assert f"5 worst findings. {len(everything) - 5} more are left out" in left_out.text

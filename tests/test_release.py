@@ -310,6 +310,8 @@ def test_a_release_is_taken_over_from_the_clone(repository: Path) -> None:
     commands = release.remaining(made)
     assert 'git tag --sign 0.2.0 --message "ldlm-lint 0.2.0"' in commands and "twine upload dist/0.2.0/*.whl" in commands
     assert "vsce" not in commands
+    made.target = repository / "my files"
+    assert "twine upload 'my files/'*.whl 'my files/'*.tar.gz" in release.remaining(made)
 
 
 @pytest.mark.network

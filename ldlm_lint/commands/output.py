@@ -169,10 +169,10 @@ def check_writable(option: str, place: str, inputs: Iterable[str | Path] = ()) -
     Better before a long run than after it.
     """
     path = Path(place)
-    if any(_is_same(path, each) for each in inputs):
-        raise UsageError(f"{option} {place}: the report would overwrite an input")
     if path.is_dir():
         raise UsageError(f"{option} {place}: is a directory")
+    if any(_is_same(path, each) for each in inputs):
+        raise UsageError(f"{option} {place}: the report would overwrite an input")
     if not path.parent.is_dir():
         raise UsageError(f"{option} {place}: there is no directory {path.parent}")
 

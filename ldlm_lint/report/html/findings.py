@@ -37,6 +37,8 @@ LEADS_TO = {
     Consequence.CONFIG: "A setting has no effect, or a file cannot be checked.",
 }
 """What a consequence means, in a sentence."""
+MOST_FINDINGS = 5_000
+"""The most findings of a page, the worst ones: a browser needs seconds for them."""
 MOST_CHANGES, LONGEST_PATCH = 400, 20_000
 """The most lines of a fix that are shown, and the most characters that are copied: a line of code can have millions."""
 _LEVELS = {
@@ -154,7 +156,7 @@ class Cards:
 
     def sections(self) -> list[Section]:
         """The findings that the report shows, the worst consequence first."""
-        groups = grouped(self.view.ordered(CONSEQUENCE), RULE)
+        groups = grouped(self.view.ordered(CONSEQUENCE)[:MOST_FINDINGS], RULE)
         # A rule whose first finding is only information would otherwise be separated from the others of its
         # consequence.
         groups.sort(key=lambda group: self.view.rules[group.first.rule].consequence.rank)

@@ -21,6 +21,7 @@ CONSEQUENCES = tuple(consequence.value for consequence in Consequence)
 _EXACT = 9
 _FAMILY_SPECIFICITY = 2
 _LEAST = 4
+_MOST_NAMED = 4
 _PREFIX = lazily(r"[A-Z]\d{0,4}")
 _FAMILY = lazily(r"\d{2}")
 
@@ -141,7 +142,21 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
     if umbrella is not None:
         raise SelectorError(name, f'"{name}" is the name of the family in pylint: {umbrella}, which `ldlm-lint rules {umbrella}` lists')
     known = [known for rule in rules for known in (rule.symbol, rule.code)]
-    raise SelectorError(name, f'unknown rule "{name}"{nearest(name, known)}')
+    raise SelectorError(name, f'unknown rule "{name}"{_about(rules, name) or nearest(name, known)}')
+
+
+def _about(rules: Sequence[Rule], word: str) -> str:
+    """``; rules that mention it: X, Y`` for a name of code in the texts of rules, such as ``weights_only``; else nothing."""
+    import re
+
+    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+    near = [rule.symbol for rule in rules if word.encode() in rule.triggers or whole.search(f"{rule.message} {rule.summary}")]
+    far = [rule.symbol for rule in rules if whole.search(f"{rule.rationale} {rule.exceptions} {rule.versions} {rule.fix_safety}")]
+    found = list(dict.fromkeys((*near, *far)))
+    if not found or not re.search(r"[_.]|[a-z][A-Z]|^[A-Z]{2}", word):
+        return ""
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return f"; rules that mention it: {', '.join(found[:_MOST_NAMED])}{more}"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

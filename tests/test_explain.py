@@ -260,3 +260,22 @@ def test_an_installed_wheel_explains_as_the_checkout_does(wheel, tmp_path):
     explained = run(programs / "ldlm-lint", "explain", "optimizer-not-fused", "--full", cwd=tmp_path, env=clean)
     assert "\nBad\n  bad.py:\n" in explained
     assert run(programs / "ldlm-lint", "rules", cwd=tmp_path, env=clean).count("\n") == len(ALL) + 1
+
+
+@pytest.mark.parametrize(
+    ("word", "rule"),
+    [
+        ("weights_only", "checkpoint-load-unspecified"),
+        ("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "excessive-heartbeat-timeout"),
+        ("find_unused_parameters", "ddp-find-unused-parameters"),
+    ],
+)
+def test_a_name_of_code_leads_to_the_rules_about_it(word, rule, capsys):
+    assert main(["explain", word]) == 2
+    err = capsys.readouterr().err
+    assert f'unknown rule "{word}"; rules that mention it: ' in err and rule in err
+
+
+def test_a_word_that_no_rule_mentions_is_only_unknown(capsys):
+    assert main(["explain", "no_such_name"]) == 2
+    assert capsys.readouterr().err == 'ldlm-lint: error: unknown rule "no_such_name"\n'

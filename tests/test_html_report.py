@@ -188,3 +188,23 @@ def test_of_very_many_findings_the_page_has_the_worst(example: Path, run: Run, m
     assert [one.attributes["id"] for one in findings_of(page)] == everything[:5]
     (left_out,) = page.all(id="left-out")
     assert f"5 worst findings. {len(everything) - 5} more are left out" in left_out.text
+
+
+def test_a_closed_finding_says_how_its_message_differs_from_the_first(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, limit in (("a.sh", 12000000), ("b.sh", 12000000), ("c.sh", 8000)):
+        (tmp_path / name).write_text(f"export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC={limit}\ntorchrun train.py\n")
+    page = checked(run("--format", "html", "--select", "excessive-heartbeat-timeout")[1])
+    differs = [[part.text for part in one.all("span", kind="differs")] for one in findings_of(page)]
+    messages = [next(one.all("p", kind="message")).text for one in findings_of(page)]
+    assert differs[0] == [] and messages[0] == messages[1] != messages[2]
+    assert differs[1] == [] and len(differs[2]) == 1
+
+
+def test_a_patch_of_a_repository_elsewhere_applies_at_its_top(example: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    page = checked(run("--format", "html", example)[1])
+    (patch,) = page.all("pre", id="patch-optimizer-not-fused-1")
+    subprocess.run(["git", "apply", "--check", "-"], input=patch.text, text=True, cwd=example, check=True)

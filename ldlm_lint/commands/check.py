@@ -101,7 +101,7 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
 
 
 def _reject_code(place: str) -> None:
-    """Raise UsageError where a report would take the place of a program, which is an input of some check."""
+    """Raise UsageError where a report would overwrite a program, which is an input of some check."""
     from ldlm_lint.discover import kind_of_name
     from ldlm_lint.source import Kind
 

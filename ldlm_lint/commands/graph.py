@@ -24,9 +24,11 @@ def run(arguments: argparse.Namespace) -> int:
     paths, configured = arguments_of.configuration(arguments, base)
     found = graph.build(paths, configured, base)
     if arguments.html:
+        from ldlm_lint.config import common_directory, project_root
         from ldlm_lint.report.html import graph_document
 
-        write_document(arguments.html, graph_document(found, base), "--html")
+        page = graph_document(found, base, project_root(common_directory(paths)))
+        write_document(arguments.html, page, "--html")
     if arguments.html == STDOUT:
         print_lines_of(found.problems, base)
     elif arguments.format == "json":

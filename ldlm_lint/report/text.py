@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from ldlm_lint.model import Finding, Severity
-from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
 from ldlm_lint.report.blocks import Blocks
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.differences import cut, difference, gist
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
 from ldlm_lint.report.ranking import CONSEQUENCE, FILE, NONE, RULE, Group, grouped
@@ -18,11 +18,6 @@ from ldlm_lint.report.summary import FIXABLE, count
 from ldlm_lint.report.view import View
 
 MOST_OTHERS = 3
-LONGEST = 90
-_KNOWN = 30
-_LEAD = 3
-# References to other places in messages; messages that differ only in them count as equal.
-_REFERENCE = lazily(r"[\w.-]+\.\w+:\d+|\bline \d+")
 
 
 def write(view: View, stream: TextIO) -> None:
@@ -105,52 +100,19 @@ def _choosing(view: View, group: Group, by: str) -> str:
 
 def _various(view: View, group: Group) -> Sequence[Finding]:
     """The other findings of a group, findings with new content first."""
-    said = {_gist(view.message(group.first))}
+    said = {gist(view.message(group.first))}
     new: list[Finding] = []
     again: list[Finding] = []
     for finding in group.others:
-        message = _gist(view.message(finding))
+        message = gist(view.message(finding))
         (again if message in said else new).append(finding)
         said.add(message)
     return [*new, *again]
 
 
 def _told(view: View, finding: Finding) -> str:
-    return _cut(f"{view.label(finding)}: {clean(view.message(finding))}")
+    return cut(f"{view.label(finding)}: {clean(view.message(finding))}")
 
 
 def _said(view: View, finding: Finding, first: Finding) -> str:
-    """The part of a message that differs from the first one of its rule; empty if they are the same.
-
-    Of a long common beginning the last words are kept as context.
-    """
-    message, other = clean(view.message(finding)), clean(view.message(first))
-    words, others = _gist(message).split(" "), _gist(other).split(" ")
-    if words == others:
-        return ""
-    same = _common(words, others)
-    end = len(words) - min(_common(words[::-1], others[::-1]), len(words) - same, len(others) - same)
-    words = message.split(" ")
-    begin = max(same - _LEAD, 0) if len(" ".join(words[:same])) > _KNOWN else 0
-    shown = words[begin : max(end, same) + _LEAD]
-    head, tail = "… " * (begin > 0), " …" * (begin + len(shown) < len(words))
-    return _cut(f"{head}{' '.join(shown)}{tail}", (": ", "; "))
-
-
-def _gist(message: str) -> str:
-    """A message without the numbers of the places that it refers to; it has as many words as before."""
-    return _REFERENCE.sub(lambda found: "line" if " " not in found[0] else "line N", message)
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many words both begin with."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _cut(text: str, clauses: tuple[str, ...] = ()) -> str:
-    """A text of at most `LONGEST` characters; one that is too long ends where one of the ``clauses`` begins, else a word."""
-    if len(text) <= LONGEST:
-        return text
-    short = text[: LONGEST - 2]
-    end = max((short.rfind(clause, _KNOWN) for clause in clauses), default=-1)
-    return f"{short[: end if end > 0 else short.rfind(' ')].rstrip(' …')} …"
+    return difference(clean(view.message(finding)), clean(view.message(first)))

@@ -61,13 +61,13 @@ def document(view: View) -> str:
     )
 
 
-def graph_document(graph: Graph, base: Path) -> str:
-    """The page of ``ldlm-lint graph``."""
+def graph_document(graph: Graph, base: Path, root: Path) -> str:
+    """The page of ``ldlm-lint graph`` for the project at ``root``; paths are relative to ``base``."""
     return render(
         "graph.html",
         styles=("launches.css",),
         scripts=("launches.js",),
-        project=clean(base.name or base.as_posix()),
+        project=clean(root.name or root.as_posix()),
         problems=[_problem(one.path, one.line, one.message, base) for one in graph.problems],
         drawing=launches.drawing(graph, base, {}),
         scripts_read=graph.scripts,

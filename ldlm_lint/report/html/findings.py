@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ldlm_lint.add_ignores import REASON
@@ -14,6 +14,7 @@ from ldlm_lint.autofix.edits import OverlapError, apply_edits
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, shown_path, source_of
+from ldlm_lint.report.differences import difference
 from ldlm_lint.report.html.excerpts import Row, cut, rows
 from ldlm_lint.report.patch import patch
 from ldlm_lint.report.ranking import CONSEQUENCE, RULE, grouped
@@ -90,7 +91,7 @@ class Badge(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One finding; ``key`` is its place in the page, ``facets`` are the values for the filters."""
+    """One finding; ``differs`` is what its message says that the first one of the rule does not; ``key`` is its place in the page, ``facets`` are the values for the filters."""
 
     key: str
     place: str
@@ -98,6 +99,7 @@ class Card(NamedTuple):
     line: int
     folder: str
     message: str
+    differs: str
     word: str
     severity: str
     confidence: str
@@ -167,10 +169,13 @@ class Cards:
         return found
 
     def _block(self, rule: Rule, findings: Sequence[Finding]) -> RuleBlock:
-        return RuleBlock(rule, rule_url(rule.symbol), [self._card(one, rule) for one in findings], rule.references)
+        first = clean(self.view.message(findings[0]))
+        return RuleBlock(rule, rule_url(rule.symbol), [self._card(finding, rule, first) for finding in findings], rule.references)
 
-    def _card(self, finding: Finding, rule: Rule) -> Card:
+    def _card(self, finding: Finding, rule: Rule, first: str) -> Card:
+        """The card of a finding; ``first`` is the message of the first one of its rule."""
         view = self.view
+        message = clean(view.message(finding))
         place = view.place(finding.span)
         key = self._key(finding)
         below = finding.severity < rule.severity
@@ -180,7 +185,8 @@ class Cards:
             path=clean(place.path),
             line=place.line,
             folder=clean(PurePosixPath(place.path).parent.as_posix()),
-            message=clean(view.message(finding)),
+            message=message,
+            differs=difference(message, first),
             word=finding.severity.label if below else rule.consequence.value,
             severity=finding.severity.label,
             confidence=finding.confidence.label,
@@ -259,7 +265,7 @@ class Cards:
             }
         except (OverlapError, UnicodeEncodeError):
             return ""
-        return unified_diff(patch_base(self.view.base), before, after).decode("utf-8", errors="replace")
+        return unified_diff(patch_base(Path(self.view.report.root or self.view.base)), before, after).decode("utf-8", errors="replace")
 
     def _lines(self, fix: Fix) -> Iterator[Change]:
         """The changed lines of a fix that has no patch, file by file."""

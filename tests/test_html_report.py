@@ -45,6 +45,9 @@ def test_a_finding_shows_its_related_places_and_a_fix_that_git_applies(example: 
     page = checked(run("--format", "html")[1])
     (loader,) = page.all("details", **{"id": "dataloader-without-persistent-workers-1"})
     (related,) = loader.all("ul", kind="related")
+    # A related place with a finding of its own leads to it.
+    (accumulation,) = page.all("details", id="accumulation-without-no-sync-1")
+    assert [one.attributes["href"] for one in accumulation.all("a", kind="also")] == ["#ddp-find-unused-parameters-1"]
     assert "captions/trainer.py:81" in related.text and "enumerate(self.loader" in related.text
     (patch,) = loader.all("pre", id="patch-dataloader-without-persistent-workers-1")
     before = (example / "captions" / "data.py").read_text()

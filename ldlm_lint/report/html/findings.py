@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -51,11 +51,12 @@ _VERDICTS = {"verified": "grave", "refuted": "good", "inconclusive": "minor"}
 
 
 class Passage(NamedTuple):
-    """A place with its source lines and a text about it."""
+    """A place with its source lines and a text about it; ``finding`` is the key of a finding on its line, empty without one."""
 
     place: str
     note: str
     rows: Sequence[Row]
+    finding: str = ""
 
 
 class Change(NamedTuple):
@@ -154,7 +155,8 @@ class Cards:
     def __init__(self, view: View) -> None:
         self.view = view
         self._fixes: dict[tuple[Edit, ...], str] = {}
-        self._keys: Counter[str] = Counter()
+        self._keys: dict[int, str] = {}
+        self._on_line: dict[str, str] = {}
 
     def sections(self) -> list[Section]:
         """The findings that the report shows, the worst consequence first."""
@@ -162,6 +164,7 @@ class Cards:
         # A rule whose first finding is only information would otherwise be separated from the others of its
         # consequence.
         groups.sort(key=lambda group: self.view.rules[group.first.rule].consequence.rank)
+        self._name(finding for group in groups for finding in group.findings)
         found = []
         for consequence, same in groupby(groups, lambda group: self.view.rules[group.first.rule].consequence):
             blocks = [self._block(self.view.rules[group.first.rule], group.findings) for group in same]
@@ -177,7 +180,7 @@ class Cards:
         view = self.view
         message = clean(view.message(finding))
         place = view.place(finding.span)
-        key = self._key(finding)
+        key = self._keys[id(finding)]
         below = finding.severity < rule.severity
         return Card(
             key=key,
@@ -211,15 +214,19 @@ class Cards:
         place = self.view.place(span)
         return clean(f"{place.file}:{place.line}")
 
-    def _key(self, finding: Finding) -> str:
-        """A stable name for a card, independent of other rules' findings."""
-        self._keys[finding.rule] += 1
-        return f"{finding.rule}-{self._keys[finding.rule]}"
+    def _name(self, findings: Iterable[Finding]) -> None:
+        """Give each card a stable name, independent of other rules' findings."""
+        counts: Counter[str] = Counter()
+        for finding in findings:
+            counts[finding.rule] += 1
+            key = self._keys[id(finding)] = f"{finding.rule}-{counts[finding.rule]}"
+            self._on_line.setdefault(self._line(finding.span), key)
 
     def _passage(self, span: Span, note: str = "", around: int = 3) -> Passage:
         source = source_of(self.view.report, span.path)
         found = rows(source, span, around) if source is not None and source.data else []
-        return Passage(self._line(span), clean(note), found)
+        place = self._line(span)
+        return Passage(place, clean(note), found, self._on_line.get(place, ""))
 
     def _ignore(self, finding: Finding) -> str:
         """The comment that silences a finding on its line; empty for JSON, which has no comments."""

@@ -273,9 +273,9 @@ def test_the_commands_that_a_report_proposes_look_at_the_same(project: Path, run
     out = run("--select", "hang,crash", "--level", "warning", "sub dir")[1]
     assert "ldlm-lint --fix --interactive --select hang,crash --level warning 'sub dir'\n" in out
     assert "ldlm-lint baseline --select hang,crash --level warning 'sub dir'\n" in out
-    commands = [shlex.split(command) for command in re.findall(r"(?m)^(?:Next: |      ).*?  ldlm-lint (.*)$", out)]
-    assert [words[0] for words in commands] == ["--fix", "--diff", "baseline", "explain", "probe"]
-    assert run(*commands[1])[1].startswith("diff --git")
+    commands = [shlex.split(command) for command in re.findall(r"(?m)^(?:(?:Next: |      ).*?  |        )ldlm-lint (.*)$", out)]
+    assert [words[0] for words in commands] == ["--diff", "--fix", "baseline", "explain", "probe"]
+    assert run(*commands[0])[1].startswith("diff --git")
     assert run(*commands[3])[0] == 0
     assert run(*commands[2])[0] == 0 and run("--select", "hang,crash", "sub dir")[:2] == (
         0,
@@ -283,6 +283,14 @@ def test_the_commands_that_a_report_proposes_look_at_the_same(project: Path, run
     )
     assert "ldlm-lint baseline" not in run("--min-confidence", "medium")[1]
     assert "ldlm-lint --diff --unsafe-fixes --select 72 a.sh b.py train.py ...\n" in run("--select", "72", "a.sh", "b.py", "train.py", "sub dir")[1]
+
+
+def test_a_long_command_has_a_line_of_its_own(project: Path, run: Run) -> None:
+    (project / ("long " * 20)).mkdir()
+    (project / ("long " * 20) / "a.sh").write_text(BEAT)
+    out = run("--select", "hang", "long " * 20)[1]
+    assert re.search(r"(?m)^Next: see the changes without writing them\n {8}ldlm-lint --diff --unsafe-fixes --select hang 'long ", out)
+    assert all(not one.startswith("Next: ") or len(one) <= 120 for one in out.splitlines())
 
 
 def test_a_text_from_stdin_has_no_files_to_go_on_with(project: Path) -> None:

@@ -179,9 +179,9 @@ Found 4 findings: 1 crash, 3 slow.
 [*] 1 fixable with --fix, 2 fixable after a decision (--fix --interactive), 1 to fix by hand.
 3 files read, 1 finding suppressed, 2 parts of scripts and configurations not understood, 1 named path excluded, 1 problem.
 Not understood: run.sh:7, run.sh:9.
-Next: apply the safe fixes (1 finding)             ldlm-lint --fix
+Next: see the changes without writing them         ldlm-lint --diff
+      apply the safe fixes (1 finding)             ldlm-lint --fix
       decide on each fix (3 findings)              ldlm-lint --fix --interactive
-      see the changes without writing them         ldlm-lint --diff
       accept these findings, report only new ones  ldlm-lint baseline
       read why it matters and when to ignore it    ldlm-lint explain no-workers
 """

@@ -44,14 +44,14 @@ def _fixing(view: View) -> Iterator[Step]:
     safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
     direct = safe + decision if view.unsafe else safe
     unsafe = " --unsafe-fixes" if view.unsafe or not safe else ""
+    if (safe or decision) and view.fixed is None:
+        yield _step(view, "see the changes without writing them", f"--diff{unsafe}")
     if direct and view.fixed is None:
         what = "all fixes" if view.unsafe else "the safe fixes"
         yield _step(view, f"apply {what} ({count(direct, 'finding')})", f"--fix{unsafe}")
     asked = decision + trades(findings).total()
     if asked:
         yield _step(view, f"decide on each fix ({count(safe + asked, 'finding')})", "--fix --interactive")
-    if (safe or decision) and view.fixed is None:
-        yield _step(view, "see the changes without writing them", f"--diff{unsafe}")
 
 
 def _probing(view: View) -> Iterator[Step]:

@@ -61,7 +61,7 @@ def test_a_verified_finding_is_sure_and_says_why(project, run, check, tmp_path):
     assert found["evidence"]["judgements"][0]["measured"]["ci95"] == [4.33, 4.47]
     _, out, _ = run("check", "--evidence", folder, ".")
     assert "probe: verified: called 20 times\n" in out
-    assert "confirm or refute 2 findings in a run " in out
+    assert "confirm or refute 2 findings in a run" in out
     assert "probe: 1 verified" in out
 
 

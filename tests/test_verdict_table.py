@@ -50,7 +50,7 @@ def test_rows_come_by_use_and_open_ones_by_what_would_settle_them() -> None:
         "Seen in 50 steps on 2 ranks (cpu):",
         "verified",
         "refuted",
-        "confirm or refute it on the GPU machine: ldlm-lint probe run -- python train.py --config 'a b.yaml'",
+        "run it on the GPU machine: ldlm-lint probe run -- python train.py --config 'a b.yaml'",
         "inconclusive",
         "inconclusive",
         "gather the evidence of all ranks: ldlm-lint probe run -- python train.py --config 'a b.yaml'",
@@ -103,8 +103,8 @@ def test_what_the_line_above_a_group_says_is_not_said_again() -> None:
 @pytest.mark.parametrize(
     ("device", "settled_by", "said"),
     [
-        ("cpu", "device", "confirm or refute it on the GPU machine"),
-        ("cuda", "device", "confirm or refute it on the training machine"),
+        ("cpu", "device", "run it on the GPU machine"),
+        ("cuda", "device", "run it on the training machine"),
         ("cpu", "ranks", "run it under torchrun"),
         ("cpu", "", ""),
         ("cpu", "of a later version", ""),
@@ -158,4 +158,4 @@ def test_a_finding_says_what_would_settle_it(tmp_path, monkeypatch, capsys) -> N
     place = site(tmp_path / "train.py", 5, tmp_path)
     written(tmp_path / "e", tmp_path, _made(FUSED, settled_by="device", sites=(place,)))
     main(["check", "--isolated", "--select", FUSED, "--evidence", "e", "train.py"])
-    assert "(cpu); confirm or refute it on the GPU machine\n" in capsys.readouterr().out
+    assert "(cpu); run it on the GPU machine\n" in capsys.readouterr().out

@@ -115,8 +115,9 @@ class ThroughputDrop:
 
     def _said(self, now: float, before: float, since: Record, record: Record, count: int) -> Found:
         shown = (1 / now if now else math.inf, 1 / before) if self.inverse else (now, before)
+        unit = " s" if self.inverse else ""
         text = (
-            f"{self.name} {number(shown[0])} at {at(record)} (median of {count}), before {number(shown[1])}: "
+            f"{self.name} {number(shown[0])}{unit} at {at(record)} (median of {count}), before {number(shown[1])}{unit}: "
             f"{now / before - 1:+.0%} speed"
         )
         numbers = {"now": shown[0], "before": shown[1], "ratio": now / before}

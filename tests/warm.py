@@ -53,6 +53,13 @@ def run(
         return code, out, err
 
 
+def cold(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float, *, ranks: int = 1
+) -> tuple[int, str, str]:
+    """The same in new processes, which import torch themselves."""
+    return _cold(arguments, folder, {**os.environ, **SURROUNDINGS, **environment}, limit, ranks)
+
+
 def _cold(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float, ranks: int
 ) -> tuple[int, str, str]:

@@ -146,17 +146,14 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 
 def _about(rules: Sequence[Rule], word: str) -> str:
-    """``; rules that mention it: X, Y`` for a name of code in the texts of rules, such as ``weights_only``; else nothing."""
-    import re
+    """``; rules that mention it: X, Y`` for an identifier such as ``weights_only``, the rule that is most about it first; else nothing."""
+    from ldlm_lint.rules.relevance import named, relevance
 
-    whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-    near = [rule.symbol for rule in rules if word.encode() in rule.triggers or whole.search(f"{rule.message} {rule.summary}")]
-    far = [rule.symbol for rule in rules if whole.search(f"{rule.rationale} {rule.exceptions} {rule.versions} {rule.fix_safety}")]
-    found = list(dict.fromkeys((*near, *far)))
-    if not found or not re.search(r"[_.]|[a-z][A-Z]|^[A-Z]{2}", word):
+    found = sorted((rule for rule in rules if word in named(rule)), key=lambda rule: -relevance(rule, word))
+    if not found:
         return ""
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    return f"; rules that mention it: {', '.join(found[:_MOST_NAMED])}{more}"
+    return f"; rules that mention it: {', '.join(rule.symbol for rule in found[:_MOST_NAMED])}{more}"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

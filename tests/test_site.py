@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint.report.formats import FORMATS
-from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.rules import ALL, by_symbol, relevance
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -116,13 +116,13 @@ def test_an_identifier_is_found_first_at_the_rule_that_is_about_it(identifier: s
 
 
 def test_identifiers_are_those_in_backquotes() -> None:
-    assert search.identifiers("pass `fused=True` to `torch.optim.AdamW`, not to `lr` or eps") == {"fused", "True", "torch.optim.AdamW", "AdamW"}
+    assert relevance.identifiers("pass `fused=True` to `torch.optim.AdamW`, not to `lr` or eps") == {"fused", "True", "torch.optim.AdamW", "AdamW"}
 
 
 def test_each_place_in_a_ranking_costs_a_character_until_the_entry_would_be_dropped() -> None:
     assert [search.entry("fused", place) for place in (0, 2, 9)] == ["fused", "fused..", "fused....."]
     first, second = search.ranking()["use_reentrant"][:2]
-    assert search.relevance(first, "use_reentrant") >= search.relevance(second, "use_reentrant")
+    assert relevance.relevance(first, "use_reentrant") >= relevance.relevance(second, "use_reentrant")
 
 
 def test_the_first_page_shows_what_the_command_prints_of_the_example() -> None:

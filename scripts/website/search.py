@@ -8,7 +8,6 @@ that name it are ranked by `relevance`.
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cache
@@ -17,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import gen_docs
 
-from ldlm_lint.examples import small
 from ldlm_lint.model import Rule
 from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.rules.relevance import named, relevance
 from website.rules import PREFIX
 
 if TYPE_CHECKING:
@@ -27,61 +26,17 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 DESCRIPTIONS = "descriptions.js"
-_QUOTED = re.compile(r"`([^`]+)`")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
-_SHORTEST = 4
 _LONGEST_DESCRIPTION = 220
-
-
-def identifiers(text: str) -> set[str]:
-    """The identifiers in the backquotes of a text; of a dotted one also its last part.
-
-    >>> sorted(identifiers("pass `fused=True` to `torch.optim.AdamW`, not to lr"))
-    ['AdamW', 'True', 'fused', 'torch.optim.AdamW']
-    """
-    found = {name for quoted in _QUOTED.findall(text) for name in _IDENTIFIER.findall(quoted)}
-    return {name for name in found | {name.rpartition(".")[2] for name in found} if len(name) >= _SHORTEST}
-
-
-def relevance(rule: Rule, identifier: str) -> float:
-    """How much a rule is about an identifier: most if its fix writes or removes it, least if its longer texts name it."""
-    name = identifier.lower().replace("_", "-").strip("-")
-    score = 8.0 * (identifier in _changed(rule)) + 4.0 * (identifier in _concerned(rule)) + 6.0 * (f"-{name}-" in f"-{rule.symbol}-")
-    score += 4.0 * (identifier in identifiers(rule.summary)) + 3.0 * (identifier in identifiers(rule.message))
-    texts = (rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
-    return score + sum(0.5 for text in texts if identifier in identifiers(text))
-
-
-@cache
-def _changed(rule: Rule) -> frozenset[str]:
-    """The identifiers that the change of a rule's small example writes or removes."""
-    return frozenset(name for file in small(rule.symbol) for name in _names(file.bad) ^ _names(file.fixed))
-
-
-@cache
-def _concerned(rule: Rule) -> frozenset[str]:
-    """The identifiers in the lines of a rule's small example that are reported or changed."""
-    found: set[str] = set()
-    for file in small(rule.symbol):
-        before, after = file.bad.splitlines(), file.fixed.splitlines()
-        lines = {line for number, line in enumerate(before, 1) if number in file.reported} | set(before) ^ set(after)
-        found = found.union(*map(_names, lines))
-    return frozenset(found)
-
-
-def _names(code: str) -> set[str]:
-    """The identifiers in code, of a dotted one the whole and its last part."""
-    return {name for whole in _IDENTIFIER.findall(code) for name in (whole, whole.rpartition(".")[2])}
 
 
 @cache
 def ranking() -> Mapping[str, list[Rule]]:
     """For each identifier the rules that name it, first the one that is most about it; of equal ones the one with the worst consequence."""
-    named: dict[str, list[Rule]] = defaultdict(list)
+    found: dict[str, list[Rule]] = defaultdict(list)
     for rule in gen_docs.ranked(ALL):
-        for identifier in _named(rule):
-            named[identifier].append(rule)
-    return {identifier: sorted(rules, key=lambda rule: -relevance(rule, identifier)) for identifier, rules in named.items()}
+        for identifier in named(rule):
+            found[identifier].append(rule)
+    return {identifier: sorted(rules, key=lambda rule: -relevance(rule, identifier)) for identifier, rules in found.items()}
 
 
 def entry(identifier: str, place: int) -> str:
@@ -93,12 +48,6 @@ def entry(identifier: str, place: int) -> str:
     ('fused', 'fused..', 'fused.....')
     """
     return identifier + "." * min(place, len(identifier))
-
-
-def _named(rule: Rule) -> set[str]:
-    texts = (rule.summary, rule.message, rule.rationale, rule.cost, rule.exceptions, rule.versions, rule.fix_safety, rule.verification)
-    concerned = {name for name in _concerned(rule) if "_" in name}
-    return concerned.union(*map(identifiers, texts)) - {"True", "False", "None"}
 
 
 def setup(app: Sphinx) -> None:
@@ -114,7 +63,7 @@ def _add_entries(app: Sphinx, tree: nodes.document) -> None:
     if not page.startswith(PREFIX):
         return
     rule = by_symbol[page.removeprefix(PREFIX)]
-    entries = [("single", entry(name, ranking()[name].index(rule)), "", "main", None) for name in sorted(_named(rule))]
+    entries = [("single", entry(name, ranking()[name].index(rule)), "", "main", None) for name in sorted(named(rule))]
     tree.insert(0, addnodes.index(entries=entries))
 
 

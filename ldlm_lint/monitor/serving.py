@@ -7,7 +7,6 @@ The loop that reads the logs offers the state of the run to a `Board` and never 
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 import socket
 import sys
@@ -22,7 +21,7 @@ from ldlm_lint.monitor import run_page
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.now import Now
 
-HOSTS = ("127.0.0.1", "localhost", "::1")
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
 """What a browser may call this machine. Any other name leads here by a trick: DNS rebinding."""
 MOST_READERS, LONGEST = 32, 30.0
 """Requests at one time, and the seconds that each of them may take."""
@@ -32,7 +31,6 @@ FRESH = 2.0
 """Seconds that the first reader after a pause waits for the state of the run."""
 _SHARE = 10.0
 """After a drawing, so many times its time goes to the logs."""
-_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:]+)\]|(?P<name>[0-9a-z.-]+))(?::[0-9]*)?")
 _POLICY = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 _NOTHING = f"default-src 'none'; {_POLICY}"
 """What the page must not do, which says itself what it loads; and what other answers must not: anything."""
@@ -225,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer."""
-        if self._host() not in HOSTS:
+        if not self._is_addressed_here():
             self.send_error(HTTPStatus.FORBIDDEN, "this name does not belong to this machine")
             return
         path = self.path.partition("?")[0]
@@ -246,11 +244,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse
 
-    def _host(self) -> str:
-        """The name by which the reader addresses this machine, without a port; empty for an invalid header."""
+    def _is_addressed_here(self) -> bool:
+        """Whether the reader addresses this machine, at any port: a tunnel may have another one than the server."""
         said = self.headers.get_all("Host", [])
-        found = _HOST.fullmatch(said[0].strip().lower()) if len(said) == 1 else None
-        return (found["name"] or found["address"]) if found else ""
+        if len(said) != 1:
+            return False
+        host = said[0].strip().lower()
+        name, _, port = host.rpartition(":")
+        return host in HOSTS or (name in HOSTS and port.isascii() and port.isdecimal())
 
     def _send(self, body: bytes, tag: str | None = None) -> None:
         if tag is not None and self.headers.get("If-None-Match") == tag:

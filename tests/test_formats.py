@@ -16,6 +16,7 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from pages import checked
 
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
+from ldlm_lint.report.consequences import LEADS_TO
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.report.markdown import MOST_BYTES
 from ldlm_lint.report.view import View
@@ -401,3 +402,9 @@ def test_what_fails_is_what_the_format_marks(project: Path, run: Run) -> None:
     assert sorted(commands) == ["notice", "notice", "notice", "warning", "warning"]
     levels = {one["ruleId"]: one["level"] for one in sarif_of(project, run)["results"]}
     assert (levels["W7201"], levels["I7102"]) == ("warning", "note")
+
+
+def test_the_page_of_formats_says_what_reports_say_of_consequences() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| ([^|]+) \|$", page.partition("| consequence | what happens |")[2].partition("\n\n")[0]))
+    assert said == {consequence.value: LEADS_TO[consequence] for consequence in Consequence}

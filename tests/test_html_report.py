@@ -11,6 +11,7 @@ from calling import Run
 from pages import Element, checked
 
 from ldlm_lint.report.html import findings
+from ldlm_lint.report.html.findings import _changes
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "latent-captions"
@@ -211,3 +212,10 @@ def test_a_patch_of_a_repository_elsewhere_applies_at_its_top(example: Path, run
     page = checked(run("--format", "html", example)[1])
     (patch,) = page.all("pre", id="patch-optimizer-not-fused-1")
     subprocess.run(["git", "apply", "--check", "-"], input=patch.text, text=True, cwd=example, check=True)
+
+
+def test_removed_and_added_lines_that_look_like_headers_of_a_patch_are_shown() -> None:
+    patch = "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\ndiff --git a/b b/b\n--- a/b\n+++ b/b\n"
+    assert list(_changes(patch)) == [
+        *(("place", "a"), ("place", "@@ -1,2 +1,2 @@"), ("removed", "--- old"), ("added", "+++ new"), ("", " same"), ("place", "b")),
+    ]

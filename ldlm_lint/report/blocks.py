@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Severity, Span
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Severity, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
+from ldlm_lint.report.consequences import COSTLY, GRAVE, MINOR, tone
 from ldlm_lint.report.excerpt import BRIEF, WHOLE, excerpt
 from ldlm_lint.report.lines import Line, Piece, line, stripped
 from ldlm_lint.report.patch import Change, patch
@@ -15,12 +16,7 @@ from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
-_WORDS = {
-    "red": (Consequence.HANG, Consequence.CRASH, Consequence.WRONG_RESULT, Consequence.DATA_LOSS, Consequence.SECURITY),
-    "yellow": (Consequence.SLOW, Consequence.MEMORY, Consequence.DISK),
-    "cyan": (Consequence.DEPRECATED, Consequence.CONFIG),
-}
-_STYLES_OF_WORDS = {word: f"bold {style}" for style, words in _WORDS.items() for word in words}
+_STYLES_OF_TONES = {GRAVE: "bold red", COSTLY: "bold yellow", MINOR: "bold cyan"}
 MOST_CHANGES, MOST_CHANGES_BRIEF = 24, 6
 _FRAME = "blue"
 
@@ -66,7 +62,7 @@ class Blocks:
         if finding.severity < self.view.rules[finding.rule].severity:
             return finding.severity.label, f"bold {_STYLES[finding.severity]}"
         consequence = self.view.rules[finding.rule].consequence
-        return consequence.value, _STYLES_OF_WORDS[consequence]
+        return consequence.value, _STYLES_OF_TONES[tone(consequence)]
 
     def place(self, span: Span, *, column: bool = True) -> str:
         """The place of a span, safe for a terminal."""

@@ -13,7 +13,7 @@ from ldlm_lint.report.html import launches
 from ldlm_lint.report.html.findings import Card, Cards, Facet, Section, folders
 from ldlm_lint.report.html.page import render
 from ldlm_lint.report.next_steps import next_steps
-from ldlm_lint.report.summary import FIXABLE, consequences, elsewhere, found
+from ldlm_lint.report.summary import FIXABLE, found
 from ldlm_lint.report.summary import lines as summary_lines
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def document(view: View) -> str:
         scripts=("findings.js", "launches.js"),
         project=clean(Path(view.report.root).name or view.base.name),
         headline=found(view),
-        counts=consequences(view),
         sections=sections,
         rules=_rules(sections),
         folders=folders(cards),
@@ -55,7 +54,6 @@ def document(view: View) -> str:
         left_out=len(view.shown) - len(cards),
         steps=[] if view.quiet else list(next_steps(view)),
         summary=[clean(line).removeprefix(f"{FIXABLE} ") for line in summary_lines(view) if line != found(view)],
-        elsewhere=list(elsewhere(view)),
         problems=[_problem(one.path, one.line, one.message, view.base) for one in unsaid(view.report)],
         drawing=launches.drawing(graph, view.base, _links(cards)) if graph is not None and graph.launches else None,
     )

@@ -11,9 +11,10 @@ from typing import NamedTuple
 from ldlm_lint.add_ignores import REASON
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.edits import OverlapError, apply_edits
-from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, shown_path, source_of
+from ldlm_lint.report.consequences import LEADS_TO, tone
 from ldlm_lint.report.differences import difference
 from ldlm_lint.report.html.excerpts import Row, cut, rows
 from ldlm_lint.report.patch import patch
@@ -23,21 +24,6 @@ from ldlm_lint.report.verdicts import figure
 from ldlm_lint.report.view import View
 from ldlm_lint.source import Kind
 
-GRAVE = frozenset((Consequence.HANG, Consequence.CRASH, Consequence.WRONG_RESULT, Consequence.DATA_LOSS, Consequence.SECURITY))
-COSTLY = frozenset((Consequence.SLOW, Consequence.MEMORY, Consequence.DISK))
-LEADS_TO = {
-    Consequence.HANG: "The job waits forever or for hours, on paid GPUs.",
-    Consequence.CRASH: "The run ends with an error.",
-    Consequence.WRONG_RESULT: "The training runs, but with other data, gradients or steps than you intended.",
-    Consequence.DATA_LOSS: "A checkpoint or result is lost or damaged.",
-    Consequence.SECURITY: "A file that is loaded can run code.",
-    Consequence.SLOW: "Steps, epochs or the start take longer.",
-    Consequence.MEMORY: "GPU or host memory is used without need.",
-    Consequence.DISK: "The disk fills up.",
-    Consequence.DEPRECATED: "An interface still works, but warns and will be removed.",
-    Consequence.CONFIG: "A setting has no effect, or a file cannot be checked.",
-}
-"""What a consequence means, in a sentence."""
 MOST_FINDINGS = 5_000
 """The most findings of a page, the worst ones: a browser needs seconds for them."""
 MOST_CHANGES, LONGEST_PATCH = 400, 20_000
@@ -92,7 +78,10 @@ class Badge(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One finding; ``differs`` is what its message says that the first one of the rule does not; ``key`` is its place in the page, ``facets`` are the values for the filters."""
+    """One finding. ``key`` is its id on the page; ``differs`` is what its message says that the first one of the rule does not.
+
+    ``word`` is the consequence, or the level of a finding below its rule's.
+    """
 
     key: str
     place: str
@@ -102,8 +91,6 @@ class Card(NamedTuple):
     message: str
     differs: str
     word: str
-    severity: str
-    confidence: str
     passage: Passage
     related: Sequence[Passage]
     notes: Sequence[str]
@@ -144,11 +131,6 @@ class Facet(NamedTuple):
     findings: int
 
 
-def tone(consequence: Consequence) -> str:
-    """The severity of a consequence, as a colour class of the page."""
-    return "grave" if consequence in GRAVE else "costly" if consequence in COSTLY else "minor"
-
-
 class Cards:
     """Makes the cards of one report; a fix shared by several findings is shown in full at the first of them."""
 
@@ -168,7 +150,7 @@ class Cards:
         found = []
         for consequence, same in groupby(groups, lambda group: self.view.rules[group.first.rule].consequence):
             blocks = [self._block(self.view.rules[group.first.rule], group.findings) for group in same]
-            found.append(Section(consequence.value, tone(consequence), LEADS_TO[consequence], blocks))
+            found.append(Section(consequence.value, tone(consequence), f"{LEADS_TO[consequence]}.", blocks))
         return found
 
     def _block(self, rule: Rule, findings: Sequence[Finding]) -> RuleBlock:
@@ -191,8 +173,6 @@ class Cards:
             message=message,
             differs=difference(message, first),
             word=finding.severity.label if below else rule.consequence.value,
-            severity=finding.severity.label,
-            confidence=finding.confidence.label,
             passage=self._passage(finding.span),
             related=[self._passage(one.span, one.message, around=1) for one in finding.related],
             notes=list(self._notes(finding)),
@@ -244,7 +224,7 @@ class Cards:
         if has_edits(fix) and not known:
             self._fixes[fix.edits] = key
         patched = "" if known else self._patch(fix)
-        changes = [] if known else _changes(patched) if patched else list(self._lines(fix))
+        changes = [] if known else list(_changes(patched) if patched else self._lines(fix))
         return ShownFix(
             title=clean(fix.title),
             level=level,
@@ -301,17 +281,19 @@ def folders(cards: Sequence[Card]) -> list[Facet]:
     return [Facet(name, count) for name, count in sorted(counts.items())]
 
 
-def _changes(text: str) -> list[Change]:
-    """The lines of a patch without its first one, which only git reads."""
+def _changes(text: str) -> Iterator[Change]:
+    """The lines of a patch; of the three that begin each file only the name of the new one, as removed lines can look like the others."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
-    lines = text.removesuffix("\n").split("\n")
-    shown = [line for line in lines if not line.startswith(("diff --git ", "--- "))]
-    return [
-        Change("place", clean(line.removeprefix("+++ ").removeprefix("b/").rstrip("\t")))
-        if line.startswith("+++ ")
-        else Change(kinds.get(line[:1], ""), cut(line))
-        for line in shown
-    ]
+    header = 0
+    for line in text.removesuffix("\n").split("\n"):
+        if line.startswith("diff --git "):
+            header = 2
+        elif header:
+            header -= 1
+            if not header:
+                yield Change("place", clean(line.removeprefix("+++ ").removeprefix("b/").rstrip("\t")))
+        else:
+            yield Change(kinds.get(line[:1], ""), cut(line))
 
 
 def _can_copy(patched: str) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ldlm_lint.autofix.resolve import edit_key, overlap
-from ldlm_lint.model import Edit, Span
+from ldlm_lint.model import Edit, Fix, Span
 from ldlm_lint.source import Source
 
 
@@ -33,6 +33,17 @@ def apply_edits(data: bytes, edits: Iterable[Edit], encoding: str = "utf-8") -> 
         pieces += [data[position : span.start], edit.text.encode(encoding)]
         position, previous = span.end, edit
     return b"".join([*pieces, data[position:]])
+
+
+def after_fix(fix: Fix, sources: Mapping[str, Source]) -> dict[str, bytes]:
+    """The new bytes of the files that a fix edits, by path; ``sources`` are these files.
+
+    Raises OverlapError or UnicodeEncodeError if the fix cannot be applied.
+    """
+    return {
+        path: apply_edits(source.data, [edit for edit in fix.edits if edit.span.path == path], source.encoding)
+        for path, source in sources.items()
+    }
 
 
 def delete_line(source: Source, span: Span) -> Edit:

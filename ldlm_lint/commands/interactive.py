@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from ldlm_lint.autofix.apply import FixIdentity, identity_of
-from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.autofix.edits import OverlapError, after_fix
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule
+from ldlm_lint.report.common import edited_sources
 from ldlm_lint.report.fix import write_fix
-from ldlm_lint.source import Source
 from ldlm_lint.trades import agreed
 
 QUESTION = "Apply this fix? [y]es [n]o [a]ll of this rule [s]kip this rule [q]uit ? "
@@ -128,25 +128,14 @@ def _proposals(report: Report) -> Iterator[Proposal]:
             shared.setdefault(finding.fix.edits, []).append(finding)
     for findings in shared.values():
         fix = findings[0].fix
-        sources = _sources(report, fix) if fix else None
+        sources = edited_sources(report, fix) if fix else None
         if fix is None or sources is None:
             continue
         before = {path: source.data for path, source in sources.items()}
         try:
-            after = {path: _after(source, fix.edits) for path, source in sources.items()}
+            after = after_fix(fix, sources)
         except (OverlapError, UnicodeEncodeError):
             # It could not be applied, so there is nothing to ask; without questions the run reports it.
             continue
         if after != before:
             yield Proposal(fix, tuple(findings), after, identity_of(fix, before))
-
-
-def _sources(report: Report, fix: Fix) -> dict[str, Source] | None:
-    """The files that a fix edits, None if the report does not hold all of them."""
-    found = {edit.span.path: report.sources.get(edit.span.path) for edit in fix.edits}
-    known = {path: source for path, source in found.items() if isinstance(source, Source)}
-    return known if len(known) == len(found) else None
-
-
-def _after(source: Source, edits: Sequence[Edit]) -> bytes:
-    return apply_edits(source.data, [edit for edit in edits if edit.span.path == source.path], source.encoding)

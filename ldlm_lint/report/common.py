@@ -34,6 +34,13 @@ def source_of(report: Report, path: str) -> Source | None:
     return source if isinstance(source, Source) else None
 
 
+def edited_sources(report: Report, fix: Fix) -> dict[str, Source] | None:
+    """The files that a fix edits, by path; None if the report does not have all of them."""
+    paths = {edit.span.path for edit in fix.edits}
+    found = {path: source for path in paths if (source := source_of(report, path)) is not None}
+    return found if len(found) == len(paths) else None
+
+
 def positions(report: Report, span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
     """The 1-based line and column (characters) of a span's start and end; the end is the place after it.
 

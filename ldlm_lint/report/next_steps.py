@@ -18,10 +18,10 @@ _NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "-
 
 
 class Step(NamedTuple):
-    """A possible action and its command."""
+    """A possible action and its command; empty if no command does it."""
 
     purpose: str
-    command: str
+    command: str = ""
 
 
 def next_steps(view: View) -> Iterator[Step]:

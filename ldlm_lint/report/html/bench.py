@@ -19,9 +19,10 @@ from ldlm_lint.probe.projects import without_secrets
 from ldlm_lint.report.bench import conclusion, gain, noise, spread
 from ldlm_lint.report.bench_losses import difference, loss_lines
 from ldlm_lint.report.html.charts import Line, LineChart, line_chart
-from ldlm_lint.report.html.facts import Step, machine, short, url_of
+from ldlm_lint.report.html.facts import machine, short, url_of
 from ldlm_lint.report.html.intervals import Interval, chart
 from ldlm_lint.report.html.page import render
+from ldlm_lint.report.next_steps import Step
 
 _ARMS = (BEFORE, AGAIN, AFTER)
 # The tree as it is has calm colours; the second tree's line is dashed, so that it is seen on top of an equal one.
@@ -76,7 +77,7 @@ def page(found: Compared) -> str:
         headline=headline(found),
         also=_changes(found) if found.losses.agreement is Agreement.DIFFERENT else "",
         lead=_lead(found),
-        steps=[Step(step.why, short(step.command)) for step in next_steps(found)],
+        steps=[Step(step.purpose, short(step.command)) for step in next_steps(found)],
         intervals=chart(map(_interval, found.comparisons)),
         quantities=[_row(comparison) for comparison in found.comparisons],
         badges=list(_badges(found)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ldlm_lint.evidence.model import Environment
 from ldlm_lint.report.cells import clean
@@ -12,14 +11,6 @@ from ldlm_lint.rules import by_symbol
 
 LONGEST = 700
 """Characters of one text of evidence: it comes from elsewhere, and a page has to stay small."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A next step: the reason, and the command for it (empty: none)."""
-
-    why: str
-    command: str = ""
 
 
 def short(text: str, most: int = LONGEST) -> str:

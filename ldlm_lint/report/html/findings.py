@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from ldlm_lint.add_ignores import REASON
 from ldlm_lint.autofix.diff import patch_base, unified_diff
-from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.autofix.edits import OverlapError, after_fix
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import has_edits, is_open, rule_url, settling, shown_path, source_of
+from ldlm_lint.report.common import edited_sources, has_edits, is_open, rule_url, settling, shown_path, source_of
 from ldlm_lint.report.consequences import LEADS_TO, tone
 from ldlm_lint.report.differences import difference
 from ldlm_lint.report.html.excerpts import Row, cut, rows
@@ -240,18 +240,14 @@ class Cards:
 
     def _patch(self, fix: Fix) -> str:
         """The fix as a patch of whole files; empty if it has none, or edits a notebook, whose file is not its text."""
-        sources = {path: source_of(self.view.report, path) for path in {edit.span.path for edit in fix.edits}}
-        before = {path: source.data for path, source in sources.items() if source is not None and not source.parts}
-        if not fix.edits or len(before) < len(sources):
+        sources = edited_sources(self.view.report, fix)
+        if not sources or any(source.parts for source in sources.values()):
             return ""
         try:
-            after = {
-                path: apply_edits(before[path], [edit for edit in fix.edits if edit.span.path == path], source.encoding)
-                for path, source in sources.items()
-                if source is not None
-            }
+            after = after_fix(fix, sources)
         except (OverlapError, UnicodeEncodeError):
             return ""
+        before = {path: source.data for path, source in sources.items()}
         return unified_diff(patch_base(Path(self.view.report.root or self.view.base)), before, after).decode("utf-8", errors="replace")
 
     def _lines(self, fix: Fix) -> Iterator[Change]:

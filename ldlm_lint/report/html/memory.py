@@ -9,9 +9,10 @@ from typing import Any
 
 from ldlm_lint.evidence.model import Evidence
 from ldlm_lint.report.html.charts import percent
-from ldlm_lint.report.html.facts import Step, machine, short
+from ldlm_lint.report.html.facts import machine, short
 from ldlm_lint.report.html.page import render
 from ldlm_lint.report.memory import KINDS, NOT_IN_IT, answer, head, rows
+from ldlm_lint.report.next_steps import Step
 from ldlm_lint.report.verdicts import amount
 
 
@@ -46,7 +47,7 @@ def page(found: Evidence, words: Sequence[str], fits: str = "") -> str:
         styles=("measured.css",),
         headline=headline(variants, capacity),
         head=[short(line) for line in head(memory) if line],
-        steps=[Step(step.why, short(step.command)) for step in next_steps(memory, words, fits)],
+        steps=[Step(step.purpose, short(step.command)) for step in next_steps(memory, words, fits)],
         bars=[_bar(variant, longest, capacity) for variant in measured],
         capacity=amount(capacity, "bytes") if capacity else "",
         capacity_at=percent(capacity / longest),

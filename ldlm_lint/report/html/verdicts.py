@@ -10,9 +10,10 @@ from ldlm_lint.evidence import settling
 from ldlm_lint.evidence.amounts import RATIOS, duration
 from ldlm_lint.evidence.listed import Listed, of
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Scope, Verdict
-from ldlm_lint.report.html.facts import Step, machine, short, url_of
+from ldlm_lint.report.html.facts import machine, short, url_of
 from ldlm_lint.report.html.intervals import Interval, chart
 from ldlm_lint.report.html.page import render
+from ldlm_lint.report.next_steps import Step
 from ldlm_lint.report.verdicts import (
     NOT_PRESENT,
     WORDS,
@@ -239,7 +240,7 @@ def _steps(sections: Sequence[Section], subject: Subject) -> Iterator[Step]:
         for group in section.groups:
             if group.step:
                 count = len(group.verdicts)
-                why = f"Settle {count} inconclusive verdict{'s' * (count != 1)}: {group.step.why}"
+                why = f"Settle {count} inconclusive verdict{'s' * (count != 1)}: {group.step.purpose}"
                 yield Step(why, group.step.command)
 
 

@@ -73,7 +73,7 @@ def apply_fixes(
     Findings that ``gate`` holds back are neither fixed nor reported. Files are written all or none, and a file that
     cannot be written keeps its fixes, those included that change other files too. ``evidence`` about the current files
     is used for all fixes; for changed files it is stale in the final report. ``lint`` is called as
-    `ldlm_lint.engine.run` is, in each round. Code that was copied in or that no program reaches stays as it is, unless
+    `ldlm_lint.engine.run` is, in each round. Code of minor importance (`ldlm_lint.reach`) stays as it is, unless
     ``unreached``.
     """
     journal = journal_for(paths, base)

@@ -212,7 +212,7 @@ class Finding(NamedTuple):
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it waits for
     (empty: it depends on its own file only), ``confirmed`` says that the project has confirmed them, ``evidence`` is a
     probe's judgement. ``level`` replaces the rule's severity if this case matters less; None: the rule's. ``standing``
-    says that its code was copied in, or that no program reaches it, ``in_step`` where it is in a training step.
+    says why its code is of minor importance, ``in_step`` where it is in a training step.
     Findings are ordered by (path, start, code).
     """
 
@@ -232,7 +232,7 @@ class Finding(NamedTuple):
 
     @property
     def severity(self) -> Severity:
-        """The finding's own level, else the severity of the rule's letter; in code that was copied in or is not reached INFO."""
+        """The finding's own level, else the severity of the rule's letter; in code of minor importance INFO."""
         if self.standing is not None:
             return Severity.INFO
         return Severity.of_code(self.code) if self.level is None else self.level

@@ -136,8 +136,8 @@ _CHECK = (
             },
             "--show-unreached": {
                 **_FLAG,
-                "help": "show and fix findings in copied code and in code that no program reaches like all others, "
-                "instead of counting them by folder",
+                "help": "show and fix findings in copied code, in examples beside a library and in code that no program reaches "
+                "like all others, instead of counting them by folder",
             },
             "--statistics": {**_FLAG, "help": "count the findings of each rule"},
             "--quiet": {**_FLAG, "help": "findings only, no footer"},

@@ -1,4 +1,4 @@
-"""Decides in which code findings are: the project's own, copied from another project, or reached by no program."""
+"""Decides in which code findings are: the project's own, or code of minor importance (`ldlm_lint.project.roles`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from ldlm_lint.select import LINTER_FAMILY
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Finding
-    from ldlm_lint.project.questions import Context
     from ldlm_lint.reach import Standing
 
 
 def placed(findings: Iterable[Finding], projects: Projects) -> list[Finding]:
-    """The findings; those in copied or unreached code get a `Standing`. An unreadable file keeps its level."""
+    """The findings; those in code of minor importance get a `Standing`. An unreadable file keeps its level."""
     from ldlm_lint.project.unreached import merged
 
     found = [(finding, _standing(finding, projects)) for finding in findings]
@@ -36,14 +35,8 @@ def _standing(finding: Finding, projects: Projects) -> Standing | None:
     context = projects.of(path)
     try:
         with projects.clock(path).running(len(context.project.files)):
-            return context.copied.standing(path) or _unreached(finding, context)
+            return context.roles.standing(path, finding.span.start)
     except (ChangedError, OverBudgetError):
         # A finding for which this is unknown keeps its level.
         return None
 
-
-def _unreached(finding: Finding, context: Context) -> Standing | None:
-    path = finding.span.path
-    if path not in context.project.files:
-        return None
-    return context.unreached.standing(path, context.project.data(path).count(b"\n", 0, finding.span.start) + 1)

@@ -110,6 +110,13 @@ class Launches:
         found = (Start(one, self._entries.of(one)) for one in self._scripts.started())
         return tuple(sorted((one for one in found if one.is_program), key=lambda one: (one.span, one.started.frame.via)))
 
+    @cached_property
+    def documented(self) -> frozenset[str]:
+        """The files that the README at the root tells users to run."""
+        from ldlm_lint.project.documented import documented
+
+        return documented(self._project, self._paths)
+
     def entries_at(self, place: Span) -> frozenset[str]:
         """The project's Python files that the launches around a place run; of a script no other one's launches are read."""
         project = self._project

@@ -1,5 +1,5 @@
 """Functions and classes that no program of a project reaches: their module is imported, but no running code mentions
-them.
+them, or they are in a package that the project does not use at all.
 
 A program is a file that is not imported and does something itself. Uncertain code counts as reached: names in tests,
 configurations or scripts, code kept by a decorator, names computed at run time, the interface of a package, and imports
@@ -60,15 +60,46 @@ class Unreached:
         self._known: dict[str, bool] = {}
         self._names: dict[str, bool] = {}
         self._lookups: dict[str, frozenset[str]] = {}
+        self._unused: dict[str, bool] = {}
 
     def standing(self, path: str, line: int) -> Standing | None:
         """The `Standing` of the code at a line of a file if no program reaches it; else None."""
-        if path not in self._project.plain or is_notebook(path) or not self._is_known(path):
+        if path not in self._project.plain or is_notebook(path):
+            return None
+        package = self._package(path)
+        if package and self._is_unused(package):
+            return Standing(Reach.UNREACHED, f"{package}/")
+        if not self._is_known(path):
             return None
         part = self._of(path).part_at(line)
         if part is None or self._runs(path, part) or self._is_reached(part.name):
             return None
         return Standing(Reach.UNREACHED, path)
+
+    def _package(self, path: str) -> str:
+        """The outermost package that a file is in; empty for a module without one."""
+        folder, found = posixpath.dirname(path), ""
+        while folder != self._root and folder + _INIT in self._project.files:
+            folder, found = posixpath.dirname(folder), folder
+        return found
+
+    def _is_unused(self, package: str) -> bool:
+        """Whether the project trains without a package: it holds no program, is not built for others, and no file
+        outside of it mentions its name."""
+        if package not in self._unused:
+            self._unused[package] = self._find_unused(package)
+        return self._unused[package]
+
+    def _find_unused(self, package: str) -> bool:
+        project = self._project
+        inside = [one for one in project.files if one.startswith(f"{package}/")]
+        outside = [one for one in project.files if not one.startswith(f"{package}/")]
+        if self._is_offered(inside[0]) or not any(one in project.training_files for one in outside):
+            return False
+        name = os.fsencode(posixpath.basename(package))
+        if any(_MAIN in project.data(one) for one in inside) or any(name in project.data(one) for one in (*outside, *project.others)):
+            return False
+        return not any(self._computes(one) for one in outside) and not any(project.importers(one) & project.universe.of(outside) for one in inside)
 
     def _of(self, path: str) -> Mentions:
         if path not in self._mentions:

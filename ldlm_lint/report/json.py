@@ -75,7 +75,7 @@ def _standing(standing: Standing | None) -> dict[str, str]:
     """Why the code of a finding is of minor importance; nothing for the project's own code that runs."""
     if standing is None:
         return {}
-    return {"reach": standing.reach.value, **({"copied_from": standing.origin} if standing.origin else {})}
+    return {"reach": standing.reach.value, **({"copied_from": standing.copied_from} if standing.copied_from else {})}
 
 
 def _in_step(report: Report, place: InStep, base: Path) -> dict[str, object]:

@@ -60,7 +60,7 @@ def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Elemen
 
 
 def _outcome(finding: Finding, message: str) -> ElementTree.Element:
-    """The outcome of a case; a finding in copied or unreached code fails nothing, and its case counts as skipped."""
+    """The outcome of a case; a finding in code of minor importance fails nothing, and its case counts as skipped."""
     if finding.standing is not None:
         return _element("skipped", message=f"{finding.standing.words}: {message}")
     return _element("failure", type=finding.severity.label, message=message)

@@ -175,7 +175,7 @@ def _properties(view: View, finding: Finding) -> dict[str, Any]:
         "consequence": view.rules[finding.rule].consequence.value,
         "confidence": finding.confidence.label,
         **({"reach": standing.reach.value} if standing else {}),
-        **({"copiedFrom": standing.origin} if standing and standing.origin else {}),
+        **({"copiedFrom": standing.copied_from} if standing and standing.copied_from else {}),
         **({"cell": finding.span.cell} if finding.span.cell is not None else {}),
         **({"probe": probe} if probe is not None else {}),
         **({"evidence": {"verdict": evidence.verdict.value, "reason": evidence.reason}} if evidence else {}),

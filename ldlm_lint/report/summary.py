@@ -41,19 +41,19 @@ def elsewhere(view: View) -> Iterator[str]:
         yield _elsewhere(view, standing, number)
     others = view.counted[_NAMED_AREAS:]
     if others:
-        yield f"{sum(number for _, number in others)} more in {count(len(others), 'other place')} that were copied or that no program reaches"
+        yield f"{sum(number for _, number in others)} more in {count(len(others), 'other place')} of this kind"
     if view.counted:
         yield "--show-unreached shows them in full."
 
 
 def _elsewhere(view: View, standing: Standing, number: int) -> str:
-    """How many findings are in one folder or file of copied or unreached code: ``35 more in annotator/, copied from
+    """How many findings are in one folder or file of minor importance: ``35 more in annotator/, copied from
     mmcv``."""
     more, area = f"{number} more" if view.shown else count(number, "finding"), clean(shown_path(standing.area, view.base))
     area += "/" * standing.area.endswith("/")
     if standing.reach is Reach.COPIED:
         return f"{more} in {area}, copied from {clean(standing.origin)}"
-    return f"{more} in code that no program reaches ({area})"
+    return f"{more} {clean(standing.words)} ({area})"
 
 
 def found(view: View) -> str:

@@ -64,7 +64,7 @@ class View:
     ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one
     of its `GROUPS`, empty if the user did not choose. ``since`` is the revision that a report is about the changes
     since. ``again`` are the arguments that selected files and rules, None if they name no files on disk. ``unreached``:
-    findings in code that was copied in or that no program reaches are shown like the others, not counted by folder.
+    findings in code of minor importance are shown like the others, not counted by folder.
     ``launches`` reads the launches of the project, for formats that draw them; None without a project on disk.
     """
 

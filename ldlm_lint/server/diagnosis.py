@@ -83,7 +83,7 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
 
 
 def _remark(finding: Finding) -> str:
-    """Why a finding is only a hint, where its code was copied in or no program reaches it."""
+    """Why a finding is only a hint, where its code is of minor importance."""
     return "" if finding.standing is None else f" ({finding.standing.words})"
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
-    from ldlm_lint.project.copied import Copied
     from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.pinning import Pinning
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
+    from ldlm_lint.project.roles import Roles
     from ldlm_lint.project.samplers import Samplers
     from ldlm_lint.project.scaled_gradients import ScaledGradients
     from ldlm_lint.project.sourcing import Sourcing
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
-    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -144,18 +143,11 @@ class Context:
         return WaitingRanks(self.project, self.calls, self.ranks)
 
     @cached_property
-    def copied(self) -> Copied:
-        """Code copied from other projects."""
-        from ldlm_lint.project.copied import Copied
+    def roles(self) -> Roles:
+        """What the files are to the repository."""
+        from ldlm_lint.project.roles import Roles
 
-        return Copied(self.project, lambda: self.launches)
-
-    @cached_property
-    def unreached(self) -> Unreached:
-        """Code that no program reaches."""
-        from ldlm_lint.project.unreached import Unreached
-
-        return Unreached(self.project)
+        return Roles(self.project, lambda: self.launches)
 
     @cached_property
     def torch(self) -> TorchVersions:

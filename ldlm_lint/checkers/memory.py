@@ -84,7 +84,7 @@ class MemoryChecker(LdlmChecker):
             self.report(
                 MISSING_ACTIVATION_CHECKPOINTING,
                 model,
-                args={"model": model.name, "blocks": stack.what},
+                args={"model": model.name, "blocks": stack.what, "size": ""},
                 confidence=Confidence.MEDIUM,
                 related=[(stack.node, "the blocks are created here"), *((other, "this model has blocks too") for other, _ in family[1:])],
                 claims=(
@@ -111,7 +111,7 @@ class MemoryChecker(LdlmChecker):
         self.report(
             MISSING_ACTIVATION_CHECKPOINTING,
             node,
-            args={"model": name, "blocks": what},
+            args={"model": name, "blocks": what, "size": ""},
             confidence=Confidence.MEDIUM,
             claims=(
                 Claim("file-trains"),

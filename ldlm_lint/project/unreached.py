@@ -122,7 +122,7 @@ class Unreached:
 
     def _has_known_programs(self, path: str) -> bool:
         project = self._project
-        if self._is_offered(path):
+        if self.is_offered(path):
             return False
         importers = project.importers(path) & project.plain
         programs = [one for one in importers if one != path and self._begins(one)]
@@ -146,7 +146,7 @@ class Unreached:
         project = self._project
         return project.universe.joined(*(project.imported_by(path) for path in project.plain))
 
-    def _is_offered(self, path: str) -> bool:
+    def is_offered(self, path: str) -> bool:
         """Whether a file belongs to a package that is built for others to import, or is named by its build."""
         if not self._builds:
             return False

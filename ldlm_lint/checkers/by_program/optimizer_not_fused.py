@@ -108,11 +108,13 @@ def _has_fused(torch: TorchRange, name: str) -> bool:
 
 
 def _matters_little(view: View, call: int) -> bool:
-    """A handful of tensors, the outer optimizer of local SGD, a test, or one created only to be loaded."""
+    """A handful of tensors, code that never runs, the outer optimizer of local SGD, a test, or one created only to be
+    loaded."""
     params = view.ask.argument(call, "params", 0)
     names = view.program.names_of(call)
     return (
         _few_tensors(view, params)
+        or not view.may_run(view.program.function_of(call))
         or any("outer" in name for name in names)
         or calls.stands_in_test(view, call)
         or calls.is_only_loaded(view, call)

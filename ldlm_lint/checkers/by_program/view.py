@@ -21,6 +21,8 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.agreement import Agreement
+    from ldlm_lint.concepts.block_sizes import BlockSizes
+    from ldlm_lint.concepts.built_classes import BuiltClasses
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_side import HostSide
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
+    from ldlm_lint.concepts.recorded_runs import RecordedRuns
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.replicas import Replicas
@@ -115,6 +118,58 @@ class View:
         from ldlm_lint.concepts.reduction import Reduction
 
         return Reduction(self.training, self.ask)
+
+    @cached_property
+    def built_classes(self) -> BuiltClasses:
+        """The classes that objects are built of, and the functions that may run."""
+        from ldlm_lint.concepts.built_classes import BuiltClasses
+
+        return BuiltClasses(self.ask, self._is_used_outside, self._is_aside)
+
+    def may_run(self, function: int) -> bool:
+        """Whether a function may be called; unknown, so true, where the project has no training of its own: then its
+        users build what trains."""
+        return self.built_classes.may_run(function) or not self._trains_itself
+
+    def may_be_built(self, owner: int) -> bool:
+        """Whether there may be an object of a class, see `may_run`."""
+        return self.built_classes.is_built(owner) or not self._trains_itself
+
+    @cached_property
+    def _trains_itself(self) -> bool:
+        return any(map(self.built_classes.may_run, self.training.steps))
+
+    def _is_used_outside(self, module: Module, name: str) -> bool:
+        """Whether a configuration has a name, or users of the package that a module belongs to may use it."""
+        return self.context.unreached.is_offered(self.path(module)) or self.is_named_in_configurations(name)
+
+    def _is_aside(self, module: Module) -> bool:
+        """Whether a module is an example beside a training of the project's own."""
+        from ldlm_lint.project.training import is_tutorial
+
+        project = self.context.project
+        return is_tutorial(project, self.path(module)) and any(not is_tutorial(project, one) for one in project.training_files)
+
+    @cached_property
+    def recorded_runs(self) -> RecordedRuns:
+        """The models that run while autograd records."""
+        from ldlm_lint.concepts.recorded_runs import RecordedRuns
+
+        return RecordedRuns(self.training, self.ask)
+
+    @cached_property
+    def block_sizes(self) -> BlockSizes:
+        """The sizes of models that stack blocks."""
+        from ldlm_lint.concepts.block_sizes import BlockSizes
+
+        return BlockSizes(self.ask)
+
+    def class_at(self, path: str, name: str) -> int | None:
+        """The class (key) of a name at the top of a file; None if the file takes part in no training."""
+        module = self.module(path)
+        scopes = enumerate(module.scopes) if module is not None else ()
+        found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
+        return next((module.base | number for number in found), None) if module is not None else None
 
     @cached_property
     def replicas(self) -> Replicas:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
@@ -11,6 +12,9 @@ from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.frozen_files import hands_out_frozen, is_taken_without_gradients
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.block_sizes import Size
 
 _MODULES = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 _DEPTH = 3
@@ -68,9 +72,30 @@ def _speaks_for_all(project: Project) -> Callable[[str], bool]:
 
 
 def _activations_are_kept(context: Context, finding: Finding, names: str) -> Verdict:
-    """True unless every run of the models of these classes is known to be unrecorded."""
-    path = finding.span.path
-    return Verdict(path in context.project.files and not all(context.unlearning.keeps_nothing(path, name) for name in names.split()))
+    """True unless every run of the models of these classes is known to be unrecorded, or too small to matter.
+
+    The message says what checkpointing saves, where the code shows the size of the models.
+    """
+    path, classes = finding.span.path, names.split()
+    if path not in context.project.files or all(_keeps_nothing(context, path, name) for name in classes):
+        return Verdict(False)
+    sizes = [size for one in classes if (size := _size_of(context, path, one)) is not None]
+    if len(sizes) == len(classes) and all(one.is_tiny for one in sizes):
+        return Verdict(False)
+    return Verdict(True, args=(("size", max(sizes).described if sizes else ""),))
+
+
+def _size_of(context: Context, path: str, name: str) -> Size | None:
+    owner = context.view.class_at(path, name)
+    return context.view.block_sizes.of(owner) if owner is not None else None
+
+
+def _keeps_nothing(context: Context, path: str, name: str) -> bool:
+    """Whether a model is never built, or runs only where autograd records nothing."""
+    view, owner = context.view, context.view.class_at(path, name)
+    if owner is not None and (not view.may_be_built(owner) or view.recorded_runs.is_never_recorded(owner)):
+        return True
+    return context.unlearning.keeps_nothing(path, name)
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:

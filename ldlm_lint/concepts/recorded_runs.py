@@ -1,0 +1,97 @@
+"""Which classes of models run while autograd records: a teacher, or an encoder whose features are only targets, does not.
+
+The runs of a model are the calls of its object and of the methods that other code calls on it, also through lists,
+dictionaries and attributes. A run is recorded unless a context around it, around each call of its function, or around
+each run of the model that it is a part of turns gradients off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.handed import edges_of
+from ldlm_lint.concepts.untrained import Untrained
+from ldlm_lint.program.atoms import FIRST, MASK, Value
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.training import Training
+    from ldlm_lint.program.queries import Queries
+
+_OPTIMIZERS = "torch.optim."
+_LISTS = ("parameters", "named_parameters")
+
+
+class RecordedRuns:
+    """Answers for classes of a program that are modules."""
+
+    def __init__(self, training: Training, ask: Queries) -> None:
+        self.training = training
+        self.program = training.program
+        self.ask = ask
+        self._untrained = Untrained(training)
+        self._recorded: dict[int, bool] = {}
+        self._optimized: frozenset[int] | None = None
+
+    def is_never_recorded(self, owner: int) -> bool:
+        """Whether runs of a class's models are known, none of them is recorded, and no optimizer has their
+        parameters."""
+        runs = self.runs(owner)
+        return bool(runs) and not any(map(self.is_recorded, runs)) and not self._may_be_optimized(owner)
+
+    def runs(self, owner: int) -> list[int]:
+        """The known calls of a class's models and of their methods, from outside of the class."""
+        program = self.program
+        family = {*program.order(owner), *program.below(owner)}
+        calls = {edge >> 2 for function in self._methods(owner) for edge in edges_of(program, function)}
+        return sorted(one for one in calls if program.owner.get(program.function_of(one)) not in family)
+
+    def _methods(self, owner: int) -> list[int]:
+        program = self.program
+        scopes = program.module_of(owner).scopes
+        methods = (one for one, scope in enumerate(scopes) if scope.parent == owner & MASK and scope.kind == "def")
+        return [program.module_of(owner).base | one for one in methods if scopes[one].name != "__init__"]
+
+    def is_recorded(self, call: int) -> bool:
+        """Whether autograd records what a call does, in at least one way that leads to it."""
+        if call not in self._recorded:
+            # A call that leads to itself is recorded only if another one that leads there is.
+            self._recorded[call] = False
+            self._recorded[call] = not self._untrained.records_nothing(call) and self._is_called_recorded(call)
+        return self._recorded[call]
+
+    def _is_called_recorded(self, call: int) -> bool:
+        function = self.program.function_of(call)
+        if function & MASK == 0:
+            return True
+        above = {edge >> 2 for edge in edges_of(self.program, function)}
+        return not above or any(map(self.is_recorded, sorted(above)))
+
+    def _may_be_optimized(self, owner: int) -> bool:
+        """Whether an optimizer gets the parameters of such a model itself, or of one that may be it."""
+        if self._optimized is None:
+            self._optimized = frozenset(self._find_optimized())
+        return not self._optimized.isdisjoint((*self.program.order(owner), *self.program.below(owner)))
+
+    def _find_optimized(self) -> set[int]:
+        """The classes whose ``parameters()`` are an argument of an optimizer."""
+        program, found = self.program, set[int]()
+        for name in _LISTS:
+            for call in program.calls.get(name, ()):
+                module = program.module_of(call)
+                function = module.nodes[module.nodes[call & MASK][1]]
+                if function[0] == "attr" and self._goes_to_optimizer(call):
+                    found |= self._classes(program.ask(module.base | function[1]))
+        return found
+
+    def _goes_to_optimizer(self, parameters: int) -> bool:
+        """Whether an optimizer is created in the statement of a call."""
+        module = self.program.module_of(parameters)
+        site = module.table.sites[parameters & MASK]
+        around = (one for one in module.scopes[site.scope].calls if module.table.sites[one].place <= site.place < module.table.sites[one].end)
+        return any(
+            name.startswith(_OPTIMIZERS) for one in around for name in self.ask.names_of(self.program.ask(module.base | module.nodes[one][1]))
+        )
+
+    def _classes(self, value: Value) -> set[int]:
+        of = self.program.atoms.of
+        return {of[one][1] for one in value if one >= FIRST and of[one][0] in ("i", "self")}

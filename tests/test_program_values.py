@@ -241,6 +241,7 @@ def _calls(files: Mapping[str, str], *names: str) -> list[tuple[str, str, str]]:
         ("import torch\ndef make(p, **kw): return torch.optim.AdamW(p, **kw)\n", [("torch.optim.AdamW", "open")]),
         ("import torch\nclass Mine(torch.optim.AdamW): pass\nMine(p)\n", [("torch.optim.AdamW", "absent")]),
         ("from torch.optim import AdamW\nfrom functools import partial\nf = partial(AdamW, fused=True)\nf(p)\n", [("torch.optim.AdamW", "given")]),
+        ("import torch\nkw = {'fused': True}\nfor one in ones: kw = list(kw)\ntorch.optim.AdamW(p, **kw)\n", [("torch.optim.AdamW", "given")]),
         ("class AdamW: pass\nAdamW(p)\n", []),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
+from ldlm_lint.program.atoms import MAPPING, MASK, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
 from ldlm_lint.program.classes import is_model_of_transformers
 
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
@@ -15,6 +15,8 @@ OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 _TRAINERS = ("transformers", "trl")
 OF_LIGHTNING = ("training_step", "on_train_batch_start", "on_train_batch_end", "on_after_backward", "on_before_zero_grad", "on_before_optimizer_step")
 """Methods of a LightningModule that its Trainer calls in each step."""
+_BATCH = ON_DEVICE | frozenset([MAPPING])
+"""A Trainer passes each batch as a mapping."""
 _OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"})
 _OF_MODULES = ("forward", "loss")
 
@@ -31,7 +33,7 @@ class FrameworkHooks:
         if any(name.endswith("LightningModule") for name in outside):
             yield from ((name, ON_DEVICE) for name in OF_LIGHTNING)
         if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
-            yield from ((name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
+            yield from ((name, _BATCH) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
             yield from ((name, ON_DEVICE) for name in self._losses_of(owner))
         of_mm = {name for name in outside if name.partition(".")[0] in OF_MM}
         if of_mm and not any(".core" in name or "dataset" in name for name in outside):

@@ -21,6 +21,7 @@ from ldlm_lint.program.atoms import (
     HOST,
     HOST_TENSOR,
     IF_TENSOR,
+    MARKS,
     MASK,
     MAY_BE_ON_DEVICE,
     NONE,
@@ -135,7 +136,8 @@ class Waits:
         return row[0] == "free" and (row[2] in _BUILTINS or _is_from_math(module, row))
 
     def _get(self, module: Module, number: int) -> Value:
-        return self.program.get(module.base | number)
+        # What is read as a tensor is one, whatever else it may be elsewhere.
+        return self.program.get(module.base | number) - MARKS
 
     def _of_call(self, module: Module, call: int) -> str:
         row = module.nodes[call]

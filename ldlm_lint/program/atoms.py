@@ -53,8 +53,14 @@ Value = frozenset[int]
     SCALER_STATE,
     MANY_CONTAINERS,
     CROWD,
-) = range(1, 18)
-"""On the device; a tensor on the host; something of Python; on the device if it is a tensor; a tensor somewhere; of booleans; …"""
+    MOVED,
+    MAPPING,
+) = range(1, 20)
+"""On the device; a tensor on the host; something of Python; on the device if it is a tensor; a tensor somewhere; of booleans; …
+
+`MOVED` is beside `DEVICE` where something unknown was moved there: it may be a module or a batch as well, whose attributes
+are on the device only if they are tensors. `MAPPING` is beside it where the values of a mapping are there, and its keys are
+not."""
 
 NOTHING: Value = frozenset()
 ON_DEVICE: Value = frozenset([DEVICE])
@@ -64,6 +70,8 @@ WHERE_TENSOR: Value = frozenset([IF_TENSOR])
 SOME_TENSOR: Value = frozenset([TENSOR])
 HOMES: Value = frozenset([DEVICE, HOST_TENSOR, IF_TENSOR, TENSOR])
 MAY_BE_ON_DEVICE: Value = frozenset([DEVICE, IF_TENSOR, TENSOR])
+MARKS: Value = frozenset([MOVED, MAPPING])
+"""They stand beside a device and are none."""
 FALSY: Value = frozenset([FALSE, NONE])
 
 

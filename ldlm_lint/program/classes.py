@@ -8,12 +8,21 @@ from ldlm_lint.program.atoms import (
     FIRST,
     HOMES,
     HOST,
+    MOVED,
     NOTHING,
     ON_DEVICE,
+    WHERE_TENSOR,
     Value,
 )
 from ldlm_lint.program.records import Records
-from ldlm_lint.vocabulary.tensors import BATCH_ATTRIBUTES, HOST_ATTRIBUTES, HOST_METHODS, LIBRARIES, MODEL_WORDS
+from ldlm_lint.vocabulary.tensors import (
+    BATCH_ATTRIBUTES,
+    HOST_ATTRIBUTES,
+    HOST_METHODS,
+    LIBRARIES,
+    MODEL_WORDS,
+    TENSOR_ATTRIBUTES,
+)
 
 SUBCLASSES = 64
 """Subclasses above which ``self`` of a base says nothing of theirs."""
@@ -129,7 +138,7 @@ class Classes(Records):
             if name in HOST_ATTRIBUTES or name in BATCH_ATTRIBUTES or (name in HOST_METHODS and not called):
                 found.add(HOST)
             elif not called:
-                found |= homes
+                found |= WHERE_TENSOR if MOVED in value and name not in TENSOR_ATTRIBUTES else homes
         for one in value:
             if one < FIRST:
                 if one == HOST and not called:

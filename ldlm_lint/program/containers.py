@@ -3,8 +3,10 @@ anywhere in the program."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import (
     BOOLEAN,
     DEVICE_LOADER,
@@ -13,7 +15,9 @@ from ldlm_lint.program.atoms import (
     HOST,
     HOST_TENSOR,
     LOADER,
+    MAPPING,
     MASK,
+    MOVED,
     NOTHING,
     OF_PYTHON,
     ON_DEVICE,
@@ -33,11 +37,19 @@ _KEYED = frozenset({"map", "dcomp", "kwarg"})
 class Containers(Batches):
     """The contents of containers."""
 
+    _mappings: dict[int, frozenset[Node]]
+
+    def begin_containers(self) -> None:
+        """Start without any file."""
+        self._mappings = {}
+
     def item(self, value: Value, key: object) -> Value:
         """The possible values of ``value[key]``; any item for None."""
         found = set(self.entry(self.tensor_part(value), key))
         if BOOLEAN in value and not found.isdisjoint(HOMES):
             found.add(BOOLEAN)
+        if MOVED in value and key.__class__ is not str:
+            found.add(MOVED)
         for one in value:
             if one < FIRST:
                 if one == HOST:
@@ -64,17 +76,34 @@ class Containers(Batches):
 
     def elements(self, value: Value) -> Value:
         """The elements of an iteration over a value."""
-        found = set(self.tensor_part(value))
+        found = set(self.tensor_part(value)) if MAPPING not in value else {HOST}
         for one in value:
             if one == HOST:
                 found.add(HOST)
             elif one in (PARAMETERS, DEVICE_LOADER):
                 found |= ON_DEVICE
+            elif one == MOVED:
+                found.add(MOVED)
             elif one == LOADER:
                 found |= ON_HOST
             elif one >= FIRST:
                 found |= self.get(("element", one))
         return frozenset(found)
+
+    def elements_at(self, place: int, value: Value) -> Value:
+        """The elements of an iteration over the value of an expression: of a batch that the program uses as a mapping its
+        keys."""
+        homes = value & HOMES
+        if homes and self.is_used_as_mapping(self.module_of(place), (place if place >= 0 else ~place) & MASK):
+            return self.elements(value - homes) | OF_PYTHON
+        return self.elements(value)
+
+    def is_used_as_mapping(self, module: Module, number: int) -> bool:
+        """Whether a file reads an entry of something by a text, or by what a loop over it takes."""
+        mappings = self._mappings.get(module.index)
+        if mappings is None:
+            mappings = self._mappings[module.index] = frozenset(_mappings_of(module))
+        return module.plain(number) in mappings
 
     def element_of(self, one: int) -> Value:
         """Question ``("element", object)``."""
@@ -98,7 +127,7 @@ class Containers(Batches):
         if how == "values":
             return self.item(self.get(place), None)
         if how in ("pass", "iter"):
-            return self.elements(self.get(place))
+            return self.elements_at(place, self.get(place))
         if how == "map":
             return self.callvalue(self.get(place), None)
         return frozenset([self.atoms.atom("pair", how, place)])
@@ -168,7 +197,7 @@ class Containers(Batches):
         if how == "items":
             return self.item(self.get(key), None)
         if how == "enum":
-            return self.elements(self.get(key))
+            return self.elements_at(key, self.get(key))
         return ON_DEVICE if how == "parameters" else NOTHING
 
     def _part_of_prepared(self, call: int, place: object) -> Value:
@@ -331,3 +360,10 @@ class Containers(Batches):
         return frozenset(found) | self._given_by_keyword(module, row[3], key)
 
 
+def _mappings_of(module: Module) -> Iterator[Node]:
+    """What ``x["name"]`` and ``for key in x: x[key]`` read."""
+    for row in module.nodes:
+        if row[0] == "item":
+            read, key = module.plain(row[1]), module.plain(row[2])
+            if (key[0] == "const" and isinstance(key[1], str)) or (key[0] == "elem" and module.plain(key[1]) == read):
+                yield read

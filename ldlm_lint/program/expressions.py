@@ -228,8 +228,9 @@ class Expressions(Parameters):
         return frozenset([self.atoms.atom("c", module.base | row[1])])
 
     def _element(self, module: Module, row: Node, key: int) -> Value:
-        value = self.get(module.base | row[1])
-        return self.elements(value) | self.later(key, value)
+        place = module.base | row[1]
+        value = self.get(place)
+        return self.elements_at(place, value) | self.later(key, value)
 
     def _part(self, module: Module, row: Node, key: int) -> Value:
         value = self.get(module.base | row[1])

@@ -90,7 +90,7 @@ class Mappings:
 
         Keys that a function adds after its own ``call`` do not count.
         """
-        ways = [self._of_atom(one, call, by) for one in sorted(value) if one != NONE]
+        ways = [self._of_atom(one, call, by) for one in sorted(self._behind(value)) if one != NONE]
         if not ways:
             keys = Keys()
             keys.opened_by.add(by)
@@ -122,14 +122,29 @@ class Mappings:
         if fields[0] == "d":
             later = self._later(one, call) if call else frozenset()
             return self._made_at(fields[1], later) if later else self._of_place(fields[1])
-        if fields[0] == "view" and fields[1] == "pass":
-            return self.keys(self.program.ask(fields[2]), call, by)
         keys = Keys()
         if fields[0] == "flag":
             keys.flags.add(fields[1])
         else:
             keys.opened_by.add(by)
         return keys
+
+    def _behind(self, value: Value) -> set[int]:
+        """The possible values, with what ``list(options)`` was made from in place of it; ``options = list(options)`` in a
+        loop is made from itself."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        todo = set(value)
+        while todo:
+            one = todo.pop()
+            fields = self.program.atoms.of[one] if one >= FIRST else ("",)
+            inner = self.program.ask(fields[2]) if fields[:2] == ("view", "pass") else frozenset()
+            if inner:
+                seen.add(one)
+                todo |= inner - seen
+            else:
+                found.add(one)
+        return found
 
     def _of_place(self, place: int) -> Keys:
         known = self._known.get(place)

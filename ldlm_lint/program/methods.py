@@ -5,12 +5,15 @@ from __future__ import annotations
 from ldlm_lint.program.atoms import (
     A_DEVICE,
     BOOLEAN,
+    DEVICE,
     FIRST,
     HOMES,
     HOST,
+    HOST_TENSOR,
     IF_TENSOR,
     LOADER,
     MASK,
+    MOVED,
     NOTHING,
     OF_PYTHON,
     ON_DEVICE,
@@ -18,6 +21,8 @@ from ldlm_lint.program.atoms import (
     PARAMETERS,
     SCALER_STATE,
     SOME_TENSOR,
+    TENSOR,
+    WHERE_TENSOR,
     Value,
 )
 from ldlm_lint.program.calls import BOUND
@@ -25,10 +30,13 @@ from ldlm_lint.program.outside import Given, Outside
 from ldlm_lint.vocabulary import tensors
 from ldlm_lint.vocabulary.loaders import ENDLESS, PASSES, STREAMS
 from ldlm_lint.vocabulary.parsers import PARSES, RECORD_PARSERS
+from ldlm_lint.vocabulary.tensors import is_method_of_tensor
 
 _PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "prepare_data_loader"})
 _GATHERS = frozenset({"gather", "reduce", "gather_for_metrics", "clip_grad_norm_", "pad_across_processes"})
 _RUNS = frozenset({"forward", "encode", "decode", "generate", "__call__", "get_text_features", "get_image_features"})
+_TENSORS = frozenset({DEVICE, HOST_TENSOR, TENSOR})
+_MOVED = frozenset({DEVICE, MOVED})
 _GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group", "add_parser", "add_subparsers"})
 
 
@@ -65,6 +73,8 @@ class Methods(Outside):
             return OF_PYTHON
         if name == "cpu":
             return ON_HOST
+        if name in ("parameters", "buffers"):
+            return frozenset([PARAMETERS])
         if name == "type_as" and given.args:
             return self.tensor_part(given.args[0]) or homes
         if name in tensors.KEEPS_BOOLEANS:
@@ -75,10 +85,17 @@ class Methods(Outside):
             return frozenset([self.atoms.atom("view", "items", base)])
         if name in ("get", "pop", "setdefault"):
             return self._entry_or_default(homes, given)
+        if not is_method_of_tensor(name) and name not in tensors.MODULE_METHODS:
+            return self._of_record(homes)
         if name in tensors.NOT_OF_ARRAYS and IF_TENSOR in homes:
             # Then it is a tensor.
             homes |= SOME_TENSOR
         return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
+
+    def _of_record(self, homes: Value) -> Value:
+        """The result of a method that no tensor has: what moved to the device is a batch or a module, or a text."""
+        known = homes & HOMES
+        return WHERE_TENSOR if DEVICE in known else known
 
     def _entry_or_default(self, homes: Value, given: Given) -> Value:
         """The result of ``batch.get("name", default)``; tensors have no default."""
@@ -88,10 +105,11 @@ class Methods(Outside):
 
     def _same_numbers(self, value: Value, homes: Value, name: str, given: Given) -> Value:
         """The result of methods that keep the numbers of a tensor (shape, device): a mask stays a mask."""
-        if name == "to":
-            homes = self.moved(homes, given)
-        elif name == "cuda":
-            homes = ON_DEVICE
+        if name in ("to", "cuda"):
+            # What is only a tensor if it is one may be a module as well.
+            is_tensor = MOVED not in value and not homes.isdisjoint(_TENSORS)
+            homes = self.moved(homes, given) if name == "to" else ON_DEVICE
+            homes |= frozenset([MOVED]) if DEVICE in homes and not is_tensor else NOTHING
         return homes | frozenset([BOOLEAN]) if BOOLEAN in value and not self._changes_type(name, given) else homes
 
     def _changes_type(self, name: str, given: Given) -> bool:
@@ -106,9 +124,10 @@ class Methods(Outside):
         if any(one >= FIRST for one in value):
             return NOTHING
         if name == "cuda":
-            return ON_DEVICE
+            return _MOVED
         if name == "to" and given.args and HOST not in value and self._is_device(given.args[0]):
-            return self.moved(SOME_TENSOR, given)
+            moved = self.moved(SOME_TENSOR, given)
+            return _MOVED if DEVICE in moved else moved
         return NOTHING
 
     def _is_device(self, value: Value) -> bool:

@@ -29,6 +29,7 @@ class Program(Expressions):
     def __init__(self, modules: Modules, live: set[int], trains: set[int]) -> None:
         self.begin_classes()
         self.begin_calls()
+        self.begin_containers()
         self.begin_expressions()
         super().__init__(modules, live, trains)
         self.find_bases()

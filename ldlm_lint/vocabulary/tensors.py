@@ -1,22 +1,58 @@
 """The results of torch's interfaces: the device of a call's result or an attribute.
 
-Source: the pages of `torch` and `torch.Tensor` of PyTorch 2.13 (docs.pytorch.org/docs/stable), read in November 2026.
+Source: the pages of `torch` and `torch.Tensor` of PyTorch 2.13 (docs.pytorch.org/docs/stable), read in November 2026. The
+methods and attributes of a tensor are those in ``torch/_C/__init__.pyi`` and ``torch/_tensor.py`` of torch 2.11; the
+annotated results there tell those that give something of Python.
 """
 
 from __future__ import annotations
 
 HOST_ATTRIBUTES = frozenset(
-    "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn".split()
+    "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn grad_dtype is_cpu is_meta "
+    "is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse_csr is_vulkan is_xpu output_nr retains_grad".split()
 )
 """Attributes of a tensor that Python has without a look at the device."""
 BATCH_ATTRIBUTES = frozenset("num_graphs num_nodes num_edges num_features num_node_features num_edge_features num_node_types num_edge_types".split())
 """Numbers of Python that a batch of `torch_geometric` has beside its tensors (pyg-team.github.io, `torch_geometric.data.Data`, November 2026)."""
-TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag values indices".split())
+TENSOR_ATTRIBUTES = frozenset("T mT H mH data grad real imag values indices".split())
 HOST_METHODS = frozenset(
     "size dim numel nelement element_size data_ptr is_contiguous stride get_device ndimension is_floating_point storage_offset "
-    "untyped_storage backward register_hook has_names is_complex is_pinned".split()
+    "untyped_storage backward register_hook has_names is_complex is_pinned is_inference is_conj is_neg is_signed is_same_size is_set_to "
+    "is_shared is_coalesced is_distributed dense_dim sparse_dim dim_order storage_type storage qscheme q_per_channel_axis record_stream "
+    "retain_grad register_post_accumulate_grad_hook".split()
 )
 """Methods of a tensor that give something of Python without a look at the device."""
+TENSOR_METHODS = frozenset(
+    "abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint align_as align_to all allclose amax amin aminmax angle "
+    "any apply_ arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_strided as_strided_scatter "
+    "as_subclass asin asinh atan atan2 atanh backward baddbmm bernoulli bfloat16 bincount bitwise_and bitwise_left_shift bitwise_not "
+    "bitwise_or bitwise_right_shift bitwise_xor bmm bool broadcast_to byte cauchy_ ccol_indices ceil chalf char cholesky cholesky_inverse "
+    "cholesky_solve chunk clamp clamp_max clamp_min clip clone coalesce col_indices conj conj_physical contiguous copy_ copysign corrcoef "
+    "cos cosh count_nonzero cov cpu cross crow_indices cuda cummax cummin cumprod cumsum data_ptr deg2rad dense_dim dequantize det detach "
+    "diag diag_embed diagflat diagonal diagonal_scatter diff digamma dim dim_order dist div divide dot double dsplit eig element_size eq "
+    "equal erf erfc erfinv exp exp2 expand expand_as expm1 exponential_ fill_ fill_diagonal_ fix flatten flip fliplr flipud float "
+    "float_power floor floor_divide fmax fmin fmod frac frexp gather gcd ge geometric_ geqrf ger get_device greater greater_equal gt half "
+    "hardshrink has_names hash_tensor heaviside histc histogram hsplit hypot i0 igamma igammac index index_add index_copy index_fill "
+    "index_put index_reduce index_select indices inner int int_repr inverse is_coalesced is_complex is_conj is_contiguous is_distributed "
+    "is_floating_point is_inference is_neg is_nonzero is_pinned is_same_size is_set_to is_shared is_signed isclose isfinite isinf isnan "
+    "isneginf isposinf isreal istft item kron kthvalue lcm ldexp le lerp less less_equal lgamma log log10 log1p log2 log_normal_ "
+    "log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp long lstsq lt lu "
+    "lu_solve map2_ map_ masked_fill masked_scatter masked_select matmul matrix_exp matrix_power max maximum mean median min minimum mm "
+    "mode module_load moveaxis movedim msort mul multinomial multiply mv mvlgamma nan_to_num nanmean nanmedian nanquantile nansum narrow "
+    "narrow_copy ndimension ne neg negative nelement new new_empty new_empty_strided new_full new_ones new_tensor new_zeros nextafter "
+    "nonzero nonzero_static norm normal_ not_equal numel numpy orgqr ormqr outer permute pin_memory pinverse polygamma positive pow prelu "
+    "prod put q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point qr qscheme quantile rad2deg random_ "
+    "ravel reciprocal record_stream refine_names register_hook register_post_accumulate_grad_hook reinforce relu remainder rename renorm "
+    "repeat repeat_interleave requires_grad_ reshape reshape_as resize resize_as resize_as_sparse_ resolve_conj resolve_neg retain_grad "
+    "roll rot90 round row_indices rsqrt scatter scatter_add scatter_reduce select select_scatter set_ sgn share_memory_ short sigmoid "
+    "sign signbit sin sinc sinh size slice_inverse slice_scatter slogdet smm softmax solve sort sparse_dim sparse_mask sparse_resize_ "
+    "sparse_resize_and_clear_ split split_with_sizes sqrt square squeeze sspaddmm std stft storage storage_offset storage_type stride sub "
+    "subtract sum sum_to_size svd swapaxes swapdims symeig t take take_along_dim tan tanh tensor_split tile to to_dense to_mkldnn "
+    "to_padded_tensor to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr tolist topk trace transpose "
+    "triangular_solve tril triu true_divide trunc type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk "
+    "unsafe_split unsafe_split_with_sizes unsqueeze untyped_storage values var vdot view view_as vsplit where xlogy xpu zero_".split()
+)
+"""All methods of a tensor; of two that differ by a ``_`` at the end only the one without."""
 TO_HOST = frozenset("item tolist numpy __float__ __int__ __bool__".split())
 """Methods of a tensor that copy values to the host and give something of Python."""
 MODULE_METHODS = frozenset(
@@ -121,3 +157,8 @@ EVERYBODYS = frozenset(
     ]
 )
 """Methods that so many classes have that a call by the name alone says nothing about whose it is."""
+
+
+def is_method_of_tensor(name: str) -> bool:
+    """Whether a tensor has a method of this name."""
+    return name.startswith("_") or name in TENSOR_METHODS or name.removesuffix("_") in TENSOR_METHODS or name in DEVICES

@@ -66,7 +66,7 @@ class Size(NamedTuple):
         if not self.is_known:
             return ""
         kept, with_checkpoints = _kibibytes(self.kept), _kibibytes(self.kept_with_checkpoints)
-        return f" ({self.depth} of width {self.width}: about {kept} KiB per token in 16 bit, {with_checkpoints} KiB with checkpointing)"
+        return f" ({self.depth} of width {self.width}: {kept} KiB per token, {with_checkpoints} with checkpointing)"
 
 
 def _kibibytes(number: int) -> str:

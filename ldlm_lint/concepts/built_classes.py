@@ -1,7 +1,7 @@
 """Which classes the project builds objects of, and which functions may run at all: a class that was copied along with
 others, or a method that each subclass overrides, does nothing.
 
-A class is built by a call of it in a function that may run, by a call of an unknown name that may be it, or by whoever
+A class is built by a call of it in a function that may run, by a call of an unknown name that may be it, or by code that
 gets it as a value: a registry, a table, a framework. A text or a configuration that has its name may build it, too.
 """
 
@@ -34,8 +34,8 @@ _PLAIN_BASES = ("builtins.object", "abc.ABC", "torch.nn.Module", "torch.nn.modul
 class BuiltClasses:
     """Answers for the classes and functions of a program.
 
-    ``is_used_outside`` tells whether something that is no Python of the project may use a name of a module: a
-    configuration, or the users of a package; ``is_aside`` whether what a module does counts for nothing, as an example.
+    ``is_used_outside`` tells whether a configuration, or a user of a package, may use a name of a module; ``is_aside``
+    whether what a module does is left out, as in an example.
     """
 
     def __init__(self, ask: Queries, is_used_outside: Callable[[Module, str], bool], is_aside: Callable[[Module], bool]) -> None:
@@ -51,7 +51,7 @@ class BuiltClasses:
 
     def may_run(self, function: int) -> bool:
         """Whether a function may be called: the methods of a class that is never built are not, nor are those that each
-        built subclass overrides, or whose name nobody reads."""
+        built subclass overrides, or whose name no code reads."""
         return self._settled(("run", function), self._find_run)
 
     def _settled(self, question: _Question, find: Callable[[int], bool]) -> bool:

@@ -32,6 +32,10 @@ class Roles:
         """Why the code at an offset of a file matters less; None for the project's own."""
         return self._copied.standing(path) or self._examples.standing(path) or self._unreached_at(path, offset)
 
+    def is_offered(self, path: str) -> bool:
+        """Whether a file belongs to a package that is built for others to import."""
+        return self._unreached.is_offered(path)
+
     def _unreached_at(self, path: str, offset: int) -> Standing | None:
         if path not in self._project.files:
             return None

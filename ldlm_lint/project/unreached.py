@@ -94,7 +94,7 @@ class Unreached:
         project = self._project
         inside = [one for one in project.files if one.startswith(f"{package}/")]
         outside = [one for one in project.files if not one.startswith(f"{package}/")]
-        if self._is_offered(inside[0]) or not any(one in project.training_files for one in outside):
+        if self.is_offered(inside[0]) or not any(one in project.training_files for one in outside):
             return False
         name = os.fsencode(posixpath.basename(package))
         if any(_MAIN in project.data(one) for one in inside) or any(name in project.data(one) for one in (*outside, *project.others)):

@@ -141,7 +141,7 @@ class View:
 
     def _is_used_outside(self, module: Module, name: str) -> bool:
         """Whether a configuration has a name, or users of the package that a module belongs to may use it."""
-        return self.context.unreached.is_offered(self.path(module)) or self.is_named_in_configurations(name)
+        return self.context.roles.is_offered(self.path(module)) or self.is_named_in_configurations(name)
 
     def _is_aside(self, module: Module) -> bool:
         """Whether a module is an example beside a training of the project's own."""

@@ -117,8 +117,8 @@ EXPECTED = {
     "can slow loading down; start with 8",
     ("optimizer-not-fused", "bad"): "AdamW runs torch's default CUDA implementation, which launches more kernels per step than the fused one; torch never picks "
     "fused by itself: pass `fused=True`",
-    ("missing-activation-checkpointing", "bad"): "`Denoiser` keeps the activations of every `Block` until the backward pass, and nothing in the project can switch "
-    "recomputation on for it: if memory limits the batch or sequence length, checkpoint each layer (about one extra forward pass)",
+    ("missing-activation-checkpointing", "bad"): "`Denoiser` keeps the activations of every `Block` until the backward pass (24 of width "
+    "1024: 816 KiB per token, 82 with checkpointing), and nothing in the project can switch recomputation on for it: if memory limits the batch or sequence length, checkpoint each layer (about one extra forward pass)",
     ("batch-size-drift", "bad"): "`GRAD_ACCUM` is an integer division: where `MICRO_BATCH * NUM_GPUS` does not divide `TARGET_BATCH`, the remainder is lost and "
     "training runs with another batch size than configured; stop with an error when a remainder is left",
     ("dataloader-without-prefetch", "bad"): "`prefetch_factor` is left at 2 batches per worker: when some batches load slowly this buffer can run empty and the "

@@ -67,10 +67,10 @@ class Untrained:
     def _uses(self, module: Module, made: int) -> Iterator[bool]:
         """Of each use of a value, whether it evaluates."""
         held, todo = {made}, [made]
-        readers = _readers(module)
+        read_by = readers(module)
         while todo:
             one = todo.pop()
-            for number in readers.get(one, ()):
+            for number in read_by.get(one, ()):
                 row = module.nodes[number]
                 if row[0] in _LEADS_ON and number not in held and len(held) < _MOST:
                     held.add(number)
@@ -159,7 +159,7 @@ def _called(module: Module, number: int) -> str:
     return module.last_name(row[1] if row[0] == "call" else number)
 
 
-def _readers(module: Module) -> dict[int, list[int]]:
+def readers(module: Module) -> dict[int, list[int]]:
     """The rows in which each call of a file is read."""
     found: dict[int, list[int]] = {}
     for number, row in enumerate(module.nodes):

@@ -108,12 +108,14 @@ def _has_fused(torch: TorchRange, name: str) -> bool:
 
 
 def _matters_little(view: View, call: int) -> bool:
-    """A handful of tensors, code that never runs, the outer optimizer of local SGD, a test, or one created only to be
-    loaded."""
+    """A handful of tensors, a compiled step, a model on the CPU, code that never runs, the outer optimizer of local SGD, a
+    test, or one created only to be loaded."""
     params = view.ask.argument(call, "params", 0)
     names = view.program.names_of(call)
     return (
         _few_tensors(view, params)
+        or view.optimizer_steps.are_compiled(call)
+        or view.host_models.are_all(params.sources)
         or not view.may_run(view.program.function_of(call))
         or any("outer" in name for name in names)
         or calls.stands_in_test(view, call)
@@ -122,8 +124,10 @@ def _matters_little(view: View, call: int) -> bool:
 
 
 def _few_tensors(view: View, params: Argument) -> bool:
-    """A literal list of tensors: a handful of kernels, nothing to fuse."""
-    return params.state is State.ABSENT or any(calls.lists_tensors(view, one) for one in params.sources)
+    """A literal list of tensors, or a model with hardly more: a handful of kernels, nothing to fuse."""
+    if params.state is State.ABSENT or any(calls.lists_tensors(view, one) for one in params.sources):
+        return True
+    return view.optimizer_steps.has_few_tensors(params.sources)
 
 
 def _finding(view: View, ways: Ways, made: _Made) -> Finding:

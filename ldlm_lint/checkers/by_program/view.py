@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.built_classes import BuiltClasses
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
+    from ldlm_lint.concepts.host_models import HostModels
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
     from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.micro_batches import MicroBatches
+    from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
@@ -156,6 +158,20 @@ class View:
         from ldlm_lint.concepts.recorded_runs import RecordedRuns
 
         return RecordedRuns(self.training, self.ask)
+
+    @cached_property
+    def host_models(self) -> HostModels:
+        """The models that stay on the host."""
+        from ldlm_lint.concepts.host_models import HostModels
+
+        return HostModels(self.ask)
+
+    @cached_property
+    def optimizer_steps(self) -> OptimizerSteps:
+        """How optimizers step."""
+        from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
+
+        return OptimizerSteps(self.ask)
 
     @cached_property
     def block_sizes(self) -> BlockSizes:

@@ -49,7 +49,7 @@ _OF_ENVIRONMENT = tuple(
     rule for room in _ROOMS if room not in (accumulation, ddp, environment_order) for rule in room.RULES
 )
 # Under DeepSpeed and FSDP the engine decides when gradients are reduced.
-_ACCELERATED = (Claim("belongs-to-training"), Claim("launches-do-not-shard"))
+_ACCELERATED = (Claim("belongs-to-training"), Claim("launches-do-not-shard"), Claim("prepared-model-is-reduced"))
 
 
 class DistributedChecker(LdlmChecker):

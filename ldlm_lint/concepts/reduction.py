@@ -32,6 +32,7 @@ class Reduction:
         self.ask = ask
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that is run."""
+        self._handed_on: dict[int, list[int]] = {}
         self._taken: dict[tuple[frozenset[int], frozenset[int]], bool] = {}
 
     def is_taken_care_of(self, module: Module, models: frozenset[int] = frozenset()) -> bool:
@@ -79,14 +80,43 @@ class Reduction:
         return bool(returns) and len(values) == len(returns) and bool(names) and names <= _DDP
 
     def _decides(self, near: frozenset[int], models: frozenset[int]) -> bool:
-        scopes = [name for name in _SCOPES if name != "no_sync" or not (models and self._is_for_others(near, models))]
         return (
             any(self._sets_flag(one) for one in near)
-            or any(self._reaches(name, near) for name in scopes)
+            or self._keeps_local(near, models)
             or any(self._is_called(name, near) for name in _SHARDS)
             or self._has_static_graph(near)
             or any(self._makes(call, near) for call, _ in self.ask.calls_of(_ENGINES))
         )
+
+    def keeps_local(self, module: Module) -> bool:
+        """Whether a step of a module's programs enters a scope that keeps gradients local."""
+        return self._keeps_local(self.program.together.programs_of(module), frozenset())
+
+    def _keeps_local(self, near: frozenset[int], models: frozenset[int]) -> bool:
+        scopes = [name for name in _SCOPES if name != "no_sync" or not (models and self._is_for_others(near, models))]
+        return any(self._reaches(name, near) for name in scopes) or self._hands_on_scope(near, models)
+
+    def _hands_on_scope(self, near: frozenset[int], models: frozenset[int]) -> bool:
+        """Whether code of some modules reads ``model.no_sync`` without calling it: ``with ctx():`` does, where ``ctx`` was
+        chosen, or a ``partial`` of it."""
+        for index in sorted(near - self.program.modules.dropped):
+            module = self.program.modules.all[index]
+            for number in self._models_of_scopes(module):
+                model = self._wrapped_by(module.base | number) if models else None
+                if model is None or model in models:
+                    return True
+        return False
+
+    def _models_of_scopes(self, module: Module) -> list[int]:
+        """The models (rows) whose ``no_sync`` is read and not called: ``model.no_sync if … else nullcontext``,
+        ``getattr(model, "no_sync", nullcontext)``."""
+        if module.index not in self._handed_on:
+            called = {module.nodes[one][1] for one in module.table.named.get("no_sync", ())}
+            reads = [row[1] for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == "no_sync" and number not in called]
+            given = [module.nodes[one][2] for one in module.table.named.get("getattr", ())]
+            named = [args[0] for args in given if len(args) > 1 and module.nodes[args[1]][:2] == ("const", "no_sync")]
+            self._handed_on[module.index] = reads + named
+        return self._handed_on[module.index]
 
     @cached_property
     def _stepping(self) -> frozenset[int]:

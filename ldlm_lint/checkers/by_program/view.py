@@ -39,9 +39,11 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.recorded_runs import RecordedRuns
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
+    from ldlm_lint.concepts.replica_runs import ReplicaRuns
     from ldlm_lint.concepts.replicas import Replicas
     from ldlm_lint.concepts.safe_globals import SafeGlobals
     from ldlm_lint.concepts.schedules import Schedules
+    from ldlm_lint.concepts.taken_branches import TakenBranches
     from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
@@ -186,6 +188,20 @@ class View:
         scopes = enumerate(module.scopes) if module is not None else ()
         found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
         return next((module.base | number for number in found), None) if module is not None else None
+
+    @cached_property
+    def taken_branches(self) -> TakenBranches:
+        """Which branches calls lead to."""
+        from ldlm_lint.concepts.taken_branches import TakenBranches
+
+        return TakenBranches(self.ask)
+
+    @cached_property
+    def replica_runs(self) -> ReplicaRuns:
+        """Whether models run through their wrappers."""
+        from ldlm_lint.concepts.replica_runs import ReplicaRuns
+
+        return ReplicaRuns(self.ask)
 
     @cached_property
     def replicas(self) -> Replicas:

@@ -24,7 +24,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "shards-with-fsdp"),
+        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "prepared-model-is-reduced"),
+        *("shards-with-fsdp",),
         "wrapped-model-trains",
     ),
     "optimizer": ("optimizer-trains-on-cuda",),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.gradients import asks_for_gradient
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
@@ -14,6 +16,7 @@ from ldlm_lint.project.optional_settings import is_one_by_default
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.project.wrapped import Wrap
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.source import Kind
@@ -98,7 +101,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
     # The index of a slot is an expression, and may contain either sign.
     for parts in (slot.split(":", 3) for slot in slots.split(";")):
         wrap = context.wraps.of(path, Slot(*parts)) if len(parts) == 4 else None
-        if wrap is None:
+        if wrap is None or _runs_past(context, finding, wrap):
             continue
         near = [without_comments(project.data(one)) for one in wrap.files | project.imported_by(path) | {path}]
         module = context.view.module(path)
@@ -116,6 +119,29 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         shown = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
         return Verdict(holds, shown, withdraws=engine)
     return Verdict(False)
+
+
+def _runs_past(context: Context, finding: Finding, wrap: Wrap) -> bool:
+    """Whether the loop of a backward pass runs the inner module of a wrapper: nothing is reduced there."""
+    module, home = context.view.module(finding.span.path), context.view.module(wrap.path)
+    if module is None or home is None:
+        return False
+    backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
+    runs = context.view.replica_runs.of(module.base | backward) if backward is not None else None
+    return runs is not None and any(
+        context.view.program.module_of(one) is home and line_of(home.table.sites[one & MASK].place) == wrap.line
+        for one in runs.past - runs.through
+    )
+
+
+def _prepared_model_is_reduced(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The loop of an Accelerator's backward pass runs its model through the wrapper, and nothing keeps gradients local."""
+    module = context.view.module(finding.span.path)
+    backward = None if module is None else context.view.call_at(module, context.view.place_at(module, finding.span.start))
+    if module is None or backward is None:
+        return Verdict(True)
+    runs = context.view.replica_runs.of(module.base | backward)
+    return Verdict(not (runs.past and not runs.through) and not context.view.reduction.keeps_local(module))
 
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
@@ -139,6 +165,7 @@ QUESTIONS: dict[str, Question] = {
     "wrapped-model-trains": _wrapped_model_trains,
     "gradients-stay-attached": _gradients_stay_attached,
     "model-draws-buffers": _model_draws_buffers,
+    "prepared-model-is-reduced": _prepared_model_is_reduced,
     "ddp-model-is-called": _ddp_model_is_called,
     "accumulation-is-not-divided": _accumulation_is_not_divided,
     "shards-with-fsdp": _shards_with_fsdp,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -107,10 +107,15 @@ def _names_by_rank(data: bytes, word: bytes) -> bool:
 
 
 class Way(NamedTuple):
-    """How processes come to a call: where they start, and the last call on the way, if any."""
+    """How processes come to a call: where they start, and the calls on the way (file, call), the last one first."""
 
     start: Place
-    last: tuple[str, CallSite] | None
+    calls: tuple[tuple[str, CallSite], ...]
+
+    @property
+    def last(self) -> tuple[str, CallSite] | None:
+        """The last call on the way, if any."""
+        return self.calls[0] if self.calls else None
 
 
 class Ranks:
@@ -131,26 +136,26 @@ class Ranks:
 
     def ways_into(self, path: str, scope: str, *, of_nodes: bool = False) -> Iterator[Way]:
         """The paths on which every rank of a training reaches a function; ``of_nodes``: or the first of each node."""
-        for way in self._up((path, scope), None, frozenset(), of_nodes):
+        for way in self._up((path, scope), (), frozenset(), of_nodes):
             if self._trains_in_group(way.start):
                 yield way
 
-    def _up(self, place: Place, last: tuple[str, CallSite] | None, seen: frozenset[Place], of_nodes: bool) -> Iterator[Way]:
+    def _up(self, place: Place, below: tuple[tuple[str, CallSite], ...], seen: frozenset[Place], of_nodes: bool) -> Iterator[Way]:
         path, scope = place
         if place in seen or len(seen) > _DEPTH:
             return
         if not scope:
             # The cells of a notebook run in one process; spawned processes run a function.
             if not is_notebook(path):
-                yield Way(place, last)
+                yield Way(place, below)
             return
         callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:
             passes = not self.guarded(caller, call) or (of_nodes and self._is_for_each_node(caller, call))
             if passes and not self._may_test_rank(caller, call, place):
-                yield from self._up((caller, call.scope), last or (caller, call), seen | {place}, of_nodes)
+                yield from self._up((caller, call.scope), (*below, (caller, call)), seen | {place}, of_nodes)
         if (not callers and scope in _ENTRIES) or self._is_spawned(place):
-            yield Way(place, last)
+            yield Way(place, below)
 
     def _is_for_each_node(self, path: str, call: CallSite) -> bool:
         """Whether the only rank that is tested on the path to a call is the local rank."""
@@ -221,11 +226,15 @@ class Ranks:
         files = self._project.showing(_RANK_NAME) & self._files(path)
         return self._project.any_that(files, f"named-by-rank {name}", is_named)
 
-    def passes_rank(self, path: str, call: CallSite) -> bool:
-        """Whether the text of a call mentions the rank, or passes a variable that does."""
+    def passes_rank(self, path: str, call: CallSite, place: Place, parameters: Collection[str]) -> bool:
+        """Whether the text of a call mentions the rank, or passes a variable that does for one of these parameters of
+        the function at a place."""
         line = int(call.position.partition(":")[0])
         lines = self._project.data(path).splitlines()[line - 1 : line + 5]
-        names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
+        function = self._calls.function(*place)
+        passed = [one for one in call.passed if one.slot.kind in ("var", "attr")]
+        given = [one for one in passed if function is None or (self._calls.parameter(function, call, one.key) or "") in ("", *parameters)]
+        names = [one.slot.name for one in given]
         return any(map(_BY_RANK.search, lines[:1])) or self.named_by_rank(path, names)
 
     def _files(self, path: str) -> FileSet | frozenset[str]:

@@ -67,6 +67,10 @@ def _inside(node: nodes.NodeNG, statement: nodes.NodeNG) -> Iterator[str]:
                 yield from words(value, holds=parent.op == "and")
         elif isinstance(parent, nodes.IfExp) and child is not parent.test:
             yield from words(parent.test, holds=child is parent.body)
+        elif isinstance(child, nodes.Lambda) and isinstance(parent, nodes.Call) and child in parent.args:
+            # ``on_first_rank(lambda: save())``: who gets the function decides who calls it, like a decorator.
+            name = _last_name(parent)
+            yield RANK if _speaks_of_rank(name) else name
         child = parent
 
 

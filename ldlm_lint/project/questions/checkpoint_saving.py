@@ -6,6 +6,7 @@ from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.ranks import Way
 from ldlm_lint.python.checkpoint_words import disk_of
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.wording import quoted
@@ -26,15 +27,36 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
         # The texts of all trainings are read for this: to most saves no way leads.
         if ranks.named_by_rank(path, names.split()):
             return Verdict(False)
+        if not _can_be_taken(context, path, call, way):
+            continue
         if way.last is None:
             return Verdict(True, args=(("where", _name(path)),))
         caller, last = way.last
-        if parameters and ranks.passes_rank(caller, last):
+        if parameters and ranks.passes_rank(caller, last, (path, call.scope), parameters.split()):
             continue
         line = int(last.position.partition(":")[0])
         note = "every rank reaches this call and saves"
         return Verdict(True, (Related(context.line_span(caller, line), note),), (("where", _name(way.start[0])),))
     return Verdict(False) if ranks.guarded(path, call) else _by_nodes(context, path, call, names, parameters, disk)
+
+
+def _can_be_taken(context: Context, path: str, save: CallSite, way: Way) -> bool:
+    """Whether the arguments on a way can lead to the save: ``checkpoint(path)`` may only load."""
+    chain: list[int] = []
+    for where, one in ((path, save), *way.calls):
+        call = _call_at(context, where, one.position)
+        if call is None:
+            break
+        chain.append(call)
+    return context.view.taken_branches.may_lead(chain)
+
+
+def _call_at(context: Context, path: str, position: str) -> int | None:
+    """The call (key) at a position, ``line:column``, of a file."""
+    module = context.view.module(path)
+    line, _, column = position.partition(":")
+    call = None if module is None else context.view.call_at(module, int(line) << COLUMNS | int(column))
+    return None if module is None or call is None else module.base | call
 
 
 def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameters: str, disk: str) -> Verdict:
@@ -45,8 +67,10 @@ def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameter
         if started is None or ranks.named_by_rank(path, names.split()):
             break
         related = [Related(started.span, "this launch uses several nodes")]
+        if not _can_be_taken(context, path, call, way):
+            continue
         if way.last is not None:
-            if parameters and ranks.passes_rank(*way.last):
+            if parameters and ranks.passes_rank(*way.last, (path, call.scope), parameters.split()):
                 continue
             line = int(way.last[1].position.partition(":")[0])
             related.append(Related(context.line_span(way.last[0], line), "the first rank of each node reaches this call and saves"))
@@ -68,10 +92,8 @@ def _disk_given(context: Context, path: str, position: str, names: list[str]) ->
     given = [one for program in context.launches.running(path) for one in program.arguments if one.keys and one.keys[-1] in names]
     texts = {text for one in given for text in one.texts or ()}
     if not texts:
-        module = context.view.module(path)
-        line, _, column = position.partition(":")
-        call = None if module is None else context.view.call_at(module, int(line) << COLUMNS | int(column))
-        sources = context.view.ask.argument(module.base | call, "f", 1).sources if module is not None and call is not None else ()
+        call = _call_at(context, path, position)
+        sources = context.view.ask.argument(call, "f", 1).sources if call is not None else ()
         texts = {text for one in sources for text in context.view.checkpoints.patterns.of(one)}
     disks = {disk_of(text) for text in texts}
     return "node" if "node" in disks else "shared" if "shared" in disks else ""

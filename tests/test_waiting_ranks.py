@@ -80,10 +80,19 @@ def test_a_timeout_is_not_lowered_below_a_wait(tmp_path: Path, body: str) -> Non
         pytest.param('if rank == 0:\n    print("begins")\ndist.barrier()', id="a-moment"),
         pytest.param('if rank == 0:\n    torch.save(model.state_dict(), "m.pt")\ndist.barrier()', id="a-checkpoint"),
         pytest.param("if rank == 0:\n    for one in model.parameters():\n        print(one.shape)\ndist.barrier()", id="a-short-loop"),
+        pytest.param("if rank == 0:\n    fetch()\n    dist.barrier()", id="nobody-else-comes-to-the-collective"),
+        pytest.param("if rank == 0:\n    with accelerator.main_process_first():\n        raw.map(len)", id="nobody-else-enters"),
+        pytest.param("if rank == 0:\n    dist.barrier()\nfetch()\nif rank != 0:\n    dist.barrier()", id="the-first-one-waits-and-all-work"),
     ],
 )
 def test_a_timeout_that_nothing_long_waits_for_is_lowered(tmp_path: Path, body: str) -> None:
     assert level(tmp_path, body)[0] is Applicability.UNSAFE
+
+
+def test_the_others_wait_where_they_come_to(tmp_path: Path) -> None:
+    reason = level(tmp_path, "if rank == 0:\n    fetch()\n    dist.all_reduce(torch.zeros(1))\ndist.barrier()")[1]
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    assert f"the others wait for it in line {lines.index('    dist.barrier()') + 1}:" in reason
 
 
 CONFIGURED = """import datetime

@@ -191,9 +191,13 @@ class Ranks:
         guards = self._project.guards(path).get(call.position, ())
         return any(guard == RANK or (guard != OTHERS and self._means_rank(path, guard)) for guard in guards)
 
+    def leaves_to_others(self, path: str, call: CallSite) -> bool:
+        """Whether a condition on a call lets all ranks but one make it: ``if rank != 0``."""
+        return OTHERS in self._project.guards(path).get(call.position, ())
+
     def divides(self, path: str, call: CallSite) -> bool:
         """Whether one of the conditions on a call distinguishes one rank from the others, in either direction."""
-        return OTHERS in self._project.guards(path).get(call.position, ()) or self.guarded(path, call)
+        return self.leaves_to_others(path, call) or self.guarded(path, call)
 
     def _means_rank(self, path: str, name: str) -> bool:
         """Whether a name is set by a test of the rank, or is a function that does one, in the trainings of a file."""

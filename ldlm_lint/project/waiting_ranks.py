@@ -91,9 +91,11 @@ class WaitingRanks:
             if not long:
                 continue
             behind = [one for one in collectives if _line(one) > _line(work)]
-            before = [one for one in collectives if begins < _line(one) < _line(work) and self._ranks.divides(path, one)]
-            if behind and (self._ranks.guarded(path, work) or self._is_guarded_inside(path, work)):
-                yield Wait(path, _line(behind[0]), _line(work), long)
+            before = [one for one in collectives if begins < _line(one) < _line(work) and self._ranks.leaves_to_others(path, one)]
+            # One that only a single rank comes to lets nobody else wait.
+            shared = [one for one in behind if not self._ranks.guarded(path, one)]
+            if shared and (self._ranks.guarded(path, work) or self._is_guarded_inside(path, work)):
+                yield Wait(path, _line(shared[0]), _line(work), long)
             elif before and behind and self._ranks.divides(path, behind[0]) and not self._ranks.divides(path, work):
                 yield Wait(path, _line(before[-1]), _line(work), long)
 
@@ -101,12 +103,14 @@ class WaitingRanks:
         for block in blocks:
             if block.entered not in _FIRST and not self._lets_one_go_first(path, calls, block):
                 continue
+            if any(self._ranks.guarded(path, one) for one in calls if one.position == block.position):
+                continue
             inside = (one for one in calls if block.first <= _line(one) <= block.last)
             yield from (Wait(path, int(block.position.partition(":")[0]), _line(one), long) for one in inside if (long := self._long_work(path, one)))
 
     def _lets_one_go_first(self, path: str, calls: Sequence[CallSite], block: Block) -> bool:
         """Whether a context manager of the project synchronises under a test of the rank."""
-        entered = (one for one in calls if one.position == block.position)
+        entered = [one for one in calls if one.position == block.position]
         targets = (target for one in entered for target in self._calls.targets(path, one.callee))
         return any(
             function.yields and self._synchronises(where, inner) and self._ranks.divides(where, inner)

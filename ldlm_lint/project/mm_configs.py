@@ -17,6 +17,7 @@ _RUNNER = Trait(lazily(rb"(?m)^[ \t]*(?:from|import)[ \t]+(?:mmcv|mmengine)\b"),
 _PROGRAM = lazily(rb"(?m)^(?:(?:async[ \t]+)?def|class)[ \t]|^[ \t]*(?:from|import)[ \t]+torch\b|__main__")
 _BASES = lazily(rb"(?m)^_base_[ \t]*=[ \t]*(\[[^\]]*\]|\([^)]*\)|[^\n]*)")
 _NAMES = re.compile(rb"[\"']([^\"'\n]+\.py)[\"']")
+_MODEL = lazily(rb"(?m)^model[ \t]*=")
 _READS_OTHERS = lazily(rb"\bread_base\b")
 
 
@@ -39,7 +40,7 @@ class MmConfigs:
 
         Also true if files read each other by imports: their combined contents are unknown then.
         """
-        return all(self._names(files - {path}, word) for files in self.compositions(path))
+        return all(self.is_named(files - {path}, word) for files in self.compositions(path))
 
     def compositions(self, path: str) -> list[set[str]]:
         """The files of each final configuration derived from a file (of itself if there is none); empty if files read
@@ -51,6 +52,26 @@ class MmConfigs:
         last = [one for one in above if not self._derived.get(one)] or [path]
         return [{one} | _closure([one], self._bases) for one in last]
 
+    def is_unused(self, path: str) -> bool:
+        """Whether a file is a part that nobody takes, ``_base_/schedule_160k.py``: it has no model, which each runner of
+        these needs, and no bases; no configuration inherits from it and no other file names it, but from files beside it.
+        """
+        project = self._project
+        if self._derived.get(path) or self._bases.get(path) or _MODEL.search(project.data(path)) or not self._is_beside_parts(path):
+            return False
+        stem = posixpath.basename(path).removesuffix(".py").encode()
+        named = re.compile(rb"(?<![\w-])%s(?:\.py)?(?![\w-])" % re.escape(stem))
+        others = (one for one in (*project.files, *project.others) if one != path)
+        return not any(stem in (data := project.data(one)) and named.search(data) for one in others)
+
+    def _is_beside_parts(self, path: str) -> bool:
+        """Whether the folder of a file has parts of configurations, or the folder around it has nothing but such folders."""
+        folder = posixpath.dirname(path) + "/"
+        around = posixpath.dirname(folder.rstrip("/")) + "/"
+        if any(posixpath.dirname(one) + "/" == folder for one in self._derived):
+            return True
+        return any(one.startswith(around) for one in self._derived) and not any(one.startswith(around) for one in self._bases)
+
     def made_of(self, path: str) -> set[str]:
         """The configurations derived from a file."""
         return _closure([path], self._derived)
@@ -59,9 +80,10 @@ class MmConfigs:
         """Whether every configuration derived from a file overrides a variable of it; False if there is none."""
         above = _closure([path], self._derived)
         last = [one for one in above if not self._derived.get(one)]
-        return bool(last) and all(self._names(({one} | _closure([one], self._bases)) & above, word) for one in last)
+        return bool(last) and all(self.is_named(({one} | _closure([one], self._bases)) & above, word) for one in last)
 
-    def _names(self, paths: set[str], word: bytes) -> bool:
+    def is_named(self, paths: set[str], word: bytes) -> bool:
+        """Whether one of these files contains a word."""
         return any(word in self._project.data(one) for one in paths if one in self._project.files)
 
     @cached_property

@@ -33,9 +33,36 @@ def find(view: View) -> Iterator[Finding]:
         if any(word in project.data(path) for word in WORDS) and not project.is_test(path) and configs.is_config(path):
             table = table_of_file(project, path)
             calls = _keeping_all(table) if table is not None else []
-            if table is not None and calls and not configs.is_settled_elsewhere(path, _KEEP.encode()):
+            if table is not None and calls and not configs.is_unused(path) and _is_in_force(view, path):
                 source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
                 yield from (_finding(view, source, table, call) for call in calls)
+
+
+def _is_in_force(view: View, path: str) -> bool:
+    """Whether some configuration takes the hook from a file: none of its other files limits it, and none that is derived
+    from the file says itself when it saves."""
+    configs, project = view.context.mm_configs, view.context.project
+    derived = {one for one in configs.made_of(path) if one in project.files and b"checkpoint" in project.data(one)}
+    replacing = {one for one in derived if (table := table_of_file(project, one)) is not None and _says_when(table)}
+    files = configs.compositions(path)
+    return any(not configs.is_named(one - {path}, _KEEP.encode()) and not one & replacing for one in files)
+
+
+def _says_when(table: Table) -> bool:
+    """Whether a file sets the interval of the hook, or replaces all of its settings."""
+    for number in _hooks(table):
+        row = table.nodes[number]
+        given = dict(row[3]) if row[0] == "call" else {}
+        if row[0] != "call" or "interval" in given or "_delete_" in given:
+            return True
+    return False
+
+
+def _hooks(table: Table) -> list[int]:
+    """What a file binds for the hook: ``checkpoint_config``, or ``checkpoint`` of ``default_hooks``."""
+    bindings = table.scopes[0].bindings
+    hooks = [table.nodes[one] for one in bindings.get("default_hooks", ())]
+    return [*bindings.get("checkpoint_config", ()), *(value for row in hooks if row[0] == "call" for name, value in row[3] if name == "checkpoint")]
 
 
 def _finding(view: View, source: Source, table: Table, call: int) -> Finding:

@@ -8,11 +8,11 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
 def _is_setting_of_mm(context: Context, finding: Finding, name: str) -> Verdict:
-    """The file is a configuration for mmcv or mmengine, and no other file decides the named setting, if one is
-    given.
+    """The file is a configuration for mmcv or mmengine that runs may use, and no other file decides the named setting,
+    if one is given.
     """
     configs, path = context.mm_configs, finding.span.path
-    if not configs.is_config(path):
+    if not configs.is_config(path) or configs.is_unused(path):
         return Verdict(False)
     if not name:
         return Verdict(True)

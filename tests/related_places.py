@@ -1,0 +1,150 @@
+"""Whether a confirmed path leads from the related places of findings to the findings: judged by the program's own calls,
+imports, launches and readers of configurations, not by what a rule claims.
+
+A related place is accounted for if it
+
+- is in the finding's function, class or configuration file, or in one that contains it,
+- is in a function that calls the finding's function, directly or through others, or is called by it, or both are called
+  by one caller of the finding's function that passes on a value,
+- is in the code of a module or class (a definition), and the finding's module imports that module, or is imported by it,
+- is in a file that a launch or a reader of configurations joins with the finding's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ldlm_lint.concepts.handed import callers_of
+from ldlm_lint.discover import kind_of_name
+from ldlm_lint.model import Finding, Report, Span
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.project import Project
+from ldlm_lint.project.questions import Context
+from ldlm_lint.source import Kind
+
+
+class Unaccounted(NamedTuple):
+    """A related place without a path, as text."""
+
+    rule: str
+    finding: str
+    related: str
+    note: str
+
+
+class RelatedPlaces:
+    """The paths between places of a project."""
+
+    def __init__(self, root: Path) -> None:
+        found = {path.as_posix(): kind_of_name(path.as_posix()) for path in sorted(root.rglob("*")) if path.is_file() and ".git" not in path.parts}
+        texts = {path: Path(path).read_bytes() for path, kind in found.items() if kind is not None}
+        python = {path: data for path, data in texts.items() if found[path] is Kind.PYTHON}
+        others = {path: kind for path, kind in found.items() if kind is not None and kind is not Kind.PYTHON}
+        self.context = Context(Project(root.as_posix(), python, texts, None, others))
+        self._above: dict[int, frozenset[int]] = {}
+        # What a training step reaches is known once its calls were followed.
+        _ = self.context.view.training.reached
+
+    def unaccounted(self, report: Report) -> Iterator[Unaccounted]:
+        """The related places of a report's findings without a path."""
+        for finding in report.findings:
+            for related in finding.related:
+                if not self.leads(finding, related.span):
+                    yield Unaccounted(finding.rule, _shown(report, finding.span), _shown(report, related.span), related.message)
+
+    def leads(self, finding: Finding, related: Span) -> bool:
+        """Whether a confirmed path joins a finding with a related place."""
+        one, other = finding.span, related
+        if _is_python(one.path) and _is_python(other.path):
+            return self._joined_by_calls(one, other)
+        return one.path == other.path or self._joined_by_runs(one.path, other.path) or self._joined_by_runs(other.path, one.path)
+
+    def _joined_by_calls(self, one: Span, other: Span) -> bool:
+        first, second = self._function(one), self._function(other)
+        if first is None or second is None:
+            # A file that takes no part in a training has no table: its imports have to do.
+            return one.path == other.path or self._imports(one.path, other.path)
+        if first == second or self._contains(first, second) or self._contains(second, first):
+            return True
+        if second in self._callers(first) or first in self._callers(second):
+            return True
+        if self._callers(first) & self._callers(second):
+            return True
+        if self._is_definition(first) or self._is_definition(second):
+            return one.path == other.path or self._imports(one.path, other.path)
+        return self._of_one_class(first, second)
+
+    def _function(self, span: Span) -> int | None:
+        view = self.context.view
+        module = view.module(span.path)
+        return None if module is None else view.function_at(module, view.place_at(module, span.start))
+
+    def _contains(self, outer: int, inner: int) -> bool:
+        module = self.context.program.module_of(inner)
+        at = inner & MASK
+        while at > 0:
+            at = module.scopes[at].parent
+            if module.base | at == outer and at > 0:
+                return True
+        return False
+
+    def _is_definition(self, function: int) -> bool:
+        """Whether a place is in the code of a module, which runs when it is imported."""
+        return function & MASK == 0
+
+    def _of_one_class(self, one: int, other: int) -> bool:
+        """Whether two functions are methods of one class or of a class and its base: what one sets the other reads."""
+        program = self.context.program
+        first, second = program.owner.get(one), program.owner.get(other)
+        return first is not None and second is not None and (first in program.order(second) or second in program.order(first))
+
+    def _callers(self, function: int) -> frozenset[int]:
+        """The functions that lead to a function over confirmed calls, and itself."""
+        program = self.context.program
+        if function not in self._above:
+            seen, todo = {function}, [function]
+            while todo:
+                one = todo.pop()
+                above = {program.function_of(call) for call in callers_of(program, one)}
+                outer = self._enclosing(one)
+                todo += (above | outer) - seen
+                seen |= above | outer
+            self._above[function] = frozenset(seen)
+        return self._above[function]
+
+    def _enclosing(self, function: int) -> set[int]:
+        """The function that defines an inner one."""
+        module = self.context.program.module_of(function)
+        parent = module.scopes[function & MASK].parent if function & MASK else -1
+        return {module.base | parent} if parent > 0 and module.scopes[parent].kind == "def" else set()
+
+    def _imports(self, one: str, other: str) -> bool:
+        project = self.context.project
+        return other in project.reach(one) or one in project.reach(other)
+
+    def _joined_by_runs(self, path: str, other: str) -> bool:
+        """Whether a program that a script starts, or that reads a configuration, is or reaches another file."""
+        entries = set(self._programs(path))
+        return other in entries or any(other in self.context.project.reach(entry) for entry in entries) or bool(entries & set(self._programs(other)))
+
+    def _programs(self, path: str) -> Iterable[str]:
+        context = self.context
+        if _is_python(path):
+            return {path, *context.project.importers(path)}
+        found = {one.entry for one in context.homes.of(path)} | {one.entry for one in context.launches.of_config(path) if one.entry is not None}
+        for program in context.launches.programs:
+            if program.entry is not None and program.path == path:
+                found.add(program.entry)
+        return found
+
+
+def _is_python(path: str) -> bool:
+    return path.endswith((".py", ".ipynb"))
+
+
+def _shown(report: Report, span: Span) -> str:
+    source = report.sources.get(span.path)
+    line = source.position(span.start)[0] if source is not None else 0
+    return f"{span.path}:{line}"

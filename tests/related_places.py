@@ -12,6 +12,7 @@ A related place is accounted for if it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +60,23 @@ class RelatedPlaces:
         one, other = finding.span, related
         if _is_python(one.path) and _is_python(other.path):
             return self._joined_by_calls(one, other)
-        return one.path == other.path or self._joined_by_runs(one.path, other.path) or self._joined_by_runs(other.path, one.path)
+        pairs = ((one.path, other.path), (other.path, one.path))
+        return one.path == other.path or any(self._joined_by_runs(*pair) or self._names(*pair) for pair in pairs)
+
+    def _names(self, path: str, other: str) -> bool:
+        """Whether a script sources another one, directly or through others, or a configuration names the class of a module
+        by its path."""
+        texts, stem = self.context.project, Path(other).stem
+        if self.context.project.others.get(path) is Kind.SHELL:
+            scripts = [one for one, kind in texts.others.items() if kind is Kind.SHELL]
+            seen, todo = {path}, [path]
+            while todo:
+                data = texts.data(todo.pop())
+                fresh = [one for one in scripts if one not in seen and re.search(rb"(source|\.)[^\n]*" + re.escape(Path(one).name).encode(), data)]
+                seen.update(fresh)
+                todo += fresh
+            return other in seen or any(self._joined_by_runs(one, other) for one in seen - {path})
+        return _is_python(other) and re.search(rb"\b%s\.\w" % re.escape(stem).encode(), texts.data(path)) is not None
 
     def _joined_by_calls(self, one: Span, other: Span) -> bool:
         first, second = self._function(one), self._function(other)
@@ -70,11 +87,11 @@ class RelatedPlaces:
             return True
         if second in self._callers(first) or first in self._callers(second):
             return True
-        if self._callers(first) & self._callers(second):
+        if self._callers(first) & self._callers(second) or self._share_a_class(first, second):
             return True
         if self._is_definition(first) or self._is_definition(second):
             return one.path == other.path or self._imports(one.path, other.path)
-        return self._of_one_class(first, second)
+        return self._reads_property(first, second) or self._reads_property(second, first)
 
     def _function(self, span: Span) -> int | None:
         view = self.context.view
@@ -94,11 +111,21 @@ class RelatedPlaces:
         """Whether a place is in the code of a module, which runs when it is imported."""
         return function & MASK == 0
 
-    def _of_one_class(self, one: int, other: int) -> bool:
-        """Whether two functions are methods of one class or of a class and its base: what one sets the other reads."""
+    def _share_a_class(self, one: int, other: int) -> bool:
+        """Whether two functions, or callers of theirs, are methods of one class or of a class and its base: what one sets
+        the other reads."""
         program = self.context.program
-        first, second = program.owner.get(one), program.owner.get(other)
-        return first is not None and second is not None and (first in program.order(second) or second in program.order(first))
+        first, second = ({program.owner[caller] for caller in self._callers(function) if caller in program.owner} for function in (one, other))
+        return any(a in program.order(b) or b in program.order(a) for a in first for b in second)
+
+    def _reads_property(self, read: int, function: int) -> bool:
+        """Whether a function, or a caller of it, reads a property."""
+        program = self.context.program
+        if read not in program.owner or not program.is_property(read):
+            return False
+        name = program.module_of(read).scopes[read & MASK].name
+        homes = {program.module_of(one).index: program.module_of(one) for one in self._callers(function)}
+        return any(row[0] == "attr" and row[2] == name for module in homes.values() for row in module.nodes)
 
     def _callers(self, function: int) -> frozenset[int]:
         """The functions that lead to a function over confirmed calls, and itself."""
@@ -107,12 +134,24 @@ class RelatedPlaces:
             seen, todo = {function}, [function]
             while todo:
                 one = todo.pop()
-                above = {program.function_of(call) for call in callers_of(program, one)}
+                above = {program.function_of(call) for call in (*callers_of(program, one), *self._makers(one))}
                 outer = self._enclosing(one)
                 todo += (above | outer) - seen
                 seen |= above | outer
             self._above[function] = frozenset(seen)
         return self._above[function]
+
+    def _makers(self, function: int) -> list[int]:
+        """The calls that make an object of a method's class, or of a subclass: frameworks call the methods."""
+        program = self.context.program
+        found = []
+        for owner in program.below(program.owner[function]) if function in program.owner else ():
+            for call in program.calls.get(program.module_of(owner).scopes[owner & MASK].name, ()):
+                module = program.module_of(call)
+                value = program.ask(module.base | module.nodes[call & MASK][1])
+                if any(fields[1] == owner for fields in program.atoms.kinds(value, "c")):
+                    found.append(call)
+        return found
 
     def _enclosing(self, function: int) -> set[int]:
         """The function that defines an inner one."""

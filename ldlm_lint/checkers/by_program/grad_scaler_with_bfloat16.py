@@ -53,17 +53,18 @@ def _scales_with_autocasts(view: View, call: int, enabled: Argument) -> bool:
 
 
 def _in_bfloat16(view: View, call: int) -> int | None:
-    """An autocast (its call) in bfloat16 of the trainings that a scaler belongs to, if all autocasts there use
-    bfloat16."""
+    """The autocast (its call) in bfloat16 that is closest to a scaler, of the trainings that it belongs to, if all
+    autocasts there use bfloat16."""
     project, path = view.context.project, view.path(view.program.module_of(call))
-    found = None
+    found: list[int] = []
     for one in sorted(project.trainings_of(path), key=lambda one: (one != path, one)):
         module = view.module(one)
         for autocast, precision in view.autocasts.of(module.index) if module is not None else ():
             if precision is Precision.OTHER:
                 return None
-            found = autocast if found is None and precision is Precision.BFLOAT16 else found
-    return found
+            found += [autocast] if precision is Precision.BFLOAT16 else []
+    own = view.program.function_of(call)
+    return min(found, key=lambda autocast: view.joined.path(own, view.program.function_of(autocast)), default=None)
 
 
 def _is_configured(view: View, autocast: int) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_models import HostModels
     from ldlm_lint.concepts.host_side import HostSide
+    from ldlm_lint.concepts.joined import Joined
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
     from ldlm_lint.concepts.local_ranks import LocalRanks
@@ -188,6 +189,13 @@ class View:
         scopes = enumerate(module.scopes) if module is not None else ()
         found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
         return next((module.base | number for number in found), None) if module is not None else None
+
+    @cached_property
+    def joined(self) -> Joined:
+        """The paths between functions."""
+        from ldlm_lint.concepts.joined import Joined
+
+        return Joined(self.program)
 
     @cached_property
     def taken_branches(self) -> TakenBranches:

@@ -152,6 +152,10 @@ class Launches:
             via=started.frame.via,
         )
 
+    def code_of(self, path: str) -> Code | None:
+        """The code of a script, with the variables of the files that it sources; None for other files."""
+        return next(iter(self._scripts.codes(path)), None) if self._project.others.get(path) is Kind.SHELL else None
+
     def of_config(self, path: str) -> tuple[Program, ...]:
         """The programs that read a configuration file."""
         return tuple(one for one in self.programs if any(use.path == path for use in one.configs))

@@ -74,7 +74,7 @@ def trains(script: Code, launch: Launch) -> bool:
 
 def _world_of(script: Code, launch: Launch, given: Sequence[Argument]) -> Taken | None:
     """The source outside of the script for the number of GPUs of a launch; None if the script fixes it."""
-    varying = (one for one in given if counts_processes(launch, one) and _varies(script, one.value))
+    varying = (one for one in given if counts_processes(launch, one) and varies(script, one.value))
     first = next(varying, None)
     if first is not None:
         return Taken(quoted(f"{first.name} {first.value}"), first.span)
@@ -96,7 +96,7 @@ def _is_computed(argument: Argument, known: Known) -> bool:
     return "((" in argument.value or (written is not None and written.end - written.start != len(known.text.encode()))
 
 
-def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int], bool] | None = None) -> bool:
+def varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int], bool] | None = None) -> bool:
     """Whether a number of processes is decided outside of the script or again in each run."""
     known = {} if known is None else known
     if text in _EVERY_GPU:
@@ -112,7 +112,7 @@ def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int]
 
 
 def _name_varies(script: Code, name: str, depth: int, known: dict[tuple[str, int], bool]) -> bool:
-    """Like `_varies`, for a variable; a script may reassign one from itself many times, so results are cached."""
+    """Like `varies`, for a variable; a script may reassign one from itself many times, so results are cached."""
     if depth > _DEPTH:
         return False
     if (name, depth) not in known:
@@ -129,7 +129,7 @@ def _assigned_varies(script: Code, name: str, depth: int, known: dict[tuple[str,
     if all(one.values for one in assigned):
         return len({value.text for one in assigned for value in one.values or ()}) > 1
     unknown = (script.source.slice(one.value_span) for one in assigned if not one.values)
-    return any(_varies(script, raw, depth + 1, known) for raw in dict.fromkeys(raw.strip("\"'") for raw in unknown))
+    return any(varies(script, raw, depth + 1, known) for raw in dict.fromkeys(raw.strip("\"'") for raw in unknown))
 
 
 def _set_elsewhere_varies(script: Code, name: str) -> bool:

@@ -22,6 +22,8 @@ from ldlm_lint.project.launches import Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.questions.optimizer import fusable_in
 from ldlm_lint.rules.batch_size import is_global_batch_size
+from ldlm_lint.shell.launch_arguments import names_in
+from ldlm_lint.shell.launch_values import varies
 from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
 
@@ -114,6 +116,10 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
         world = varying_processes(program)
         if world is not None and not _divides(context, program.entry_text):
             said = context.project.data(world.span.path)[world.span.start : world.span.end].decode(errors="replace")
+            code = context.launches.code_of(world.span.path)
+            if world.texts is None and code is not None and names_in(said) and not varies(code, said):
+                # ``$(echo $CUDA_VISIBLE_DEVICES | …)`` counts what the script itself sets.
+                continue
             return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", quoted(_BRACED.sub(r"$\1", said.translate(_QUOTES)))),))
     return Verdict(False)
 

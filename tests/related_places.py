@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ldlm_lint.budget import deep
 from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Finding, Report, Span
@@ -45,14 +46,17 @@ class RelatedPlaces:
         others = {path: kind for path, kind in found.items() if kind is not None and kind is not Kind.PYTHON}
         self.context = Context(Project(root.as_posix(), python, texts, None, others))
         self._above: dict[int, frozenset[int]] = {}
-        # What a training step reaches is known once its calls were followed.
-        _ = self.context.view.training.reached
+        with deep():
+            # What a training step reaches is known once its calls were followed.
+            _ = self.context.view.training.reached
 
     def unaccounted(self, report: Report) -> Iterator[Unaccounted]:
         """The related places of a report's findings without a path."""
         for finding in report.findings:
             for related in finding.related:
-                if not self.leads(finding, related.span):
+                with deep():
+                    is_joined = self.leads(finding, related.span)
+                if not is_joined:
                     yield Unaccounted(finding.rule, _shown(report, finding.span), _shown(report, related.span), related.message)
 
     def leads(self, finding: Finding, related: Span) -> bool:

@@ -1,4 +1,4 @@
-"""Commands that are read without bashlex are read as bashlex reads them, and in one pass."""
+"""Commands that are read without bashlex have the words that bashlex finds, and are read in one pass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from ldlm_lint.shell import words
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
+from ldlm_lint.shell.quotes import unquoted
 
 ATOMS = (
     *("a", "b1", "A=", "X+=", "--x=", '"', "'", "$", "${", "}", "$(", ")", "$A", "${B}", "${C:-", "${D-", "${L[$I]}", "$1", "$@"),
@@ -46,7 +47,7 @@ def told_by_bashlex(text: str) -> tuple[PlainWord, ...] | None:
     if len(trees) != 1 or trees[0].kind != "command" or any(part.kind not in ("assignment", "word", "redirect") for part in trees[0].parts):
         return None
     words = [part for part in trees[0].parts if part.kind != "redirect"]
-    return tuple(PlainWord(*part.pos, part.word, not part.parts, part.kind == "assignment") for part in words)
+    return tuple(PlainWord(*part.pos, unquoted(text[slice(*part.pos)]) or "", not part.parts, part.kind == "assignment") for part in words)
 
 
 @pytest.mark.parametrize("text", READ)

@@ -1,7 +1,7 @@
 """Simple commands that need no grammar: words of letters, plain quotes and plain expansions.
 
 Most commands and values are like that, and bashlex builds its parser's tables again in each process, which takes longer
-than reading the scripts of a small repository. Results are the same as from bashlex, which handles everything else.
+than reading the scripts of a small repository. Their places are the same as from bashlex, which handles everything else.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.shell.quotes import unquoted
 
 # The alternatives must be unambiguous, or a long non-matching word would be tried in all ways.
 _BARE = r"[\w./:,@%+=^-]"
@@ -37,9 +38,6 @@ _GAP = lazily(r"[ \t](?:[ \t]|\\\n)*")
 _REDIRECTION = lazily(r"(?<!\d)[<>](?![<>&|(])(?:[ \t](?:[ \t]|\\\n)*)?")
 _LETTERS = lazily("[a-z]+")
 _ASSIGNMENT = lazily(r"[A-Za-z_]\w*\+?=", re.ASCII)
-_AS_WRITTEN = lazily(_KEPT, re.ASCII)
-_QUOTE = lazily("[\"']")
-_QUOTE_OR_ESCAPE = lazily(r'\\(.)|"')
 _EXPANDED = lazily(r"(?<!\\)(?:\\\\)*\$")
 # Words with a special meaning in a command, and builtins whose arguments are assignments.
 _RESERVED = frozenset(
@@ -71,7 +69,7 @@ def plain_words(text: str) -> tuple[PlainWord, ...] | None:
         if match is None or _is_reserved(match.group()):
             return None
         assigns = (not found or found[-1].assigns) and _ASSIGNMENT.match(match.group()) is not None
-        found.append(PlainWord(match.start(), match.end(), _unquoted(match), _is_literal(match), assigns))
+        found.append(PlainWord(match.start(), match.end(), unquoted(match.group()) or "", _is_literal(match), assigns))
         position = _behind(text, match.end())
         while text[position : position + 1] in ("<", ">"):
             target = _redirected(text, position) if not found[-1].assigns else None
@@ -99,22 +97,6 @@ def _redirected(text: str, position: int) -> int | None:
 
 def _is_reserved(raw: str) -> bool:
     return raw in _RESERVED or ("$(" in raw and not _RESERVED.isdisjoint(_LETTERS.findall(raw)))
-
-
-def _unquoted(word: re.Match[str]) -> str:
-    raw = word.group()
-    if word.lastgroup == "hard":
-        return raw[1:-1]
-    if word.lastgroup == "blank":
-        return raw[1:]
-    if word.lastgroup == "whole":
-        return _QUOTE_OR_ESCAPE.sub(lambda match: match[1] or "", raw)
-    # Quotes inside a substitution are those of another command, and bashlex keeps those of a default.
-    pieces, position = [], 0
-    for inner in _AS_WRITTEN.finditer(raw):
-        pieces += [_QUOTE.sub("", raw[position : inner.start()]), inner.group()]
-        position = inner.end()
-    return "".join((*pieces, _QUOTE.sub("", raw[position:])))
 
 
 def _is_literal(word: re.Match[str]) -> bool:

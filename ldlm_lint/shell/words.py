@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
+from ldlm_lint.shell.quotes import unquoted
 
 _PLAIN = lazily(r"[\w./:,@%+=^-]*")
 _QUOTED = lazily(r"'([^']*)'|\"([^\"$`\\]*)\"")
@@ -20,8 +21,6 @@ _PARAMETER = lazily(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
 _DEFAULT = lazily(r"(\"?)\$\{(\w+):?[-=](.*)\}\1", re.DOTALL)
 _UNREADABLE = ("$'", '$"', "`", "$(", "\n")
 _MARKED = lazily(r"['\"\\]")
-# Double quotes around text and plain expansions: most words of most launch commands, and bashlex is slow.
-_SIMPLE = lazily(r"""(?:[^"'\\`{}()]|\$\{\w+\}|"(?:[^"'\\`{}()]|\$\{\w+\})*")*""")
 _MASK = "x"
 MAX_CHARACTERS = 20_000
 # `${A:-${B:-…}}` nested deeper than this is unknown.
@@ -117,22 +116,18 @@ def assignment_end(text: str) -> int | None:
 
 
 def read_word(raw: str) -> str:
-    """A word without its quotes, expansions as written; the word itself if bashlex cannot parse it."""
+    """A word without its quotes, expansions as written; the word itself if a quote in it is not closed."""
     if not _MARKED.search(raw):
         return raw
-    if _QUOTED.fullmatch(raw):
-        return raw[1:-1]
-    if _SIMPLE.fullmatch(raw):
-        return raw.replace('"', "")
-    read = read_command(f"x {raw}")
-    return read.words[1].text if read is not None and len(read.words) == 2 else raw
+    read = unquoted(raw)
+    return raw if read is None else read
 
 
 def _piece(part: Any, text: str) -> Piece:
     start, end = part.pos
     raw = text[start:end]
     masked = "$((" in raw
-    return Piece(start, end, raw if masked else part.word, not masked and not part.parts)
+    return Piece(start, end, raw if masked else read_word(raw), not masked and not part.parts)
 
 
 def is_too_deep(text: str) -> bool:
@@ -228,4 +223,4 @@ def _literal_word(raw: str) -> Literal | None:
     word = tree.parts[1]
     if word.kind != "word" or word.parts or word.pos != (2, 2 + len(raw)):
         return None
-    return Literal(word.word, 0, len(raw))
+    return Literal(read_word(raw), 0, len(raw))

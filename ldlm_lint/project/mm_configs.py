@@ -53,8 +53,10 @@ class MmConfigs:
         return [{one} | _closure([one], self._bases) for one in last]
 
     def is_unused(self, path: str) -> bool:
-        """Whether a file is a part that nobody takes, ``_base_/schedule_160k.py``: it has no model, which each runner of
-        these needs, and no bases; no configuration inherits from it and no other file names it, but from files beside it.
+        """Whether a file is a part that no configuration takes, such as ``_base_/schedule_160k.py``, in a folder of parts.
+
+        It has no bases, and no model, which each runner of these needs; no configuration inherits from it, and no other
+        file names it.
         """
         project = self._project
         if self._derived.get(path) or self._bases.get(path) or _MODEL.search(project.data(path)) or not self._is_beside_parts(path):

@@ -18,6 +18,7 @@ _PROGRAM = lazily(rb"(?m)^(?:(?:async[ \t]+)?def|class)[ \t]|^[ \t]*(?:from|impo
 _BASES = lazily(rb"(?m)^_base_[ \t]*=[ \t]*(\[[^\]]*\]|\([^)]*\)|[^\n]*)")
 _NAMES = re.compile(rb"[\"']([^\"'\n]+\.py)[\"']")
 _MODEL = lazily(rb"(?m)^model[ \t]*=")
+_DATA = lazily(rb"(?m)^(?:data|train_dataloader)[ \t]*=")
 _READS_OTHERS = lazily(rb"\bread_base\b")
 
 
@@ -43,14 +44,20 @@ class MmConfigs:
         return all(self.is_named(files - {path}, word) for files in self.compositions(path))
 
     def compositions(self, path: str) -> list[set[str]]:
-        """The files of each final configuration derived from a file (of itself if there is none); empty if files read
-        each other by imports."""
+        """The files of each final configuration derived from a file (of itself if there is none, or if it may run as
+        well); empty if files read each other by imports."""
         stem = posixpath.basename(path).removesuffix(".py").encode()
         if any(one == path or stem in self._project.data(one) for one in self._importing):
             return []
         above = _closure([path], self._derived)
         last = [one for one in above if not self._derived.get(one)] or [path]
-        return [{one} | _closure([one], self._bases) for one in last]
+        own = {path} | _closure([path], self._bases)
+        return [*([own] if last != [path] and self._may_run(own) else []), *({one} | _closure([one], self._bases) for one in last)]
+
+    def _may_run(self, files: set[str]) -> bool:
+        """Whether files together are a whole configuration, although others inherit from it: they have a model and data."""
+        texts = [self._project.data(one) for one in files if one in self._project.files]
+        return any(map(_MODEL.search, texts)) and any(map(_DATA.search, texts))
 
     def is_unused(self, path: str) -> bool:
         """Whether a file is a part that no configuration takes, such as ``_base_/schedule_160k.py``, in a folder of parts.
@@ -63,7 +70,8 @@ class MmConfigs:
             return False
         stem = posixpath.basename(path).removesuffix(".py").encode()
         named = re.compile(rb"(?<![\w-])%s(?:\.py)?(?![\w-])" % re.escape(stem))
-        others = (one for one in (*project.files, *project.others) if one != path)
+        # The names of bases are known: the same name there is that of a file in another folder.
+        others = (one for one in (*project.files, *project.others) if one != path and one not in self._bases)
         return not any(stem in (data := project.data(one)) and named.search(data) for one in others)
 
     def _is_beside_parts(self, path: str) -> bool:
@@ -82,6 +90,8 @@ class MmConfigs:
         """Whether every configuration derived from a file overrides a variable of it; False if there is none."""
         above = _closure([path], self._derived)
         last = [one for one in above if not self._derived.get(one)]
+        if self._may_run({path} | _closure([path], self._bases)):
+            return False
         return bool(last) and all(self.is_named(({one} | _closure([one], self._bases)) & above, word) for one in last)
 
     def is_named(self, paths: set[str], word: bytes) -> bool:

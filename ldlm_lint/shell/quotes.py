@@ -33,9 +33,9 @@ def unquoted(raw: str) -> str | None:
         elif sign == '"' or raw.startswith('$"', position):
             position = _double_quoted(raw, position + (sign == "$") + 1, parts)
         elif raw.startswith("$'", position):
-            end = _ANSI_END.match(raw, position + 2)
-            parts += [_ANSI.sub(_ansi_sign, end.group()[:-1])] if end is not None else []
-            position = end.end() if end is not None else -1
+            text = _ANSI_END.match(raw, position + 2)
+            parts += [_ANSI.sub(_ansi_sign, text.group()[:-1])] if text is not None else []
+            position = text.end() if text is not None else -1
         else:
             position = _kept(raw, position, parts)
         if position < 0:

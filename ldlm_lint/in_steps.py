@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.failures import internal_error
-from ldlm_lint.model import Finding, InStep, Severity, Span
+from ldlm_lint.model import Finding, InStep, Span
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP, after_a_wait
 
@@ -96,7 +96,7 @@ def _lowered(context: Context, finding: Finding, earlier: Finding) -> Finding:
     """The finding for a wait that adds nothing to an earlier one, at a lower level."""
     line = context.project.data(earlier.span.path)[: earlier.span.start].count(b"\n") + 1
     args = dict(finding.args) | {"wait": after_a_wait(line)}
-    return finding._replace(level=Severity.INFO, args=tuple(sorted(args.items())))
+    return finding._replace(args=tuple(sorted(args.items()))).lowered("an earlier wait leaves it nothing to wait for")
 
 
 def _key(order: WaitOrder, finding: Finding, row: Row | None) -> tuple[object, ...]:

@@ -212,8 +212,8 @@ class Finding(NamedTuple):
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it waits for
     (empty: it depends on its own file only), ``confirmed`` says that the project has confirmed them, ``evidence`` is a
     probe's judgement. ``level`` replaces the rule's severity if this case matters less; None: the rule's. ``standing``
-    says why its code is of minor importance, ``in_step`` where it is in a training step.
-    Findings are ordered by (path, start, code).
+    says why its code is of minor importance, ``in_step`` where it is in a training step, ``reason`` why it
+    matters less than its rule. Findings are ordered by (path, start, code).
     """
 
     rule: str
@@ -229,6 +229,16 @@ class Finding(NamedTuple):
     level: Severity | None = None
     standing: Standing | None = None
     in_step: InStep | None = None
+    reason: str = ""
+
+    def lowered(self, reason: str) -> Finding:
+        """The same finding at level info, for a reason that reports name."""
+        return self._replace(level=Severity.INFO, reason=reason)
+
+    @property
+    def why_minor(self) -> str:
+        """Why the finding is only at level info: its code, or its own reason; empty if its rule says all."""
+        return self.reason if self.standing is None else self.standing.words
 
     @property
     def severity(self) -> Severity:

@@ -60,6 +60,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def of_text(out: str) -> Found:
     found = re.findall(r"^[a-z-]+: [\w-]+ \(([EWRI]\d{4})\), \d+ places?(?: \[[*-]\])?\n.*\n +--> (.*):(\d+):(\d+)$", out, re.M)
+    found += re.findall(r"^  1 [\w-]+ \(([EWRI]\d{4})\): (.*):(\d+):(\d+)$", out, re.M)
     return {(path, int(line), int(column), code) for code, path, line, column in found}
 
 

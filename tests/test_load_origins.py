@@ -25,6 +25,53 @@ def said(finding: Finding) -> str:
 
 
 OWN = {
+    "a folder that begins a filled text": {
+        "train": """
+            import glob
+            import os
+            import torch
+
+            def latest(folder, prefix):
+                found = glob.glob(os.path.join(folder, prefix + "????????"))
+                return sorted(found)[-1] if found else None
+
+            def load(path):
+                return torch.load(path)
+
+            def store(path, obj):
+                torch.save(obj, path)
+
+            def main(args, net):
+                newest = latest(args.keep_in, "g_")
+                if newest is not None:
+                    net.load_state_dict(load(newest)["net"])
+                for step in range(9):
+                    store("{}/g_{:08d}".format(args.keep_in, step), {"net": net.state_dict()})
+        """,
+    },
+    "a folder that begins a text by percent": {
+        "train": """
+            import glob
+            import torch
+
+            def main(args, net):
+                for path in glob.glob("%s/*" % args.keep_in):
+                    net.load_state_dict(torch.load(path))
+                for step in range(9):
+                    torch.save(net.state_dict(), "%s/g_%d" % (args.keep_in, step))
+        """,
+    },
+    "a folder by its name in a filled text": {
+        "train": """
+            import glob
+            import torch
+
+            def main(args, net, step):
+                for path in glob.glob(args.keep_in + "/*"):
+                    net.load_state_dict(torch.load(path))
+                torch.save(net.state_dict(), "{folder}/g_{step}".format(step=step, folder=args.keep_in))
+        """,
+    },
     "same name in another file": {
         "train": """
             import os
@@ -197,6 +244,15 @@ OUTSIDE = {
 }
 
 UNKNOWN = {
+    "another folder in the filled text": """
+        import glob
+        import torch
+
+        def main(args, net, step):
+            for path in glob.glob(args.downloads + "/*"):
+                net.load_state_dict(torch.load(path))
+            torch.save(net.state_dict(), "{}/g_{}".format(step, args.downloads))
+    """,
     "initial weights, beside a resume under the same name": """
         import torch
 
@@ -300,3 +356,67 @@ def test_information_leaves_the_exit_code_alone_in_both_hosts(jobs, tmp_path):
     assert (pylint.returncode, RULE in pylint.stdout) == (0, True)
     command = [sys.executable, "-m", "ldlm_lint", "check", "--no-cache", "."]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+
+
+SAVED = """
+    import argparse
+    import time
+    import torch
+
+    class Run:
+        def __init__(self, net, optimizer, args):
+            self.net, self.optimizer, self.args = net, optimizer, args
+            self.best = 0.0
+            self.losses = []
+
+        def train(self, loader):
+            for epoch in range(5):
+                for batch in loader:
+                    loss = self.net(batch.cuda()).mean()
+                    self.losses.append({fill})
+                self.best = max(self.best, float(loss))
+                torch.save({payload}, "own_progress.pt")
+
+        def restore(self):
+            return torch.load("own_progress.pt")
+
+    def pack(net, epoch):
+        state = {{"net": {{name: value.cpu() for name, value in net.state_dict().items()}}}}
+        state["epoch"] = epoch + 1
+        return state
+"""
+PAYLOADS = {
+    "self.net.state_dict()": True,
+    '{"net": self.net.state_dict(), "epoch": epoch, "best": self.best, "when": time.time()}': True,
+    '{"net": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "rng": torch.get_rng_state()}': True,
+    "pack(self.net, epoch)": True,
+    '{"losses": self.losses}': True,
+    "[loss.detach().cpu(), f'epoch {epoch}']": True,
+    "self.net": False,
+    '{"net": self.net.state_dict(), "args": self.args}': False,
+    '{"net": self.net.state_dict(), "args": vars(self.args)}': False,
+    '{"net": self.net.state_dict(), "when": unknown(epoch)}': False,
+    "dict(net=self.net.state_dict(), run=self)": False,
+}
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_file_of_tensors_is_told_from_one_that_may_not_load(payload, tmp_path):
+    (finding,) = found(tmp_path, train=SAVED.format(payload=payload, fill="loss.item()"))
+    assert finding.severity is Severity.INFO
+    assert ("with tensors only" in finding.why_minor) is PAYLOADS[payload], finding
+    assert ("every version of torch loads it" in str(dict(finding.args)["stakes"])) is PAYLOADS[payload]
+
+
+def test_what_a_list_is_filled_with_counts(tmp_path):
+    (finding,) = found(tmp_path, train=SAVED.format(payload='{"losses": self.losses}', fill="self.args"))
+    assert "with tensors only" not in finding.why_minor
+
+
+def test_all_that_is_written_under_the_name_counts(tmp_path):
+    text = SAVED.format(payload="self.net.state_dict()", fill="loss.item()") + """
+    def whole(net):
+        torch.save(net, "own_progress.pt")
+"""
+    (finding,) = found(tmp_path, train=text)
+    assert "with tensors only" not in finding.why_minor

@@ -131,10 +131,10 @@ def test_the_text_shows_them_as_one_block(report):
     stream = io.StringIO()
     text_format.write(View(report, Path(report.root), by_symbol), stream)
     block = stream.getvalue().partition("step: ")[2].splitlines()
-    assert block[0] == "train.py:20, 5 waits in the order in which they run"
+    assert block[0] == "train.py:20, 4 waits in the order in which they run"
     assert block[1] == "   1. model.py:12:17  `y.abs().max().item()`, once per layer (model.py:22)"
-    assert block[3].endswith("`norm.item()`, info: nothing to wait for after train.py:28")
-    assert "`labels[one].item()`, once per sample" in block[5]
+    assert "`labels[one].item()`, once per sample" in block[4]
+    assert "\n  1 host-sync-in-training-loop (W7507), an earlier wait leaves it nothing to wait for: train.py:" in stream.getvalue()
 
 
 WORK_BETWEEN = {

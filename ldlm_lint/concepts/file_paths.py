@@ -5,7 +5,7 @@ Two paths that agree in these name the same files, even if one is written and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
@@ -32,6 +32,8 @@ _MOST = 300
 _CALLERS = 30
 _DIGITS = lazily(r"\d+")
 """What is written out of a series: one of its numbers."""
+_FIELD = lazily(r"\{(\w*)[^{}]*\}|%s")
+"""A place at the beginning of a text that `str.format` or ``%`` fills."""
 _NO_LETTERS = lazily(r"(?:\.\w+)+$|[^A-Za-z]")
 _LEAST_LETTERS = 3
 _SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "list", "reversed", "next", "iter", "glob", "iglob", "natsorted"})
@@ -152,7 +154,7 @@ class FilePaths:
         elif kind == "call":
             self._call(key, module, row, found, begins=begins, ends=ends)
         elif kind in ("const", "fstr", "op"):
-            self._put_together(key, _parts(row), found, begins=begins, ends=ends)
+            self._put_together(key, _parts(module, row), found, begins=begins, ends=ends)
         else:
             for one in _ways(row):
                 self._visit(module.base | one, found, begins=begins, ends=ends)
@@ -255,7 +257,8 @@ class FilePaths:
             self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
         elif function[0] == "attr" and (name == "format" or (is_method and name in _OF_RECEIVER)):
             self._take_names(key, found, begins=begins)
-            self._visit(module.base | function[1], found, begins=begins, ends=ends and name != "format")
+            begin = _filled_first(module, function[1], row[2], row[3]) if name == "format" else 0
+            self._visit(module.base | (begin or function[1]), found, begins=begins, ends=ends and name != "format")
         elif name in JOINS and (names or function[0] == "attr"):
             first = (function[1],) if name == "joinpath" else ()
             self._put_together(key, (*first, *row[2]), found, begins=begins, ends=ends)
@@ -284,11 +287,29 @@ class FilePaths:
                 self._visit(module.base | value, found, begins=True, ends=True)
 
 
-def _parts(row: Node) -> tuple[int, ...]:
+def _parts(module: Module, row: Node) -> tuple[int, ...]:
     """The parts of a text or a path."""
     if row[0] == "fstr":
         return tuple(row[1])
-    return tuple(row[2:4]) if row[0] == "op" and row[1] in ("Add", "Div") else (row[2],) if row[0] == "op" and row[1] == "Mod" else ()
+    if row[0] != "op" or row[1] != "Mod":
+        return tuple(row[2:4]) if row[0] == "op" and row[1] in ("Add", "Div") else ()
+    filled = module.plain(row[3])
+    return (_filled_first(module, row[2], filled[2] if filled[0] == "seq" else (row[3],), ()) or row[2],)
+
+
+def _filled_first(module: Module, template: int, given: Sequence[int], named: Iterable[tuple[str, int]]) -> int:
+    """What a text begins with, of those that are filled in: ``"{}/model.pt".format(folder)``; 0 if it begins with a letter."""
+    text = module.plain(template)
+    if text[0] != "const" or not isinstance(text[1], str):
+        return 0
+    field = _FIELD.match(text[1])
+    if field is None:
+        return 0
+    name = field[1] or ""
+    if name and not name.isdigit():
+        return next((value for key, value in named if key == name), 0)
+    number = int(name or 0)
+    return given[number] if number < len(given) else 0
 
 
 def _ways(row: Node) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
 from ldlm_lint.concepts.file_paths import FilePath, FilePaths
 from ldlm_lint.concepts.path_patterns import PathPatterns
+from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import Queries
@@ -33,10 +34,12 @@ _STEPS = 8
 
 class Origin(NamedTuple):
     """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it
-    (0: none); ``resumes``: what is restored from it belongs to a resumed training. All empty: unknown."""
+    (0: none), ``only_tensors``: all calls that may write it write tensors and plain values only; ``resumes``: what is
+    restored from it belongs to a resumed training. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
+    only_tensors: bool = False
     resumes: bool = False
 
 
@@ -53,6 +56,7 @@ class LoadOrigins:
         self.program = ask.program
         self._paths = FilePaths(ask, patterns)
         self._sinks = Sinks(ask, patterns)
+        self._payloads = Payloads(ask.program, self._sinks.states)
 
     def of(self, call: int) -> Origin:
         """The origin of the file that a load (key) reads."""
@@ -66,7 +70,7 @@ class LoadOrigins:
         near = self.program.module_of(call)
         written = [one.call for one in self._written if known.is_one_of(one.path)]
         nearest = min(written, key=lambda one: self.program.module_of(one) is not near, default=0)
-        return Origin(written=nearest, resumes=self._resumes(call))
+        return Origin(written=nearest, only_tensors=bool(written) and all(map(self._payloads.are_tensors_only, written)), resumes=self._resumes(call))
 
     @cached_property
     def _written(self) -> list[_Written]:

@@ -22,7 +22,8 @@ _HANDS_ON = frozenset({"cpu", "detach", "clone", "to", "half", "items", "values"
 _OF_MODULES = frozenset({"eval", "train"})
 """Methods that only modules have, and that give the module."""
 _WRITTEN = ("obj", "tensors", "model")
-_FILLS = ("append", "extend", "update", "setdefault")
+FILLS = ("append", "extend", "update", "setdefault")
+"""Methods that put values into a container."""
 _MOST = 60
 """Expressions of one object that are looked at."""
 
@@ -51,7 +52,7 @@ class WrittenStates:
             return self._is_made(module, key, row, seen)
         if row[0] in ("param", "free"):
             return self._any(behind(self.program, module, row), seen)
-        inner = [*_held(row), *(self._filled(module, key & MASK) if row[0] in ("map", "seq") else ())]
+        inner = [*_held(row), *(self.filled(module, key & MASK) if row[0] in ("map", "seq") else ())]
         return self._any((module.base | one for one in inner), seen)
 
     def _any(self, keys: Iterable[int], seen: set[int]) -> bool:
@@ -74,11 +75,11 @@ class WrittenStates:
             found += [module.base | value for value, _ in module.scopes[function & MASK].returns if value]
         return found
 
-    def _filled(self, module: Module, container: int) -> list[int]:
+    def filled(self, module: Module, container: int) -> list[int]:
         """The values that methods put into a container, or into an inner one: ``state["optimizers"].append(…)``."""
         if module.index not in self._fills:
             fills = self._fills[module.index] = defaultdict(list)
-            for call in (one for name in _FILLS for one in module.table.named.get(name, ())):
+            for call in (one for name in FILLS for one in module.table.named.get(name, ())):
                 row = module.nodes[call]
                 function = module.nodes[row[1]]
                 if function[0] == "attr":

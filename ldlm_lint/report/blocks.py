@@ -46,8 +46,8 @@ class Blocks:
         for related in finding.related:
             place = self.place(related.span, column=False)
             yield line(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
-        if finding.standing is not None:
-            yield line(("note: ", "bold"), clean(finding.standing.words))
+        if finding.why_minor:
+            yield line(("note: ", "bold"), clean(f"level info: {finding.why_minor}" if finding.standing is None else finding.why_minor))
         if finding.evidence is not None:
             yield line(("probe: ", "bold magenta"), clean(finding.evidence.words))
 

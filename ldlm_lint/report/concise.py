@@ -29,7 +29,7 @@ def line(view: View, finding: Finding) -> str:
     place = clean(str(view.place(finding.span)))
     # In the log of a GitHub workflow two colons begin a command, and a name may begin with them.
     place = f"./{place}" if place.startswith(":") else place
-    return f"{place}: {view.label(finding)}: {clean(view.message(finding))}"
+    return f"{place}: {view.label(finding)}: {clean(view.told(finding))}"
 
 
 def _lines(view: View) -> Iterator[str]:

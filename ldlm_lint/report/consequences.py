@@ -1,8 +1,18 @@
-"""What a consequence means for a reader of a report: a sentence, and how bad it is."""
+"""What a consequence means for a reader of a report: a sentence, how bad it is, and what comes first.
+
+The order is that of `Consequence`: what stops a run or spoils its result, then what is unsafe, then what costs time,
+memory or disk. Findings at level info come after all others, whatever their rule is about: most of them are about a file
+that the program wrote itself, or a wait that adds nothing.
+"""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Consequence
+from typing import TYPE_CHECKING
+
+from ldlm_lint.model import Consequence, Severity
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Finding, Rule
 
 LEADS_TO = {
     Consequence.HANG: "the job waits for hours or forever, on paid GPUs",
@@ -24,6 +34,24 @@ _TONES = {
     MINOR: (Consequence.DEPRECATED, Consequence.CONFIG),
 }
 _BY_CONSEQUENCE = {consequence: name for name, consequences in _TONES.items() for consequence in consequences}
+
+
+INFO = Severity.INFO.label
+
+
+def is_minor(finding: Finding) -> bool:
+    """Whether a finding is at level info, for whatever reason."""
+    return finding.severity is Severity.INFO
+
+
+def counted_as(finding: Finding, rule: Rule) -> str:
+    """The word under which a summary counts a finding: its consequence, at level info ``info``."""
+    return INFO if is_minor(finding) else rule.consequence.value
+
+
+def gravity(finding: Finding, rule: Rule) -> tuple[bool, int]:
+    """The sort key of a finding among others: the worst first."""
+    return is_minor(finding), rule.consequence.rank
 
 
 def tone(consequence: Consequence) -> str:

@@ -36,7 +36,7 @@ def _issue(view: View, finding: Finding, prints: Fingerprints) -> dict[str, obje
     where = f"cell {place.cell}:{place.line}: " if place.cell is not None else ""
     return {
         "type": "issue",
-        "description": f"{where}{view.label(finding)}: {view.message(finding)}",
+        "description": f"{where}{view.label(finding)}: {view.told(finding)}",
         "check_name": finding.rule,
         "fingerprint": prints.unique(finding),
         "severity": _SEVERITIES[finding.severity],

@@ -52,6 +52,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "code": finding.code,
         "consequence": rule.consequence.value,
         "severity": finding.severity.label,
+        **({"severity_reason": finding.why_minor} if finding.why_minor else {}),
         **_standing(finding.standing),
         "confidence": finding.confidence.label,
         "path": shown_path(finding.span.path, base),

@@ -101,7 +101,7 @@ def _findings(view: View, room: int) -> Iterator[str]:
 def _what(view: View, finding: Finding) -> str:
     """The message and its evidence."""
     said = f"<br>probe: {_cell(finding.evidence.words)}" if finding.evidence is not None else ""
-    return f"{_cell(view.message(finding))}{said}"
+    return f"{_cell(view.told(finding))}{said}"
 
 
 def _problems(view: View, room: int) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.report.consequences import gravity
+
 if TYPE_CHECKING:
     from ldlm_lint.model import Finding, Rule
 
@@ -50,12 +52,10 @@ def _doubt(finding: Finding) -> int:
 
 
 def _by_consequence(finding: Finding, rule: Rule) -> tuple[object, ...]:
-    """The sort key: worst first, then most frequent, then surest; findings below their rule's level after those,
-    refuted ones last."""
+    """The sort key: worst first, then most frequent, then surest; findings at level info after those, refuted ones last."""
     doubt = _doubt(finding)
-    refuted = (doubt > _UNSETTLED, finding.severity < rule.severity)
     certainty = (doubt, -finding.confidence, -finding.severity)
-    return (refuted, rule.consequence.rank, -rule.frequency, *certainty, *finding.order)
+    return (doubt > _UNSETTLED, *gravity(finding, rule), -rule.frequency, *certainty, *finding.order)
 
 
 def _by_severity(finding: Finding, rule: Rule) -> tuple[object, ...]:

@@ -174,6 +174,7 @@ def _properties(view: View, finding: Finding) -> dict[str, Any]:
     return {
         "consequence": view.rules[finding.rule].consequence.value,
         "confidence": finding.confidence.label,
+        **({"severityReason": finding.why_minor} if finding.why_minor else {}),
         **({"reach": standing.reach.value} if standing else {}),
         **({"copiedFrom": standing.copied_from} if standing and standing.copied_from else {}),
         **({"cell": finding.span.cell} if finding.span.cell is not None else {}),

@@ -6,10 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ldlm_lint.model import Applicability, Report
+from ldlm_lint.model import Applicability, Consequence, Report
 from ldlm_lint.reach import Reach, Standing
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import fixable, shown_path, trades, verdicts
+from ldlm_lint.report.consequences import INFO, counted_as
 from ldlm_lint.report.view import Fixed, View
 
 FIXABLE = "[*]"
@@ -78,9 +79,10 @@ def unchecked(report: Report) -> str:
 
 
 def consequences(view: View) -> dict[str, int]:
-    """The number of findings per consequence, worst first, without zeros."""
-    counts = Counter(view.rules[finding.rule].consequence for finding in view.shown)
-    return {one.value: counts[one] for one in sorted(counts, key=lambda one: one.rank)}
+    """The number of findings per consequence, worst first, then those at level info; without zeros."""
+    counts = Counter(counted_as(finding, view.rules[finding.rule]) for finding in view.shown)
+    words = (*(one.value for one in sorted(Consequence, key=lambda one: one.rank)), INFO)
+    return {word: counts[word] for word in words if word in counts}
 
 
 def fixes(view: View) -> str:

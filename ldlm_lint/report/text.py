@@ -1,14 +1,16 @@
-"""The text format: the worst first, one block for each rule with its first place in full, and the summary."""
+"""The text format: the worst first, one block for each rule with its first place in full, then a line for each rule with
+findings at level info, and the summary."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Finding, Severity
+from ldlm_lint.model import Finding
 from ldlm_lint.report import closing
 from ldlm_lint.report.blocks import Blocks
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.consequences import is_minor
 from ldlm_lint.report.differences import cut, difference, gist
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
@@ -18,6 +20,7 @@ from ldlm_lint.report.summary import FIXABLE, count
 from ldlm_lint.report.view import View
 
 MOST_OTHERS = 3
+MOST_MINOR = 3
 
 
 def write(view: View, stream: TextIO) -> None:
@@ -29,8 +32,35 @@ def _shown(view: View) -> Iterator[Iterable[Line]]:
     """The blocks of the groups, each with an empty line after it."""
     by = view.group_by or RULE
     blocks = Blocks(view, brief=by != NONE)
-    for group in grouped(view.ordered(CONSEQUENCE), by):
+    in_blocks, in_lines = _divided(view, by)
+    for group in grouped(in_blocks, by):
         yield (*_HEADS[by](blocks, group), *blocks.lines(group.first), *_others(blocks, group, by), ())
+    if in_lines:
+        yield (*_minor(blocks, in_lines), ())
+
+
+def _divided(view: View, by: str) -> tuple[list[Finding], list[Finding]]:
+    """The findings that are shown in blocks, and those at level info that only get a line: where there are others, and
+    the user has not asked for each of them."""
+    findings = view.ordered(CONSEQUENCE)
+    # Findings with a standing are only among them if the user asked for these.
+    loud = [finding for finding in findings if not is_minor(finding) or finding.standing is not None]
+    if by == NONE or not loud:
+        return findings, []
+    return loud, [finding for finding in findings if is_minor(finding) and finding.standing is None]
+
+
+def _minor(blocks: Blocks, findings: Sequence[Finding]) -> Iterator[Line]:
+    """The findings at level info: for each rule and reason how many, and where the first are."""
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.rule, finding.why_minor), []).append(finding)
+    yield line(("At level info", "bold"), ", in full with --format full:")
+    for (rule, reason), same in kinds.items():
+        places = ", ".join(blocks.place(one.span) for one in same[:MOST_MINOR])
+        more = f" and {len(same) - MOST_MINOR} more" if len(same) > MOST_MINOR else ""
+        why = f", {clean(reason)}" if reason else ""
+        yield line(f"  {len(same)} ", (rule, "bold"), f" ({same[0].code}){why}: ", (f"{places}{more}", "dim"))
 
 
 def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
@@ -42,16 +72,10 @@ def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
         blocks.word(first),
         ": ",
         (first.rule, "bold"),
-        f" ({first.code}), {count(places, 'place')}{_at_level_info(group)}",
+        f" ({first.code}), {count(places, 'place')}",
         (mark, "cyan"),
     )
     yield line(clean(view.message(first)))
-
-
-def _at_level_info(group: Group) -> str:
-    """How many places of a rule that is more than information are only that."""
-    low = sum(one.severity is Severity.INFO for one in group.findings)
-    return f", {low} at level info" if 0 < low < len(group.findings) else ""
 
 
 def _file_head(blocks: Blocks, group: Group) -> Iterator[Line]:

@@ -136,6 +136,10 @@ class View:
         """The message of a finding."""
         return self.rules[finding.rule].text(finding.args)
 
+    def told(self, finding: Finding) -> str:
+        """The message of a finding, with the reason why it is only information, for formats of one line."""
+        return f"{self.message(finding)} (level info: {finding.why_minor})" if finding.why_minor else self.message(finding)
+
     def applies(self, fix: Fix | None) -> bool:
         """Whether ``--fix`` with the current flags would apply a fix."""
         limit = Applicability.UNSAFE if self.unsafe else Applicability.SAFE

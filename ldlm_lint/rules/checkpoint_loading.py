@@ -29,6 +29,16 @@ def from_outside(fetched: str) -> dict[str, object]:
     return {"source": f" reads a file from outside ({quoted(fetched)})", "stakes": stakes, "advice": f"pass {_STRICT}"}
 
 
+ITS_OWN, ITS_OWN_TENSORS, RESUMES = "the project writes the file itself", "the project writes the file itself, with tensors only", "a checkpoint to resume from"
+"""Why a load is only information."""
+
+
+def of_tensors(where: str) -> dict[str, object]:
+    """The arguments for a file that the project writes with tensors and plain values only."""
+    source = f" reads a file that this project writes with tensors and plain values only ({where})"
+    return {"source": source, "stakes": "every version of torch loads it, and it holds no code of others", "advice": f"pass {_STRICT} to say so"}
+
+
 def of_the_project(where: str) -> dict[str, object]:
     """The arguments for a file of the project itself: ``where`` it is written, empty for a checkpoint to resume
     from.
@@ -54,7 +64,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     "unless all its calls are known to omit `weights_only`, and code that chooses the argument by the version of "
     "torch. Reported at level info if the project wrote the file itself (it saves to the same name or folder, or the "
     "load restores an optimizer to resume a run): the file contains no code of others, and the version only decides "
-    "whether it loads.",
+    "whether it loads; if it only contains tensors and plain values, every version loads it.",
     versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Not reported if "
     "`target-torch` is 2.6 or later, because the default is then True.",
     verification="Run once with `weights_only=True`. If it raises UnpicklingError, save plain values instead, allow "

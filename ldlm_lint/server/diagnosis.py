@@ -84,7 +84,7 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
 
 def _remark(finding: Finding) -> str:
     """Why a finding is only a hint, where its code is of minor importance."""
-    return "" if finding.standing is None else f" ({finding.standing.words})"
+    return f" ({finding.why_minor})" if finding.why_minor else ""
 
 
 def _tags(finding: Finding, rule: Rule) -> list[int]:

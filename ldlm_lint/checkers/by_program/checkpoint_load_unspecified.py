@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
 from ldlm_lint.code.table import guards_above, line_of
 from ldlm_lint.concepts.load_origins import Origin
-from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related, Severity
+from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
@@ -18,8 +18,12 @@ from ldlm_lint.program.queries import State
 from ldlm_lint.rules.checkpoint_loading import (
     CHECKPOINT_LOAD_UNSPECIFIED,
     FROM_ANYWHERE,
+    ITS_OWN,
+    ITS_OWN_TENSORS,
+    RESUMES,
     STRICT_BY_DEFAULT,
     from_outside,
+    of_tensors,
     of_the_project,
 )
 from ldlm_lint.wording import located
@@ -99,7 +103,9 @@ def _finding(view: View, module: Module, call: int) -> Finding:
         line = line_of(home.table.sites[origin.written & MASK].place)
         where = located(view.path(home), line, view.path(module))
         related.append(Related(view.context.line_span(view.path(home), line), "the project writes the file here"))
-    return view.finding(RULE, span, of_the_project(where), related, fix=fix, confidence=confidence)._replace(level=Severity.INFO)
+    args = of_tensors(where) if origin.only_tensors else of_the_project(where)
+    reason = RESUMES if not where else ITS_OWN_TENSORS if origin.only_tensors else ITS_OWN
+    return view.finding(RULE, span, args, related, fix=fix, confidence=confidence).lowered(reason)
 
 
 def _fix(view: View, module: Module, call: int) -> Fix | None:

@@ -184,8 +184,8 @@ class Cards:
         )
 
     def _notes(self, finding: Finding) -> Iterator[str]:
-        if finding.standing is not None:
-            yield clean(finding.standing.words)
+        if finding.why_minor:
+            yield clean(f"level info: {finding.why_minor}")
         if finding.in_step is not None:
             step = f"wait {finding.in_step.order} of the training step at {self._line(finding.in_step.step)}"
             yield ", ".join((step, *circumstances(finding.in_step, self._line)))

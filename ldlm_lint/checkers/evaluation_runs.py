@@ -17,6 +17,7 @@ from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_mo
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import by_function, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.python.warm_ups import is_warm_up
 
 _DIFFERENTIATES = lazily(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
@@ -106,7 +107,7 @@ def _may_evaluate(owner: nodes.NodeNG) -> bool:
 
 
 def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, learns: bool) -> Run | None:
-    if not _is_recorded(call):
+    if not _is_recorded(call) or is_warm_up(call):
         return None
     loops = loops_around(call)
     still = still_loops(loops)

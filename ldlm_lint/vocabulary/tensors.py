@@ -114,6 +114,10 @@ PLAIN_METHODS = frozenset(
     "copy_ zero_ fill_ data_ptr view_as repeat_interleave index_select".split()
 )
 """Methods that tensors have and hardly anything else."""
+MADE_UP = frozenset(
+    f"torch.{name}{like}" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint") for like in ("", "_like")
+)
+"""Functions that make a tensor of no data: for a dry run, or to fill it later."""
 DEVICES = frozenset("cuda xpu npu mps hpu".split())
 """How a text that names an accelerator begins."""
 NOT_OF_ARRAYS = frozenset(

@@ -120,7 +120,7 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
         row = module.nodes[call]
         if site.scope in seen or not (row[2] or row[3]) or not _is_run(view, module, row[1], loaded):
             continue
-        if _is_repeated(view, module, call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
+        if _is_repeated(view, module, call) and not view.warm_ups.is_one(module.base | call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
             root = _root_of(view, module, call)
             if root:
                 seen.add(site.scope)

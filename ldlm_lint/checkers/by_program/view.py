@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.trained_anew import TrainedAnew
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
+    from ldlm_lint.concepts.warm_ups import WarmUps
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.filesets import FileSet
@@ -175,6 +176,13 @@ class View:
         from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
 
         return OptimizerSteps(self.ask)
+
+    @cached_property
+    def warm_ups(self) -> WarmUps:
+        """The runs of models that only warm a device up."""
+        from ldlm_lint.concepts.warm_ups import WarmUps
+
+        return WarmUps(self.ask)
 
     @cached_property
     def block_sizes(self) -> BlockSizes:

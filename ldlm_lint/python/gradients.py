@@ -18,6 +18,7 @@ from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.python.warm_ups import is_warm_up
 
 # Context managers that leave autograd as it is; all others are unknown.
 _HARMLESS = lazily(
@@ -269,7 +270,7 @@ def _run(calls: list[nodes.Call], parameters: set[str], unrecorded: frozenset[st
         if not (call.args or call.keywords) or not _may_run(call, parameters):
             continue
         root = root_of(call.func)
-        if not root or position_of(call) in unrecorded:
+        if not root or position_of(call) in unrecorded or is_warm_up(call):
             continue
         if root in parameters or (root.startswith("self.") and looks_like_model(last_name(call.func))):
             yield root

@@ -37,11 +37,16 @@ def find(view: View) -> Iterator[Finding]:
     ways = Ways(view)
     untrained = Untrained(view.training)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
-        if may_have(view, call, _VIEWS) or _gives_more(view, call) or calls.handler_around(view, call) or _trains_nothing(view, untrained, call):
+        if may_have(view, call, _VIEWS) or _gives_more(view, call) or _trains_nothing(view, untrained, call) or _never_runs(view, call):
             continue
         if not _is_second_choice(view, ways, call) and not _is_small(view, call):
             claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
             yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call), confidence=calls.confidence_of(view, RULE, call))
+
+
+def _never_runs(view: View, call: int) -> bool:
+    """Whether a wrapper is a second attempt, for a torch of the past, or in code that nothing calls."""
+    return calls.handler_around(view, call) or view.old_torch.is_needed_at(call) or not view.may_run(view.program.function_of(call))
 
 
 def _gives_more(view: View, call: int) -> bool:
@@ -65,7 +70,7 @@ def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(call):
         return True
     model = view.ask.argument(call, "module", 0)
-    return untrained.is_only_evaluated(call) or any(untrained.is_frozen_beside(call, one) for one in model.sources)
+    return untrained.is_only_evaluated(call) or untrained.is_run_unrecorded(call) or any(untrained.is_frozen_beside(call, one) for one in model.sources)
 
 
 def _is_small(view: View, call: int) -> bool:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.local_ranks import LocalRanks
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.micro_batches import MicroBatches
+    from ldlm_lint.concepts.old_torch import OldTorch
     from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.rare_places import RarePlaces
@@ -183,6 +184,13 @@ class View:
         from ldlm_lint.concepts.warm_ups import WarmUps
 
         return WarmUps(self.ask)
+
+    @cached_property
+    def old_torch(self) -> OldTorch:
+        """The code for a torch that is no longer used."""
+        from ldlm_lint.concepts.old_torch import OldTorch
+
+        return OldTorch(self.ask)
 
     @cached_property
     def block_sizes(self) -> BlockSizes:

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ldlm_lint.baseline import Known
-    from ldlm_lint.cache.session import Session
     from ldlm_lint.config import Config, Overrides
-    from ldlm_lint.configurations import Configurations
+    from ldlm_lint.configurations import Configurations, Note
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
 
@@ -76,10 +75,10 @@ def patterns(text: str) -> list[str]:
 
 
 def configuration(
-    arguments: argparse.Namespace, base: Path, session: Session | None = None
+    arguments: argparse.Namespace, base: Path, note: Note | None = None
 ) -> tuple[list[Path], Configurations]:
     """The paths to lint, absolute, and the configurations of their files; raises what loading the configuration of the
-    run raises."""
+    run raises. ``note`` is called for each look at the file system."""
     from ldlm_lint.config import common_directory
     from ldlm_lint.configurations import Configurations
 
@@ -89,7 +88,7 @@ def configuration(
     paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
     start = common_directory(paths)
-    known: dict[str, Any] = {} if session is None else {"torch_of": session.torch_range, "note": session.note}
+    known: dict[str, Any] = {} if note is None else {"note": note}
     overrides = _overrides(arguments, base, start)
     configured = Configurations(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
     # An error in the configuration of the run is reported before anything else is done.

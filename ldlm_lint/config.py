@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ldlm_lint import select as selection
 from ldlm_lint.config_files import NAMES, PYPROJECT
 from ldlm_lint.model import Option, Problem, Rule, Severity
-from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TorchRange, torch_range
-from ldlm_lint.requirements import looked_at as requirement_files
+from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, Bound, TorchRange
 from ldlm_lint.select import NOTHING, Layer
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Configured(Protocol):
         """The configuration of a file (absolute, forward slashes); raises ConfigError if that cannot be used."""
 
     def of_folder(self, folder: str) -> Config:
-        """The configuration of the files in a directory; raises as `of`."""
+        """The configuration of a directory, without what its requirements say; raises as `of`."""
 
     def excludes(self, path: str, is_directory: bool) -> bool:
         """Whether a path is excluded, by itself or because a project around it is."""
@@ -89,7 +88,7 @@ class Config:
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path`` the
     file that was read (empty: none). ``also_exclude`` are the patterns of the command line. ``target_torch`` holds the
     oldest and the newest torch the project runs on: ``target-torch`` for both (``names_torch``), else what the
-    project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic``
+    project's requirements allow; ``torch_bounds`` are those of them that decide. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic``
     applies opt-in rules as if they were on by default; ``output_format`` is empty if it is not set. ``options`` holds
     every rule option by its name, set or default; lists are tuples. It also implements `Configured`, with the same
     settings for every file.
@@ -107,6 +106,7 @@ class Config:
     level: Severity = Severity.INFO
     fail_level: Severity = Severity.REFACTOR
     target_torch: TorchRange = ANY_TORCH
+    torch_bounds: tuple[Bound, ...] = ()
     names_torch: bool = False
     baseline: str = ""
     required_version: str = ""
@@ -123,16 +123,12 @@ class Config:
         isolated: bool = False,
         overrides: Overrides | None = None,
         rules: Sequence[Rule] | None = None,
-        torch_of: Callable[[Path], TorchRange] = torch_range,
     ) -> Config:
         """The configuration that applies at ``start``; arguments and errors are those of
         `ldlm_lint.configurations.Configurations`."""
         from ldlm_lint.configurations import Configurations
 
-        found = Configurations(
-            start, explicit=explicit, isolated=isolated, overrides=overrides, rules=rules, torch_of=torch_of
-        )
-        return found.run
+        return Configurations(start, explicit=explicit, isolated=isolated, overrides=overrides, rules=rules).run
 
     @property
     def run(self) -> Config:
@@ -243,17 +239,12 @@ def looked_at(start: Path, explicit: Path | None = None) -> Iterator[tuple[str, 
     """The file system look-ups that finding the run's configuration takes, as kinds of `ldlm_lint.cache.index.LOOKS`
     and paths."""
     directory = start if start.is_dir() else start.parent
-    roots = {project_root(start)}
     for folder in (directory, *directory.parents):
         yield "exists", (folder / ".git").as_posix()
         for name in NAMES:
             yield "file", (folder / name).as_posix()
-        if any((folder / name).is_file() for name in NAMES):
-            roots.add(folder)
     if explicit is not None:
         yield "file", explicit.as_posix()
-    for root in sorted(roots):
-        yield from requirement_files(root)
 
 
 def common_directory(paths: Sequence[Path]) -> Path:

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ldlm_lint.config import Config, Overrides, marked_root, project_root
 from ldlm_lint.config_files import NAMES, PYPROJECT, candidates, read_settings, refuse_stray_link
 from ldlm_lint.config_reader import config_of
-from ldlm_lint.requirements import ANY_TORCH, TorchRange, torch_range
+from ldlm_lint.requirements import TORCH, TorchRange
 from ldlm_lint.tomlfile import ConfigError, Table
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Problem, Rule
+    from ldlm_lint.requirements.choice import Choice
+    from ldlm_lint.requirements.levels import Levels
 
 Note = Callable[[str, str], object]
 
@@ -46,8 +48,8 @@ class Configurations:
 
     ``start`` (absolute) is the scope of the run: a file, or the directory that contains all named paths. ``explicit``
     is read instead of the files that would be found; its patterns are relative to the project that it is in, or to that
-    of ``start`` where it is elsewhere. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given;
-    ``torch_of`` says which torch the project at a root runs on. ``note`` is called for each file system look-up, see
+    of ``start`` where it is elsewhere. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given.
+    ``note`` is called for each file system look-up, see
     `ldlm_lint.ignores.Note`.
     """
 
@@ -59,7 +61,6 @@ class Configurations:
         isolated: bool = False,
         overrides: Overrides | None = None,
         rules: Sequence[Rule] | None = None,
-        torch_of: Callable[[Path], TorchRange] = torch_range,
         note: Note = _note_nothing,
     ) -> None:
         self._start = start if start.is_dir() else start.parent
@@ -67,18 +68,19 @@ class Configurations:
         self._isolated = isolated
         self._overrides = overrides or Overrides()
         self._given = rules
-        self._torch_of = torch_of
         self._note = note
         self._found: dict[str, _Found] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
-        self._torch: dict[tuple[str, ...], TorchRange] = {}
+        self._levels: Levels | None = None
+        self._torch: dict[tuple[str, str], Choice] = {}
         self._unfiled: dict[str, Config] = {}
         self._configs: dict[str, Config] = {}
-        self._equal: dict[tuple[int, TorchRange], Config] = {}
+        self._with_torch: dict[str, Config] = {}
+        self._equal: dict[tuple[int, Choice], Config] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process looks up files itself and does not get the session."""
-        return {**self.__dict__, "_torch_of": torch_range, "_note": _note_nothing, "_equal": {}}
+        return {**self.__dict__, "_levels": None, "_note": _note_nothing, "_equal": {}}
 
     @cached_property
     def run(self) -> Config:
@@ -86,7 +88,7 @@ class Configurations:
 
         Raises ConfigError for a file that cannot be used, SelectorError for an unknown rule of the command line.
         """
-        config = self.of_folder(self._folder(self._start))
+        config = self._at(self._folder(self._start))
         config.selected(self._rules)
         return config
 
@@ -99,19 +101,30 @@ class Configurations:
 
     def of(self, path: str) -> Config:
         """The configuration of a file (absolute, forward slashes), which need not exist; raises ConfigError."""
-        return self.of_folder(path.rpartition("/")[0])
+        return self._at(path.rpartition("/")[0])
 
     def of_folder(self, folder: str) -> Config:
-        """The configuration of the files in a directory (absolute, forward slashes); raises ConfigError."""
+        """The configuration of a directory (absolute, forward slashes), without what its requirements say; raises
+        ConfigError."""
         folder = folder.rstrip("/")
         if folder not in self._configs:
             found = self._find(folder)
             if found.error is not None:
                 raise found.error
-            config = found.config or self._without_file(folder)
-            torch = self._torch_at(folder, config)
-            self._configs[folder] = self._equal.setdefault((id(config), torch), replace(config, target_torch=torch))
+            self._configs[folder] = found.config or self._without_file(folder)
         return self._configs[folder]
+
+    def _at(self, folder: str) -> Config:
+        """The configuration of the files in a directory, with the torch that they run on."""
+        folder = folder.rstrip("/")
+        if folder not in self._with_torch:
+            config = self.of_folder(folder)
+            if not config.names_torch and not self._isolated:
+                torch = self._torch_at(folder, config)
+                known = replace(config, target_torch=TorchRange(torch.oldest, torch.newest), torch_bounds=torch.bounds)
+                config = self._equal.setdefault((id(config), torch), known)
+            self._with_torch[folder] = config
+        return self._with_torch[folder]
 
     def excludes(self, path: str, is_directory: bool) -> bool:
         """Whether a path is excluded: by its configuration, or because the configuration above excludes the folder of
@@ -211,15 +224,18 @@ class Configurations:
         start = self._folder(self._start)
         return start if f"{folder}/".startswith(f"{start}/") else folder
 
-    def _torch_at(self, folder: str, config: Config) -> TorchRange:
-        """The torch that a project runs on: what it names, else what the nearest requirements that bound torch allow."""
-        if config.names_torch or self._isolated:
-            return config.target_torch
-        roots = tuple(dict.fromkeys((*self._roots_of(folder), config.root.rstrip("/"))))
-        if roots not in self._torch:
-            ranges = (self._torch_of(Path(root or "/")) for root in roots)
-            self._torch[roots] = next((one for one in ranges if one != ANY_TORCH), ANY_TORCH)
-        return self._torch[roots]
+    def _torch_at(self, folder: str, config: Config) -> Choice:
+        """The torch that the files in a directory run on, by the requirements in it and around it."""
+        from ldlm_lint.requirements.choice import chosen
+        from ldlm_lint.requirements.levels import Levels
+
+        if self._levels is None:
+            self._levels = Levels(self._note)
+        around = (root for root in (*self._roots_of(folder), config.root.rstrip("/")) if f"{folder}/".startswith(f"{root}/"))
+        root = min(around, key=len, default=folder)
+        if (folder, root) not in self._torch:
+            self._torch[folder, root] = chosen(TORCH, self._levels.around(folder, root))
+        return self._torch[folder, root]
 
     def _roots_of(self, folder: str) -> tuple[str, ...]:
         """The roots of projects around a directory, the nearest first, up to that of its repository."""

@@ -12,6 +12,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.projects import Projects
+from ldlm_lint.rules.dated import dated
 from ldlm_lint.shell.embedded_paths import as_of_script
 from ldlm_lint.source import Kind
 
@@ -26,13 +27,18 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
         if finding.rule not in selected_rules(configured.of(path)) and not (finding.fix and finding.fix.group):
             # It is not shown, and no other finding's fix depends on it: the project need not be asked.
             continue
-        if not finding.claims and not (finding.fix and finding.fix.needs):
+        if not asks_project(finding):
             yield finding
             continue
         place = finding.span.path
         found = decided(finding, projects.of(place), projects.clock(place))
         if found is not None:
             yield as_of_script(found)
+
+
+def asks_project(finding: Finding) -> bool:
+    """Whether other files decide about a finding or its fix: by a claim, or by the torch that they require."""
+    return bool(finding.claims) or finding.rule in dated() or (finding.fix is not None and bool(finding.fix.needs))
 
 
 def decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:

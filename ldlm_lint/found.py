@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError, deep
 from ldlm_lint.config import Configured
-from ldlm_lint.confirming import decided
+from ldlm_lint.confirming import asks_project, decided
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
@@ -93,7 +93,7 @@ def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects:
 def _decided(findings: Iterable[Finding], linted: Collection[str], context: Context, projects: Projects) -> Iterator[Finding]:
     for finding in findings:
         if finding.span.path in linted:
-            found = decided(finding, context, projects.clock(finding.span.path)) if finding.claims else finding
+            found = decided(finding, context, projects.clock(finding.span.path)) if asks_project(finding) else finding
             if found is not None:
                 # No single file shows it, so pylint has not reported it with its file.
                 yield from _of_file(found._replace(confirmed=True), context)

@@ -324,7 +324,8 @@ class Rule(NamedTuple):
     a script or configuration file must contain one of ``setting_triggers`` instead, if there are any; ``reads`` are the
     artefacts it looks at: ``py``, ``sh``, ``cfg``. ``trade`` is what its fix gives up for what it saves, as ``speed for
     memory`` (empty: nothing): a trade is not part of a run over all rules. ``status`` is one of `STATUSES`
-    (docs/versions.md); ``successor`` names the rule that replaced a deprecated one.
+    (docs/versions.md); ``successor`` names the rule that replaced a deprecated one. ``needs`` names what the defect or
+    the advice depends on (a key of ``since`` in `ldlm_lint.tables`): code whose torch is older is not reported.
     """
 
     code: str
@@ -355,6 +356,7 @@ class Rule(NamedTuple):
     status: str = "preview"
     successor: str = ""
     old_names: tuple[str, ...] = ()
+    needs: str = ""
 
     @property
     def cost_text(self) -> str:

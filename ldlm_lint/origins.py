@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ldlm_lint.config import Config
+from ldlm_lint.config import Config, relative_to
 from ldlm_lint.config_files import read_settings
 from ldlm_lint.rules import ALL
 from ldlm_lint.settings import SETTINGS
@@ -63,8 +63,9 @@ def _of_file(key: str, default: object, table: Table, config: Config) -> Origin:
 
 
 def _torch(config: Config) -> tuple[str | None, str]:
-    """The range of versions that the requirements allow, as text."""
+    """The range of versions that the requirements allow, as text, and which requirements these are."""
     ends = [one and ".".join(map(str, one)) for one in (config.target_torch.oldest, config.target_torch.newest)]
     if not any(ends):
         return None, DEFAULT
-    return " to ".join(one or "any" for one in dict.fromkeys(ends)), "what the project's requirements allow"
+    said = dict.fromkeys(f"{relative_to(one.path, config.root) or one.path}: {one.text}" for one in config.torch_bounds)
+    return " to ".join(one or "any" for one in dict.fromkeys(ends)), "; ".join(said)

@@ -61,7 +61,7 @@ def test_show_settings_says_where_each_value_comes_from(project: Path, run: Run)
         ("ignore", '["W7201"]', "command line"),
         ("level", '"error"', "command line"),
         ("fail-level", '"refactor"', "default"),
-        ("target-torch", '"2.4"', "what the project's requirements allow"),
+        ("target-torch", '"2.4"', "requirements.txt: torch==2.4.1"),
     ):
         assert re.search(rf"(?m)^{key} = {re.escape(value)} +# {re.escape(origin)}$", out), key
     assert "\nexcessive-heartbeat-timeout\n" not in out

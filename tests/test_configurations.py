@@ -85,7 +85,7 @@ def test_the_torch_of_a_file_is_that_of_the_nearest_requirements_that_bound_it(t
     )
     (tmp_path / "d" / ".git").mkdir()
     configured = Configurations(tmp_path)
-    found = {name: configured.of_folder(f"{tmp_path.as_posix()}/{name}").target_torch.oldest for name in "abcd"}
+    found = {name: configured.of(f"{tmp_path.as_posix()}/{name}/x.py").target_torch.oldest for name in "abcd"}
     assert found == {"a": (2, 6), "b": (2, 4), "c": (2, 1), "d": (2, 4)}
     assert configured.run.target_torch == TorchRange((2, 4), (2, 4))
 

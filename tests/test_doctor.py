@@ -60,7 +60,7 @@ def test_the_document_has_the_same(project: Path, run: Run) -> None:
 
 def test_torch_and_the_baseline_are_told_with_where_they_come_from(project: Path, run: Run) -> None:
     (project / "requirements.txt").write_text("torch>=2.1,<2.5\n")
-    assert told(run)["target torch"] == "2.1 to 2.4 (what the project's requirements allow)"
+    assert told(run)["target torch"] == "2.1 to 2.4 (requirements.txt: torch>=2.1,<2.5)"
     (project / "pyproject.toml").write_text('[tool.ldlm-lint]\ntarget-torch = "2.6"\nselect = ["72"]\n')
     (project / ".ldlm-lint-baseline.json").write_text("{}")
     facts = told(run)

@@ -7,9 +7,20 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint.config import Config
-from ldlm_lint.requirements import TorchRange, floors, torch_range
+from ldlm_lint.requirements import PYTHON, TORCH, TorchRange
+from ldlm_lint.requirements.choice import Choice, chosen
+from ldlm_lint.requirements.levels import Levels
 
 UNKNOWN = TorchRange()
+
+
+def choice(folder: Path, root: Path | None = None) -> Choice:
+    return chosen(TORCH, Levels().around(folder.as_posix(), (root or folder).as_posix()))
+
+
+def torch_range(folder: Path, root: Path | None = None) -> TorchRange:
+    found = choice(folder, root)
+    return TorchRange(found.oldest, found.newest)
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
@@ -27,7 +38,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
         pytest.param("torch==2.4.1", TorchRange((2, 4), (2, 4)), id="pinned"),
         pytest.param("torch==2.4.1+cu121", TorchRange((2, 4), (2, 4)), id="local-version"),
         pytest.param("torch>=2.1", TorchRange((2, 1), None), id="from"),
-        pytest.param("torch>=1.12", UNKNOWN, id="from-before-all"),
+        pytest.param("torch>=1.12", TorchRange((1, 12), None), id="from-torch-1"),
         pytest.param("torch<=2.6", TorchRange(None, (2, 6)), id="up-to"),
         pytest.param("torch>=2.1,<2.5", TorchRange((2, 1), (2, 4)), id="between"),
         pytest.param("torch~=2.3.0", TorchRange((2, 3), (2, 3)), id="compatible"),
@@ -36,7 +47,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
         pytest.param("torch==2.2.0 --hash=sha256:abc", TorchRange((2, 2), (2, 2)), id="hash"),
         pytest.param("torch >= 2.2 # for compile", TorchRange((2, 2), None), id="comment"),
         pytest.param("torch==3.0", UNKNOWN, id="unknown-version"),
-        pytest.param("torch==1.13.1", UNKNOWN, id="too-old"),
+        pytest.param("torch==1.13.1", TorchRange((1, 13), (1, 13)), id="torch-1"),
         pytest.param("torchvision==0.15\ntorch-geometric==2.4\ntorch_optimizer==2.3", UNKNOWN, id="other-packages"),
         pytest.param("torch @ https://example.org/torch.whl", UNKNOWN, id="address"),
         pytest.param(
@@ -146,7 +157,7 @@ def test_rules_are_told_what_the_requirements_allow(tmp_path: Path) -> None:
 )
 def test_the_oldest_torch_of_a_file(tmp_path: Path, name: str, text: str, expected: tuple[object, str] | None) -> None:
     write(tmp_path, {name: text})
-    found = [(one.version, one.requirement) for one in floors(tmp_path, tmp_path)]
+    found = [(one.floor, one.text) for one in choice(tmp_path).all]
     assert found == ([expected] if expected else [])
 
 
@@ -166,7 +177,7 @@ def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
     tmp_path: Path, files: dict[str, str], expected: list[tuple[int, int]]
 ) -> None:
     write(tmp_path, {"uv.lock": LOCK} | files)
-    assert sorted(one.version for one in floors(tmp_path, tmp_path)) == expected
+    assert sorted(one.floor for one in choice(tmp_path).all) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,5 +186,100 @@ def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
 )
 def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requirement: str, newest: tuple[int, int] | None) -> None:
     write(tmp_path, {"requirements.txt": f"torch{requirement}\n"})
-    found = [(one.version, one.open) for one in floors(tmp_path, tmp_path)]
-    assert found == ([(newest, True)] if newest else [])
+    found = [(one.floor, one.lower) for one in choice(tmp_path).all]
+    assert found == ([(newest, None)] if newest else [])
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        pytest.param("README.md", "Run\n```\npip install torch==1.7.0+cu110 torchvision==0.8.1 -f https://x.org/whl.html\n```\n", (1, 7), id="readme"),
+        pytest.param("README.md", "Use `conda install pytorch==1.12.1 torchvision==0.13.1 cudatoolkit=11.3 -c pytorch`.\n", (1, 12), id="readme-conda"),
+        pytest.param("docs/INSTALL.md", "$ pip3 install 'torch==1.9.0' \\\n    torchvision\n", (1, 9), id="page-about-the-installation"),
+        pytest.param("docs/en/get_started.md", "mamba install -c pytorch pytorch=2.0\n", (2, 0), id="deep-page"),
+        pytest.param("README.rst", "    conda create -n env python=3.8 pytorch::pytorch=1.8 -y\n", (1, 8), id="created-environment"),
+        pytest.param("README.md", "We test with pytorch=1.9.0 and torch==1.9.\n", None, id="prose"),
+        pytest.param("README.md", "# pip install torch==1.7.0\npip install torch\n", None, id="command-in-a-comment"),
+        pytest.param("README.md", "pip install torchvision==0.8.1 pytorch-lightning==1.7.0 torch-scatter==2.0.9\n", None, id="other-packages"),
+        pytest.param("README.md", "pip install torch>=1.8\n", None, id="open-above"),
+        pytest.param("README.md", "pip install torch=={version}\n", None, id="placeholder"),
+        pytest.param("notes/ideas.md", "pip install torch==1.7.0\n", None, id="another-page"),
+        pytest.param(".github/workflows/test.yml", "jobs:\n  - run: pip install torch==1.7.0+cpu\n", None, id="continuous-integration"),
+        pytest.param("Dockerfile", "FROM pytorch/pytorch:1.12.1-cuda11.3-cudnn8-runtime\n", (1, 12), id="image"),
+        pytest.param("docker/train/Dockerfile.gpu", "FROM --platform=linux/amd64 docker.io/pytorch/pytorch:2.1.0-cuda12.1-cudnn8-devel AS base\n", (2, 1), id="deep-image"),
+        pytest.param("docker/Dockerfile", 'ARG PYTORCH="1.6.0"\nARG CUDA="10.1"\nFROM pytorch/pytorch:${PYTORCH}-cuda${CUDA}-cudnn7-devel\n', (1, 6), id="image-of-an-argument"),
+        pytest.param("Dockerfile", "FROM pytorch/pytorch:1.9.0-cuda10.2-cudnn7-runtime\nRUN pip install torch==2.0.1\n", (2, 0), id="installed-over-an-image"),
+        pytest.param("Dockerfile", "ARG TORCH=2.2.1\nRUN python -m pip install --no-cache-dir \\\n  torch==${TORCH} torchvision\n", (2, 2), id="version-of-an-argument"),
+        pytest.param("Dockerfile", "FROM nvcr.io/nvidia/pytorch:21.11-py3\n", None, id="image-of-another-name"),
+        pytest.param("Dockerfile", "FROM pytorch/pytorch:latest\n", None, id="newest-image"),
+        pytest.param("docker-compose.yml", "services:\n  train:\n    image: pytorch/pytorch:1.13.1-cuda11.6-cudnn8-runtime\n", (1, 13), id="compose"),
+        pytest.param("scripts/install.sh", "#!/bin/bash\nconda install -y pytorch=1.10 -c pytorch\n", (1, 10), id="script"),
+        pytest.param("env/train.yml", "name: a\ndependencies: [python=3.9, pytorch=1.12, pip]\n", (1, 12), id="environment-in-brackets"),
+        pytest.param("environment.yml", "dependencies:\n  - conda-forge::pytorch-gpu=1.13.1=cuda112py39\n", (1, 13), id="build-of-conda"),
+        pytest.param("environment.yml", "dependencies:\n  - pytorch 1.12.1 py3.9_cuda11.3\n", (1, 12), id="blanks"),
+        pytest.param("environment.yml", "dependencies:\n  - pip:\n    - https://download.pytorch.org/whl/cu113/torch-1.12.1%2Bcu113-cp39-cp39-linux_x86_64.whl\n", (1, 12), id="wheel-in-conda"),
+        pytest.param("environment.yml", "dependencies:\n  - pip:\n    - torch==1.12.1+cu113 --extra-index-url https://x.org/whl\n", (1, 12), id="index-in-conda"),
+        pytest.param("environment.yml", "dependencies:\n  # - pytorch=1.7\n  - pytorch-lightning=1.7\n  - torchvision=0.13\n  - pytorch-cuda=11.8\n", None, id="none-of-torch"),
+        pytest.param("requirements.txt", "torch==2.1.0 -f https://download.pytorch.org/whl/torch_stable.html\n", (2, 1), id="links"),
+        pytest.param("requirements.txt", "torch~=2.1\n", None, id="compatible-release-is-open"),
+        pytest.param("requirements.txt", "torch==2.1.*\n", (2, 1), id="wildcard"),
+        pytest.param("requirements.txt", "torch==1.12.1; sys_platform == 'linux'\ntorch==2.2.0; sys_platform == 'darwin'\n", (1, 12), id="markers"),
+        pytest.param("requirements.txt", "-r reqs/base.txt\n", (1, 11), id="included"),
+        pytest.param("requirements.txt", "pytorch=1.12.1=py3.9_cuda11.3_cudnn8.3.2_0\n", (1, 12), id="exported-by-conda"),
+        pytest.param("gpu_requirements.txt", "torch==1.12.1\n", (1, 12), id="named-otherwise"),
+        pytest.param("conda-lock.yml", "package:\n- name: pytorch\n  version: 1.12.1\n  manager: conda\n", (1, 12), id="conda-lock"),
+        pytest.param("pixi.toml", '[dependencies]\npytorch = "2.1.*"\n', (2, 1), id="pixi"),
+        pytest.param("pyproject.toml", '[tool.poetry.dependencies]\ntorch = {url = "https://x.org/torch-2.1.0-cp310-cp310-linux_x86_64.whl"}\n', (2, 1), id="wheel-in-poetry"),
+        pytest.param("setup.py", 'setup(install_requires=[\n    # "torch==1.7",\n    "torch",\n])\n', None, id="commented-out"),
+    ],
+)
+def test_the_version_that_a_file_chooses(tmp_path: Path, name: str, text: str, expected: tuple[int, int] | None) -> None:
+    write(tmp_path, {"train.py": "import torch\n", "reqs/base.txt": "torch==1.11.0\n", name: text})
+    assert torch_range(tmp_path).newest == expected
+
+
+@pytest.mark.parametrize(
+    "files, folder, expected",
+    [
+        pytest.param({"setup.py": 'setup(install_requires=["torch>=1.8"])\n', "environment.yml": "dependencies:\n  - pytorch=1.12.1\n"}, "", ((1, 8), (1, 12)), id="a-lower-bound-chooses-nothing"),
+        pytest.param({"requirements.txt": "torch==2.5.1\n", "environment.yml": "dependencies:\n  - pytorch=2.2.2\n"}, "", ((2, 2), (2, 5)), id="two-choices"),
+        pytest.param({"requirements.txt": "torch>=2.4\n", "Dockerfile": "FROM pytorch/pytorch:2.2.0-cuda12.1-cudnn8-runtime\n"}, "", ((2, 2), None), id="a-bound-that-the-choice-breaks"),
+        pytest.param({"environment.yml": "dependencies:\n  - pytorch=2.2.2\n", "app/requirements.txt": "torch==2.5.1\n", "app/app.py": ""}, "app", ((2, 5), (2, 5)), id="the-nearest"),
+        pytest.param({"environment.yml": "dependencies:\n  - pytorch=2.2.2\n", "app/requirements.txt": "torch==2.5.1\n", "app/app.py": ""}, "", ((2, 2), (2, 2)), id="not-that-of-another-program"),
+        pytest.param({"environment.yml": "dependencies:\n  - pytorch=2.2.2\n", "app/requirements.txt": "torch>=1.8\n", "app/app.py": ""}, "app", ((1, 8), (2, 2)), id="an-open-bound-inside"),
+        pytest.param({"environment.yml": "dependencies:\n  - pytorch=2.2.2\n", "app/requirements.txt": "torch>=2.4\n", "app/app.py": ""}, "app", ((2, 4), None), id="another-open-bound-inside"),
+        pytest.param({"uv.lock": LOCK, "environment.yml": "dependencies:\n  - pytorch=2.2.2\n"}, "", ((2, 2), (2, 6)), id="a-choice-beside-a-lock"),
+        pytest.param({"docs/conf.py": "", "docs/requirements.txt": "torch==1.7\n", "docs/install.md": "pip install torch==1.9.0\n"}, "", ((1, 9), (1, 9)), id="what-builds-the-documentation"),
+        pytest.param({".gitignore": "old/\n", "old/requirements.txt": "torch==1.7\n", ".git/HEAD": ""}, "", (None, None), id="ignored"),
+        pytest.param({"sub/.git/HEAD": "", "sub/requirements.txt": "torch==1.7\n"}, "", (None, None), id="another-checkout"),
+    ],
+)
+def test_what_several_files_leave(tmp_path: Path, files: dict[str, str], folder: str, expected: tuple[object, object]) -> None:
+    write(tmp_path, {"train.py": "import torch\n"} | files)
+    assert torch_range(tmp_path / folder, tmp_path) == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("Dockerfile", "FROM python:3.12-slim\n", (3, 12)),
+        ("environment.yml", "dependencies:\n  - python=3.9.16=h7a1cb2a\n", (3, 9)),
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.9,<3.13"\n', (3, 12)),
+        ("pyproject.toml", '[project]\nrequires-python = ">=3.9"\n', None),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "~3.10"\n', (3, 10)),
+        (".python-version", "3.12.4\n", (3, 12)),
+        ("README.md", "conda create -n x python=3.8\n", (3, 8)),
+        ("setup.py", 'setup(python_requires=">=3.8,<3.11")\n', (3, 10)),
+    ],
+)
+def test_the_python_that_a_file_chooses(tmp_path: Path, name: str, text: str, expected: tuple[int, int] | None) -> None:
+    write(tmp_path, {name: text})
+    assert chosen(PYTHON, Levels().around(tmp_path.as_posix(), tmp_path.as_posix())).newest == expected
+
+
+def test_a_bound_has_its_line(tmp_path: Path) -> None:
+    write(tmp_path, {"environment.yml": "dependencies:\n  - python=3.9\n  - pytorch=1.12.1\n", "Dockerfile": "FROM x\nRUN pip install \\\n    torch==1.12.1\n"})
+    assert [(Path(one.path).name, one.line, one.text) for one in choice(tmp_path).bounds] == [
+        ("Dockerfile", 3, "torch==1.12.1"),
+        ("environment.yml", 3, "pytorch=1.12.1"),
+    ]

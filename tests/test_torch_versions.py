@@ -86,7 +86,6 @@ def fix_of(root: Path, files: dict[str, str], rule: str = "deprecated-amp-api") 
             "",
             id="a-list-that-is-no-environment",
         ),
-        pytest.param({"docker/requirements.txt": "torch<2.3\n"}, Applicability.DISPLAY, "allows torch 2.2 (torch<2.3)", id="only-older"),
         pytest.param(
             {"train.py": f"import other\n{TRAIN}", "other.py": COMPILES, "requirements.txt": "torch<2.6\n"},
             Applicability.DISPLAY,
@@ -146,7 +145,7 @@ def run(layer, x):
         ("optimizer-not-fused", {"train.py": OPTIMIZER.format(name="AdamW"), "requirements.txt": "torch>=1.12\n"}, "AdamW(fused=)"),
         ("checkpoint-without-use-reentrant", {"model.py": CHECKPOINT, "requirements.txt": "torch>=1.9\n"}, "checkpoint(use_reentrant=)"),
         ("deprecated-launcher", {"run.sh": "python -m torch.distributed.launch --nproc_per_node=2 train.py\n", "train.py": "import torch\n", "requirements.txt": "torch>=1.8\n"}, "torchrun"),
-        ("deprecated-nccl-variable", {"run.sh": "export NCCL_ASYNC_ERROR_HANDLING=1\ntorchrun train.py\n", "train.py": "import torch\n", "requirements.txt": "torch>=1.13\n"}, "TORCH_NCCL_* variables"),
+        ("deprecated-nccl-variable", {"run.sh": "export NCCL_ASYNC_ERROR_HANDLING=1\ntorchrun train.py\n", "train.py": "import torch\n", "uv.lock": LOCK, "requirements.txt": "torch>=1.13\n"}, "TORCH_NCCL_* variables"),
     ],
 )
 def test_every_fix_with_something_new_asks(tmp_path: Path, rule: str, files: dict[str, str], needed: str) -> None:

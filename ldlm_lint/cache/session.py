@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ldlm_lint.config import Configured
     from ldlm_lint.discover import Discovery
     from ldlm_lint.ignores import Note
-    from ldlm_lint.requirements import TorchRange
 
 T = TypeVar("T")
 FLOW = "flow"
@@ -89,22 +88,6 @@ class Session:
         looks = Looks(self.index)
         found = find(looks.note)
         self.remember(key, json.dumps(_plain(found)).encode(), looks)
-        self.looks.add(looks.inputs)
-        return found
-
-    def torch_range(self, root: Path) -> TorchRange:
-        """Which torch a project runs on, see `ldlm_lint.requirements.torch_range`."""
-        from ldlm_lint.requirements import TorchRange, looked_at, torch_range
-
-        key = key_of("torch", root.as_posix())
-        memo = self.recall(key)
-        if memo is not None:
-            return TorchRange(*(tuple(one) if one else None for one in json.loads(memo)))
-        looks = Looks(self.index)
-        for kind, path in looked_at(root):
-            looks.note(kind, path)
-        found = torch_range(root)
-        self.remember(key, json.dumps((found.oldest, found.newest)).encode(), looks)
         self.looks.add(looks.inputs)
         return found
 

@@ -56,6 +56,12 @@ def advice(moved: Moved) -> str:
     return f'`torch.amp.{moved.name}("{moved.device}", ...)`'
 
 
+def advice_for_value(moved: Moved) -> str:
+    """What replaces the old name where it is not called but handed on: something that is called like it."""
+    device = f'device_type="{moved.device}"' if moved.name.startswith("custom_") else f'"{moved.device}"'
+    return f"`functools.partial(torch.amp.{moved.name}, {device})`"
+
+
 class Role(enum.Enum):
     """The kind of use of the name: call it, decorate with it, or anything else."""
 
@@ -89,7 +95,7 @@ def deprecated_uses(module: nodes.Module) -> Iterator[Use]:
     for node in nodes_of(module, (nodes.Name, nodes.Attribute)):
         if isinstance(node.parent, nodes.Attribute) or (moved := moved_name(node)) is None:
             continue
-        if is_only_named(node) or _is_alias(node):
+        if is_only_named(node) or _is_alias(node) or _is_bound_to_partial(node):
             continue
         guarded = switched_by_version(node)
         if not guarded or not (_knows_new_names(module) or tells_apart_torch_2(node)):
@@ -158,6 +164,13 @@ def _is_alias(node: nodes.NodeNG) -> bool:
     """``autocast = torch.cuda.amp.autocast`` at the top of a file: the calls through the alias are reported."""
     parent = node.parent
     return isinstance(parent, nodes.Assign) and all(isinstance(one, nodes.AssignName) for one in parent.targets)
+
+
+def _is_bound_to_partial(node: nodes.NodeNG) -> bool:
+    """Whether a name is bound to a call that gets the old name, such as ``partial(autocast, ...)``, where it is reported."""
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    calls = [one.parent.value for one in found if isinstance(one, nodes.AssignName) and isinstance(one.parent, nodes.Assign)]
+    return any(isinstance(one, nodes.Call) and any(moved_name(argument) is not None for argument in one.args) for one in calls)
 
 
 def aliased(node: nodes.NodeNG) -> list[nodes.NodeNG]:

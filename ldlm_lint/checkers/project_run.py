@@ -17,6 +17,7 @@ from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules import by_symbol
+from ldlm_lint.rules.dated import dated
 from ldlm_lint.rules.linter import UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -75,7 +76,7 @@ class ProjectRun:
             if any(comments.covering(finding, rule)):
                 continue
             silenced = comments.covers(finding, rule)
-            if silenced or (not finding.claims and self._selection.reports(finding, source, comments)):
+            if silenced or (not finding.claims and rule.symbol not in dated() and self._selection.reports(finding, source, comments)):
                 yield finding, source, silenced
 
     def rest(self, visited: Mapping[str, Visit], unparsed: Set[str], texts: Overlay) -> Iterator[tuple[Finding, Source]]:

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> int:
     evidence = arguments_of.evidence(arguments, base)
-    paths, configured = arguments_of.configuration(arguments, base, session)
+    paths, configured = arguments_of.configuration(arguments, base, None if session is None else session.note)
     if arguments.show_files or arguments.show_settings:
         from ldlm_lint.commands import questions
 

@@ -105,11 +105,10 @@ def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
     from ldlm_lint.config import Config, Configured, project_root
     from ldlm_lint.config_files import NAMES
     from ldlm_lint.discover import discover
-    from ldlm_lint.requirements import looked_at
 
     looks = Looks(index)
     try:
-        paths, found = arguments_of.configuration(arguments, Path.cwd())
+        paths, found = arguments_of.configuration(arguments, Path.cwd(), looks.note)
         configured: Configured = found
         for known in arguments_of.baselines(arguments, found.run, Path.cwd()):
             looks.note("file", known.as_posix())
@@ -120,11 +119,12 @@ def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
     for named, bound in ((paths, root), *(([one], one) for one in sorted(roots.difference(paths)))):
         for path, _ in discover(named, configured, bound, note=looks.note).files:
             looks.note("file", path.as_posix())
+            with contextlib.suppress(*_USAGE):
+                # What the requirements around a file say is looked up with its configuration.
+                configured.of(path.as_posix())
     settings = {folder / name for path in paths for folder in (path, *path.parents) for name in NAMES}
     for place in (*settings, *([arguments.config] if arguments.config else ())):
         looks.note("file", Path(place).absolute().as_posix())
-    for kind, place in (one for root in roots for one in looked_at(root)):
-        looks.note(kind, place)
     return looks.inputs
 
 

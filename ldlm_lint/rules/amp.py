@@ -15,9 +15,8 @@ DEPRECATED_AMP_API = Rule(
     "changed: `torch.amp.autocast` and `torch.amp.GradScaler` take the device type first, and `autocast` takes "
     "`dtype` before `enabled`, so renaming alone turns `autocast(True)` into a wrong call.",
     cost="A warning in every process, and code that fails once the wrappers are removed. No run time.",
-    exceptions="A project that runs on a torch older than the replacement: `torch.amp.GradScaler` exists since 2.3, "
-    "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (not reported if `target-torch` is older). A project that "
-    "allows such a torch and newer ones is reported, but its fix is only shown. Old names in a branch for old "
+    exceptions="A project that chooses a torch before 2.4, in which the old names do not warn. A project that "
+    "allows such a torch and newer ones is reported, but its fix is only shown if the older one lacks the new name. Old names in a branch for old "
     "versions (a version check, `hasattr`, an except clause) are not reported either. Such a branch does not count if "
     "the file uses no new name and checks for no torch 2 version: then it is about even older versions.",
     versions="torch 2.4 to 2.13 warn. `torch.amp.autocast` exists since torch 1.10, `torch.amp.GradScaler` "
@@ -35,6 +34,7 @@ DEPRECATED_AMP_API = Rule(
         ),
     ),
     reads=("py",),
+    needs="a warning of torch.cuda.amp",
     triggers=(),
     applicability=Applicability.SAFE,
     fix_safety="Safe if `target-torch` or the project's requirements say 2.4 or newer: the call gets the device type, "
@@ -76,6 +76,7 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
         Reference("torch.amp.grad_scaler", "https://github.com/pytorch/pytorch/blob/v2.4.0/torch/amp/grad_scaler.py"),
     ),
     reads=("py",),
+    needs="torch.amp.autocast",
     triggers=(),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the "

@@ -38,6 +38,7 @@ UNFUSED_ATTENTION = Rule(
         H100,
     ),
     reads=("py",),
+    needs="torch.nn.functional.scaled_dot_product_attention",
     triggers=(b"oftmax(", b"attn_implementation=", b"attn_flash=", b"flash_attn="),
     requires=((b"@", b"matmul", b"bmm", b"einsum", b"attn_implementation=", b"flash"),),
     confidence=Confidence.MEDIUM,

@@ -38,6 +38,7 @@ TF32_DISABLED = Rule(
         H100,
     ),
     reads=("py",),
+    needs="torch.set_float32_matmul_precision",
     triggers=(b"if __name__", b"if (__name__", b"if(__name__", b"backward("),
     requires=((b"train", b"backward(", b"fit("),),
     silencers=(b"allow_tf32", b"float32_matmul_precision", b"fp32_precision", b"NVIDIA_TF32_OVERRIDE"),
@@ -72,6 +73,7 @@ MIXED_TF32_APIS = Rule(
     verification="Run on a CPU: set `torch.backends.cuda.matmul.fp32_precision`, then read `allow_tf32`.",
     references=(_CUDA_NOTES, _BACKENDS),
     reads=("py",),
+    needs="torch.backends.fp32_precision",
     triggers=(b"fp32_precision",),
     probe=Probe(
         "matmul-precision",

@@ -72,6 +72,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     "test suite contains a program whose resume ends in UnpicklingError, on torch 2.6 and later.",
     references=(_LOAD, _SEMANTICS),
     reads=("py",),
+    needs="torch.load(weights_only=)",
     triggers=(b"",),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: `weights_only=True` breaks a resume whose file contains other objects, "

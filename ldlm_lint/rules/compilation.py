@@ -9,7 +9,7 @@ COMPILE_GUARDED_BY_TRY = Rule(
     symbol="compile-guarded-by-try",
     consequence=Consequence.CRASH,
     message="this `try` cannot catch an error of the compilation: `torch.compile` compiles at the first call of "
-    "%(target)s, outside the `try`, so the fallback never runs; make that call inside the `try`, or remove it",
+    "%(target)s, outside the `try`, so its errors never reach the fallback; make that call inside the `try`, or remove it",
     summary="A `try` around `torch.compile` whose handler continues without compilation.",
     rationale="`torch.compile(model)` only wraps the model. Tracing, code generation and the compiler itself run when "
     "the wrapped model is called for the first time. Their errors are raised there, long after the `try` has ended. "
@@ -19,7 +19,8 @@ COMPILE_GUARDED_BY_TRY = Rule(
     "raises; a handler only for AttributeError, which detects torch before 2.0; a handler that raises again; code "
     "that sets `torch._dynamo.config.suppress_errors`, which lets torch continue without compiling. `torch.compile` "
     "itself raises immediately only if it cannot run at all: on Windows before torch 2.3, or on a Python newer than "
-    "that version of torch supports.",
+    "that version of torch supports (such as 3.12 with torch 2.3). Not reported if the project chooses such a pair: "
+    "then the fallback runs.",
     versions="torch 2.0 to 2.13.",
     verification="Compile with a backend that raises: the error appears at the first call. A CPU is enough.",
     references=(
@@ -30,6 +31,7 @@ COMPILE_GUARDED_BY_TRY = Rule(
         ),
     ),
     reads=("py",),
+    needs="torch.compile",
     triggers=(b"compile(",),
     requires=((b"torch",), (b"try:",)),
     silencers=(b"suppress_errors = True", b"suppress_errors=True"),

@@ -76,6 +76,7 @@ GRADIENT_COPY = Rule(
         Reference("pytorch#41954", "https://github.com/pytorch/pytorch/pull/41954"),
     ),
     reads=("py",),
+    needs="DistributedDataParallel(gradient_as_bucket_view=)",
     triggers=(),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept "

@@ -86,6 +86,7 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
         Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
     ),
     reads=("py", "sh", "cfg"),
+    needs="checkpoint(use_reentrant=)",
     triggers=(),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     confidence=Confidence.MEDIUM,

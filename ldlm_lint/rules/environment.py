@@ -55,6 +55,7 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     "`TORCH_CPP_LOG_LEVEL=INFO`. To change when a hung collective ends, set `timeout` of `init_process_group`.",
     references=(_PROCESS_GROUP, _INIT, _HEARTBEAT_DEFAULT),
     reads=("sh", "py", "cfg"),
+    needs="TORCH_NCCL_* variables",
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a heartbeat timeout that was never reached can now end a process. " + _UNIT,
@@ -128,6 +129,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     "and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
     references=(_PROCESS_GROUP, _HEARTBEAT_DEFAULT, _NO_WATCHDOG),
     reads=("sh", "py", "cfg"),
+    needs="TORCH_NCCL_* variables",
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it is the fix of the setting that disables this one. " + _UNIT,
@@ -150,6 +152,7 @@ NCCL_MONITORING_DISABLED = Rule(
     "watchdog was stuck (torch 2.5 and later).",
     references=(_PROCESS_GROUP, _MONITORING_DEFAULT, _HEARTBEAT_DEFAULT),
     reads=("sh", "py", "cfg"),
+    needs="TORCH_NCCL_* variables",
     triggers=(b"TORCH_NCCL_ENABLE_MONITORING",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: processes that were left alone before can now be ended. The variable is set to 1, not "

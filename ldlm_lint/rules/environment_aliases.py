@@ -63,6 +63,7 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     verification="The log says `Environment variable NAME is deprecated; use TORCH_NAME instead`.",
     references=(_PROCESS_GROUP, _LOOKUP),
     reads=("sh", "py", "cfg"),
+    needs="TORCH_NCCL_* variables",
     triggers=tuple(name.encode() for name in RENAMED),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a "

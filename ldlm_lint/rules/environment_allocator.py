@@ -65,6 +65,7 @@ ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS = Rule(
     "steps.",
     references=(_OPTIONS, _GROWTH, _ASSERTS),
     reads=("sh", "py", "cfg"),
+    needs="allocator option expandable_segments",
     triggers=(_SPLIT.encode(), _THRESHOLD.encode()),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: memory is laid out differently, which can help or harm a run that is close to its limit.",

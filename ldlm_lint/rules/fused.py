@@ -75,6 +75,7 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
     "creates an optimizer, and its `step()` raises a RuntimeError once there is a gradient, also on a CPU.",
     references=(_ADAMW, _SOURCE),
     reads=("py",),
+    needs="a check of fused=True at the first step",
     triggers=(b"fused",),
     requires=((b"except",), (b"optim",)),
     applicability=Applicability.DISPLAY,

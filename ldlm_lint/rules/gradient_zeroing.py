@@ -33,6 +33,7 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
         ),
     ),
     reads=("py",),
+    needs="zero_grad(set_to_none=True) by default",
     triggers=(b"set_to_none", b"zero_grad(False"),
     requires=((b"zero_grad",),),
     silencers=(b"CUDAGraph", b"make_graphed_callables", b"cuda.graph("),

@@ -89,6 +89,7 @@ DEPRECATED_LAUNCHER = Rule(
         Reference("Launch utility", "https://docs.pytorch.org/docs/stable/distributed.html#launch-utility"),
     ),
     reads=("sh", "cfg"),
+    needs="torchrun",
     triggers=(b"torch.distributed.launch",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the script no longer gets a rank argument and must read `LOCAL_RANK` from its environment, "

@@ -92,6 +92,7 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
         ),
     ),
     reads=("py",),
+    needs="checkpoint(use_reentrant=)",
     triggers=(b"utils.checkpoint", b"from torch.utils import"),
     requires=((b"checkpoint",),),
     applicability=Applicability.UNSAFE,

@@ -59,6 +59,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         H100,
     ),
     reads=("py", "sh", "cfg"),
+    needs="Adam(fused=)",
     triggers=(),
     setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,

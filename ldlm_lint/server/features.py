@@ -22,7 +22,7 @@ WATCHED = (
     # In some editors a star does not match names that begin with a dot.
     "**/.ldlm-lint.toml",
     *("**/.gitignore", "**/*.lock", "**/Pipfile", "**/setup.cfg"),
-    *("**/{requirements,constraints}*.{txt,in}", "**/requirements/*.{txt,in}"),
+    *("**/*{requirements,constraints}*.{txt,in}", "**/requirements/*.{txt,in}", "**/{README,readme,INSTALL,install}*"),
 )
 
 

@@ -43,7 +43,7 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saves-live-state": _TRAINS,
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "clamped-loss": _TRAINS,
-    "compile-guarded-by-try": _OUTSIDE_TESTS,
+    "compile-guarded-by-try": _each("stands-outside-tests torch-compiles-on-its-python"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,

@@ -62,6 +62,15 @@ def first_version(name: str) -> tuple[int, int] | None:
     return None if version is None else _version(version)
 
 
+def compiles_on(torch: tuple[int, int]) -> tuple[int, int] | None:
+    """The newest Python on which ``torch.compile`` of a torch runs: on newer ones the call raises RuntimeError at once.
+
+    None for a torch without it.
+    """
+    known = {_version(since): _version(newest) for since, newest in _interfaces()["compiles_on"].items()}
+    return max((newest for since, newest in known.items() if since <= torch), default=None)
+
+
 def _version(text: str) -> tuple[int, int]:
     major, minor = text.split(".")
     return int(major), int(minor)

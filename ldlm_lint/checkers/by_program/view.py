@@ -15,7 +15,7 @@ from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import tree_of
-from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH, TorchRange
+from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
@@ -456,9 +456,8 @@ class View:
 
     def torch_on(self, path: str) -> TorchRange:
         """The versions of torch that a file runs on."""
-        facts = self.context.facts_of(path)
-        oldest, newest = facts.get(OLDEST_TORCH), facts.get(NEWEST_TORCH)
-        return TorchRange(oldest if isinstance(oldest, tuple) else None, newest if isinstance(newest, tuple) else None)
+        choice = self.context.torch.of(path)
+        return TorchRange(choice.oldest, choice.newest)
 
     def source(self, module: Module) -> Source:
         """The text of a module."""

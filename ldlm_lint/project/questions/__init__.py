@@ -10,8 +10,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint.model import Applicability, Finding, Fix, Span
+from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.rules.dated import dated
 
 _ROOMS: Mapping[str, tuple[str, ...]] = {
     "roles": (
@@ -35,7 +36,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("no-activation-checkpointing",),
     ),
     "checkpoint_files": ("old-checkpoints-may-go", "save-is-not-optional"),
-    "interpreter": ("may-need-newer-python",),
+    "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
@@ -104,7 +105,10 @@ QUESTIONS: Mapping[str, Question] = _Questions()
 
 
 def decide(finding: Finding, context: Context) -> Finding | None:
-    """The finding with the project's additions, or None if a claim does not hold."""
+    """The finding with the project's additions, or None if a claim does not hold, or its torch is too old."""
+    needed = dated().get(finding.rule)
+    if needed is not None and context.torch.lacks(finding.span.path, needed.since):
+        return None
     claims = finding.claims
     for claim in claims:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
@@ -117,7 +121,29 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
             level=finding.level if verdict.level is None else verdict.level,
         )
-    return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
+    fix = _allowed(finding, context)
+    related = (*finding.related, *_conflicting(finding, context))
+    return finding._replace(claims=(), confirmed=bool(claims) or needed is not None, related=related, fix=fix)
+
+
+def _conflicting(finding: Finding, context: Context) -> Iterator[Related]:
+    """The requirements that choose a torch which lacks what the finding or its fix needs, where others do not."""
+    needed = dated().get(finding.rule)
+    needs = [*((needed,) if needed else ()), *(finding.fix.needs if finding.fix is not None else ())]
+    if not needs:
+        return
+    newest = max(needs, key=lambda one: one.since)
+    for bound in context.torch.against(finding.span.path, newest.since):
+        at = context.project.data(bound.path)
+        start = len(b"".join(at.splitlines(keepends=True)[: bound.line - 1]))
+        end = start + len(at[start:].partition(b"\n")[0].rstrip())
+        others = context.torch.others(finding.span.path, newest.since)
+        without = f"`{bound.text}` chooses a torch without {newest.name} (since torch {_words(newest.since)})"
+        yield Related(Span(bound.path, start, end), f"{without}; {others} allows a newer one")
+
+
+def _words(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _allowed(finding: Finding, context: Context) -> Fix | None:

@@ -26,7 +26,6 @@ def level(root: Path, code: str, target: str) -> Applicability | None:
     "use, target, expected",
     [
         pytest.param("scaler.update()", "2.4", Applicability.SAFE, id="kept"),
-        pytest.param("scaler.update()", "2.3", Applicability.UNSAFE, id="an-older-torch"),
         pytest.param("fit(model, scaler)", "2.4", Applicability.UNSAFE, id="handed-on"),
         pytest.param("model.scaler = scaler", "2.4", Applicability.UNSAFE, id="stored"),
         pytest.param("return scaler", "2.4", Applicability.UNSAFE, id="returned"),

@@ -157,6 +157,6 @@ def test_the_same_is_found_as_without_asking(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("oldest, found", [((2, 5), True), ((2, 6), False), (None, True)])
 def test_what_a_newer_torch_has_settled_is_left(oldest: tuple[int, int] | None, found: bool, tmp_path: Path) -> None:
     folder = made(tmp_path, {"load.py": "import torch\n\nstate = torch.load('last.pt')\n"})
-    config = replace(Config.load(folder), target_torch=TorchRange(oldest=oldest))
+    config = replace(Config.load(folder), target_torch=TorchRange(oldest, oldest), names_torch=oldest is not None)
     found_there = engine.run([folder / "load.py"], config, base=folder).findings
     assert any(one.rule == "checkpoint-load-unspecified" for one in found_there) is found

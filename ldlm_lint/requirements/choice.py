@@ -16,7 +16,7 @@ from ldlm_lint.requirements import Bound, Package, Version
 class Choice(NamedTuple):
     """The oldest and the newest version; None where nothing bounds it. ``bounds`` are the requirements that say so.
 
-    ``all`` are these and the requirements that a lock file replaces: whoever installs from those may get another version.
+    ``all`` are these and the requirements that a lock file replaces: an install from those may give another version.
     """
 
     oldest: Version | None = None

@@ -7,6 +7,7 @@ each run of the model that it is a part of turns gradients off.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import edges_of
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _OPTIMIZERS = "torch.optim."
 _LISTS = ("parameters", "named_parameters")
+_HOLDS = frozenset({"free", "param", "attr", "item", "phi", "copy", "call", "part", "elem", "choice"})
+"""Expressions that may be a model; most calls are of imported functions."""
 
 
 class RecordedRuns:
@@ -37,6 +40,30 @@ class RecordedRuns:
         parameters."""
         runs = self.runs(owner)
         return bool(runs) and not any(map(self.is_recorded, runs)) and not self._may_be_optimized(owner)
+
+    def is_wrapper_never_recorded(self, wrapper: int, behind: Callable[[int], Iterable[int]]) -> bool:
+        """Whether runs of the model that a call wraps are known, and none of them is recorded.
+
+        ``behind`` tells the wrappers that an expression may be: two models of one class have two wrappers.
+        """
+        runs = [one for one in self._runs_of_value(wrapper) if wrapper in behind(self._function(one))]
+        return bool(runs) and not any(map(self.is_recorded, runs))
+
+    def _runs_of_value(self, made: int) -> list[int]:
+        """The calls, in the programs of a call's module, of objects that are like the one it makes."""
+        program = self.program
+        objects = frozenset(one for one in program.ask(made) if one >= FIRST)
+        near = program.together.programs_of(program.module_of(made)) if objects else ()
+        found = []
+        for module in program.live:
+            if module.index in near:
+                calls = (module.base | one for one in module.table.sites if module.nodes[module.nodes[one][1]][0] in _HOLDS)
+                found += [one for one in calls if not objects.isdisjoint(program.ask(self._function(one)))]
+        return found
+
+    def _function(self, call: int) -> int:
+        module = self.program.module_of(call)
+        return module.base | module.nodes[call & MASK][1]
 
     def runs(self, owner: int) -> list[int]:
         """The known calls of a class's models and of their methods, from outside of the class."""

@@ -70,7 +70,13 @@ def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(call):
         return True
     model = view.ask.argument(call, "module", 0)
-    return untrained.is_only_evaluated(call) or untrained.is_run_unrecorded(call) or any(untrained.is_frozen_beside(call, one) for one in model.sources)
+    if untrained.is_only_evaluated(call) or view.recorded_runs.is_wrapper_never_recorded(call, lambda key: _wrappers_at(view, key)):
+        return True
+    return any(untrained.is_frozen_beside(call, one) for one in model.sources)
+
+
+def _wrappers_at(view: View, key: int) -> set[int]:
+    return {one.wrapper for one in view.replica_runs.behind(key)}
 
 
 def _is_small(view: View, call: int) -> bool:

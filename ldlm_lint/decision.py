@@ -14,7 +14,7 @@ from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.found import found_by_program
 from ldlm_lint.in_steps import arranged
 from ldlm_lint.linting import Overlay
-from ldlm_lint.model import Finding, Problem
+from ldlm_lint.model import Finding, KnownLaunch, Problem
 from ldlm_lint.placing import placed
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules import linter
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from ldlm_lint.scopes import Scope
 
 _GAVE_UP = "gave up"
+Launch = tuple[str, str, int, str, str, str]
+"""A file, and the fields of the `KnownLaunch` that runs it."""
 
 
 class Decision(NamedTuple):
     """The files that were linted, the errors that prevented linting others, and the findings that the project confirms.
 
-    ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are the only scripts that launch a
-    file with a finding, by the file, ``scopes`` the functions and classes of such files if they are known.
+    ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are those of the only scripts that
+    launch a file with a finding, ``scopes`` the functions and classes of such files if they are known.
     """
 
     files: tuple[tuple[Path, Kind], ...]
@@ -40,7 +42,7 @@ class Decision(NamedTuple):
     findings: tuple[Finding, ...]
     unseen: tuple[tuple[str, int], ...]
     excluded: int
-    launches: tuple[tuple[str, str], ...]
+    launches: tuple[Launch, ...]
     scopes: tuple[tuple[str, tuple[Scope, ...]], ...]
     warnings: tuple[Problem, ...] = ()
 
@@ -117,13 +119,13 @@ def discovered(
     return session.discover(paths, configured, root)
 
 
-def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[tuple[str, str]]:
-    """The only script that launches a file, by the file, if the launches are already known."""
-    scripts: dict[str, set[str]] = defaultdict(set)
+def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[Launch]:
+    """The first launch of the only script that launches a file, by the file, if the launches are already known."""
+    launches: dict[str, dict[str, KnownLaunch]] = defaultdict(dict)
     for context in contexts:
-        for script, files in context.known_launches(paths):
+        for launch, files in context.known_launches(paths):
             for path in files:
-                scripts[path].add(script)
-    only = ((path, next(iter(found))) for path, found in scripts.items() if len(found) == 1)
+                launches[path].setdefault(launch.script, launch)
+    only = ((path, next(iter(found.values()))) for path, found in launches.items() if len(found) == 1)
     # A script for a batch system cannot be run directly.
-    return ((path, script) for path, script in only if script.endswith((".sh", ".bash")))
+    return ((path, *launch) for path, launch in only if launch.script.endswith((".sh", ".bash")))

@@ -16,7 +16,7 @@ from ldlm_lint.config import Config, Configured
 from ldlm_lint.decision import Decision, decision_of
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.linting import Overlay, selected_rules, source_of
-from ldlm_lint.model import Finding, Problem, Report
+from ldlm_lint.model import Finding, KnownLaunch, Problem, Report
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.reach import Reach
 from ldlm_lint.rules import ALL, by_symbol, linter
@@ -97,7 +97,7 @@ def run(
         unsure=sifted.unsure,
         stale=stale(sifted.gone, root, paths, checked, functools.partial(_applies, configured)),
         evidence=joined,
-        launches={path: script for path, script in decision.launches if path in shown_in},
+        launches={launch[0]: KnownLaunch(*launch[1:]) for launch in decision.launches if launch[0] in shown_in},
         warnings=decision.warnings,
     )
 

@@ -433,6 +433,20 @@ class Identity(NamedTuple):
     code: str
 
 
+class KnownLaunch(NamedTuple):
+    """The only script that launches a file, and what it takes to start its program as one process.
+
+    ``processes`` are those that the script starts on a machine, 0 if that is not known; ``launcher`` starts one,
+    ``entry`` is the program, and ``arguments`` are its own, or a placeholder for them.
+    """
+
+    script: str
+    processes: int
+    launcher: str
+    entry: str
+    arguments: str
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What every formatter receives: decided, selected and sorted findings, and the counts of the summary.
@@ -440,8 +454,8 @@ class Report:
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
     knows, ``unchanged`` those on lines that did not change, ``unsure`` those below the wanted confidence; ``unseen``
     are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with how many
-    of each. ``evidence`` says how the judgements of probes were used, None if none were given. ``launches`` are the
-    scripts that are known to launch a file, by its path. ``warnings`` are probable mistakes in the configurations of
+    of each. ``evidence`` says how the judgements of probes were used, None if none were given. ``launches`` are
+    those that are known to run a file, by its path. ``warnings`` are probable mistakes in the configurations of
     the checked files.
     """
 
@@ -459,5 +473,5 @@ class Report:
     unsure: int = 0
     stale: tuple[tuple[Identity, int], ...] = ()
     evidence: Joined | None = None
-    launches: Mapping[str, str] = field(default_factory=dict)
+    launches: Mapping[str, KnownLaunch] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()

@@ -1,4 +1,5 @@
-"""How many worker processes are worth starting; computed for every larger run, most of which need only one."""
+"""How many worker processes are worth starting; computed for every larger run, most of which need only one. How many GPUs
+this machine has."""
 
 from __future__ import annotations
 
@@ -32,6 +33,17 @@ def size_of(file: File) -> int:
         return os.stat(file[0]).st_size
     except OSError:
         return 0
+
+
+def gpus() -> int:
+    """The GPUs of NVIDIA and AMD that this process may use, as Linux lists them; 0 on other systems."""
+    try:
+        devices = sum(name.startswith("nvidia") and name[6:].isdecimal() for name in os.listdir("/dev"))
+        devices = devices or sum(name.startswith("renderD") for name in (os.listdir("/dev/dri") if os.path.exists("/dev/kfd") else ()))
+    except OSError:
+        return 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return devices if visible is None else min(devices, len([one for one in visible.split(",") if one.strip()]))
 
 
 def forks() -> bool:

@@ -366,11 +366,21 @@ def test_evidence_and_reports_are_not_linted_themselves(project, check):
     assert {one["path"] for one in check("--select", "ALL")["findings"]} > {"train.py"}
 
 
-def test_the_script_that_launches_a_file_is_named_where_it_is_known(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("gpus", "command"),
+    [
+        (8, "bash captions/scripts/train.sh"),
+        # Eight ranks with 16 workers each are nothing for a laptop.
+        (1, "torchrun --nproc-per-node 1 captions/train.py <its arguments>"),
+        (0, "torchrun --nproc-per-node 1 captions/train.py <its arguments>"),
+    ],
+)
+def test_the_script_that_launches_a_file_is_named_where_this_machine_can_run_it(run, tmp_path, monkeypatch, gpus, command):
+    monkeypatch.setattr("ldlm_lint.report.common.gpus", lambda: gpus)
     shutil.copytree(Path(__file__).parent.parent / "examples" / "latent-captions", tmp_path / "captions")
     monkeypatch.chdir(tmp_path)
     _, out, _ = run("check", "captions")
-    settling = set(re.findall(r"^      confirm or refute \d+ findings in a run +(.*)$", out, re.M))
-    assert settling == {"ldlm-lint probe run -- bash captions/scripts/train.sh"}
+    settling = set(re.findall(r"^      confirm or refute \d+ findings in a run\s+(.*)$", out, re.M))
+    assert settling == {f"ldlm-lint probe run -- {command}"}
     _, out, _ = run("check", "--format", "json", "captions")
     assert {one["probe"] for one in json.loads(out)["findings"] if "probe" in one} == settling

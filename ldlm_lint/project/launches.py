@@ -5,11 +5,12 @@ One `Program` for each command that starts Python, anywhere. Unknown facts are N
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ldlm_lint.model import Span
+from ldlm_lint.model import KnownLaunch, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_configs import Configs
 from ldlm_lint.project.launch_entries import Entries
@@ -60,6 +61,15 @@ _TOOLS = frozenset(
         "wheel",
     }
 )
+
+_ONE_PROCESS = {
+    **dict.fromkeys(("torchrun", "torch.distributed.run", "torch.distributed.launch"), "torchrun --nproc-per-node 1"),
+    "accelerate": "accelerate launch --num_processes 1",
+    "deepspeed": "deepspeed --num_gpus 1",
+}
+"""The launchers with one process; a program that another one starts runs by itself."""
+_ON_EVERY_GPU = frozenset({"accelerate", "deepspeed"})
+"""The launchers that start a process for each GPU where no number is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +174,16 @@ class Launches:
         """The programs whose entry is a Python file or imports it, directly or through others."""
         reach = self._project.reach
         return tuple(self._program(one) for one in self.starts if one.entry is not None and path in reach(one.entry))
+
+    def known(self, start: Start) -> KnownLaunch:
+        """What it takes to start the program of a launch, as the launch does and as one process."""
+        invocation = start.started.invocation
+        count = _count(start.started, invocation.processes)
+        launcher = invocation.launcher
+        processes = 1 if count is None and launcher not in _ON_EVERY_GPU else int(count) if count is not None and count.isdecimal() else 0
+        literal = all(one.literal for one in invocation.arguments)
+        arguments = shlex.join(one.text for one in invocation.arguments) if literal else "<its arguments>"
+        return KnownLaunch(start.path, processes, _ONE_PROCESS.get(launcher, "python"), start.entry or "", arguments)
 
     def taking_part(self, start: Start, paths: Collection[str]) -> frozenset[str]:
         """The files that contain a launch, are run by one, or are read as its configuration."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from ldlm_lint.model import Applicability, Finding, Fix, Problem, Report, Rule, Severity, Span
+from ldlm_lint.model import Applicability, Finding, Fix, KnownLaunch, Problem, Report, Rule, Severity, Span
+from ldlm_lint.processors import gpus
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -85,15 +86,26 @@ def is_open(finding: Finding) -> bool:
 
 
 def settling(report: Report, finding: Finding, rule: Rule, base: Path) -> str | None:
-    """The command that would confirm or refute a finding, None if no probe observes its rule."""
+    """The command that would confirm or refute a finding, None if no probe observes its rule.
+
+    It starts the script that launches the program only if that fits this machine, and otherwise one process.
+    """
     if rule.probe is None:
         return None
-    script = report.launches.get(finding.span.path)
-    if not script:
+    launch = report.launches.get(finding.span.path)
+    if launch is None:
         return rule.probe.command()
     import shlex
 
-    return rule.probe.command(f"bash {shlex.quote(shown_path(script, base))}")
+    if _fits_here(launch):
+        return rule.probe.command(f"bash {shlex.quote(shown_path(launch.script, base))}")
+    words = (launch.launcher, shlex.quote(shown_path(launch.entry, base)), launch.arguments)
+    return rule.probe.command(" ".join(filter(None, words)))
+
+
+def _fits_here(launch: KnownLaunch) -> bool:
+    """Whether this machine has a GPU for each process that a script starts; for an unknown number one must be there."""
+    return launch.processes == 1 or not launch.entry or gpus() >= (launch.processes or 1)
 
 
 def verdicts(report: Report) -> dict[str, int]:

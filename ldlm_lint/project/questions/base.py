@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.model import Finding, Fix, Related, Severity, Span
+from ldlm_lint.model import Finding, Fix, KnownLaunch, Related, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
@@ -181,14 +181,13 @@ class Context:
             self.answers[key] = any(module is not None and self.view.micro_batches.are_divided_in(module) for module in modules)
         return self.answers[key]
 
-    def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
-        """The scripts of launches, once per launch, and the files that take part in it: the script, code,
-        configurations.
+    def known_launches(self, paths: Collection[str]) -> Iterator[tuple[KnownLaunch, frozenset[str]]]:
+        """The launches of programs, and the files that take part in each: the script, code, configurations.
 
         None if the launches were not computed: this is only for hints.
         """
         asked = "launches" in vars(self) and "starts" in vars(self.launches)
-        return ((start.path, self.launches.taking_part(start, paths)) for start in (self.launches.starts if asked else ()))
+        return ((self.launches.known(start), self.launches.taking_part(start, paths)) for start in (self.launches.starts if asked else ()))
 
     @property
     def trees(self) -> Trees:

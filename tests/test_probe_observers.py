@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -411,6 +412,43 @@ def test_files_of_safetensors_are_saves(tmp_path: Path) -> None:
     seen, _ = _watched(lambda: _train(net, 11, after))
     assert len(seen["checkpoint_files"]["saves"]) == 11
     assert _judged(seen)["unbounded-checkpoints"] == "verified"
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler's times of processes are Linux's")
+def test_workers_that_wait_are_told_from_those_that_compute() -> None:
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Rows(Dataset):
+        def __init__(self, computes: bool) -> None:
+            self.computes = computes
+
+        def __len__(self) -> int:
+            return 48
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            until = time.perf_counter() + 0.03
+            if not self.computes:
+                time.sleep(0.03)
+            while self.computes and time.perf_counter() < until:
+                pass
+            return torch.ones(WIDTH)
+
+    def program(computes: bool) -> None:
+        net = _net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for rows in DataLoader(Rows(computes), batch_size=1, num_workers=4):
+            net(rows).backward()
+            optimizer.step()
+
+    loads = {}
+    for computes in (True, False):
+        seen, _ = _watched(lambda computes=computes: program(computes))
+        loads[computes] = seen["loaders"][0]["worker_load"]
+        assert loads[computes]["seconds"] > 0.2
+    busy, asleep = ((one["computed"] + one["waited_for_cpu"]) / one["seconds"] for one in (loads[True], loads[False]))
+    # Shares depend on what else the machine does; who computes does not.
+    assert busy > asleep and loads[True]["computed"] > 2 * loads[False]["computed"]
 
 
 def test_passes_of_a_loader_with_persistent_workers_are_told_apart() -> None:

@@ -107,6 +107,49 @@ for step in range(STEPS):
     if len(saved) > LIMIT:
         os.remove(saved.pop(0))
 """
+BY_STEP = """
+import contextlib, os, pathlib
+import torch
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+os.makedirs("out")
+
+def remove(name):
+    REMOVE
+
+for step in range(STEPS):
+    model(torch.randn(4, 4)).square().mean().backward()
+    optimizer.step()
+    torch.save(model.state_dict(), f"out/model-{step}.pt")
+    OLD
+"""
+OLD = "remove(f'out/model-{step - LIMIT}.pt')"
+EXISTS = BY_STEP.replace("REMOVE", "if os.path.exists(name): os.remove(name)").replace("OLD", OLD)
+IS_FILE = BY_STEP.replace("REMOVE", "old = pathlib.Path(name); old.is_file() and old.unlink()").replace("OLD", OLD)
+UNLINK = BY_STEP.replace("REMOVE", "pathlib.Path(name).unlink(missing_ok=True)").replace("OLD", OLD)
+TRIED = BY_STEP.replace("REMOVE", "\n    with contextlib.suppress(OSError): os.remove(name)").replace("OLD", OLD)
+GUARDED = BY_STEP.replace("REMOVE", "pass").replace("OLD", "if step >= LIMIT: os.remove(f'out/model-{step - LIMIT}.pt')")
+# Another file, a name that is free, a file that is written aside.
+OTHER = BY_STEP.replace("REMOVE", "pass").replace("OLD", "if os.path.exists('stop'): os.remove('stop')")
+FREE = """
+import os
+import torch
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+os.makedirs("out")
+for step in range(STEPS):
+    model(torch.randn(4, 4)).square().mean().backward()
+    optimizer.step()
+    number = 0
+    while os.path.exists(f"out/model-{number}.pt"):
+        number += 1
+    torch.save(model.state_dict(), f"out/model-{number}.part")
+    os.replace(f"out/model-{number}.part", f"out/model-{number}.pt")
+    if os.path.exists("lock"):
+        os.remove("lock")
+"""
 SHARDED = """
 import torch
 import torch.distributed.checkpoint as dcp
@@ -134,6 +177,14 @@ CASES = {
     "by hand: many are kept": (BY_HAND, 14, 1, 30, "inconclusive", "the program lists their folder repeatedly"),
     "by name: many are kept": (BY_NAME, 14, 1, 30, "inconclusive", "the program keeps their names"),
     "by name: at work": (BY_NAME, 14, 1, 3, "refuted", "14 checkpoints saved, 11 removed"),
+    "by step: fifteen of twenty": (EXISTS, 15, 1, 20, "inconclusive", "asks for other checkpoints of this series"),
+    "by step: a path": (IS_FILE, 15, 1, 20, "inconclusive", "asks for other checkpoints of this series"),
+    "by step: unlink": (UNLINK, 15, 1, 20, "inconclusive", "asks for other checkpoints of this series"),
+    "by step: tried": (TRIED, 15, 1, 20, "inconclusive", "asks for other checkpoints of this series"),
+    "by step: behind a condition": (GUARDED, 15, 1, 20, "inconclusive", "train.py has code that deletes checkpoints"),
+    "by step: at work": (EXISTS, 15, 1, 5, "refuted", "15 checkpoints saved, 10 removed"),
+    "another file is removed": (OTHER, 15, 1, None, "verified", "15 checkpoints saved, and none was removed"),
+    "a free name is looked for": (FREE, 15, 1, None, "verified", "15 checkpoints saved, and none was removed"),
     "by hand: at work": (BY_HAND, 12, 2, 3, "refuted", "6 checkpoints saved, 3 removed"),
     "sharded: few": (SHARDED, 9, 3, None, "inconclusive", "3 checkpoints saved, none removed, too few"),
     "sharded: all": (SHARDED, 12, 2, None, "verified", "6 checkpoints saved, and none was removed"),

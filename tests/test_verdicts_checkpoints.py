@@ -82,6 +82,12 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "shards of each": (_record(_saved(_each(range(6), *(f"STEP/{one}" for one in SHARDS)))), "verified"),
     "code that deletes": (_record(_saved(_each(range(6), "STEP.pt")), may_remove=["train.py"]), "inconclusive"),
     "code that deletes and never did": (_record(_saved(_each(range(11), "STEP.pt")), may_remove=["train.py"]), "verified"),
+    "code that deletes checkpoints and did not": (
+        _record(_saved(_each(range(15), "STEP.pt")), may_remove=["train.py"], prunes=["train.py"]), "inconclusive",
+    ),
+    "code that deletes checkpoints and never did": (
+        _record(_saved(_each(range(101), "STEP.pt")), may_remove=["train.py"], prunes=["train.py"]), "verified",
+    ),
     "code that deletes, and keeps track": (
         _record(_saved(_each(range(15), "STEP.pt")), may_remove=["train.py"], tracks=["holds their names"]),
         "inconclusive",
@@ -113,7 +119,8 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_piles_up(case: str) -> None:
     records, verdict = CASES[case]
-    assert verdicts(rank(records)).get(RULE, (None,))[0] == verdict
+    steps = max(20, *(save["step"] + 1 for save in records["checkpoint_files"]["saves"]), 0)
+    assert verdicts(rank(records, steps=steps if steps > 30 else 20)).get(RULE, (None,))[0] == verdict
 
 
 def test_the_reason_counts_checkpoints_and_names_the_limit() -> None:

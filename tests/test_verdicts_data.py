@@ -111,12 +111,39 @@ def test_another_prefetch_factor_refutes_that_it_is_the_default() -> None:
     assert verdicts(rank(_loader(prefetch_factor=8)))[PREFETCH][0] == "refuted"
 
 
+def _load(seconds: float, computed: float, waited: float) -> dict[str, float]:
+    return {"seconds": seconds, "computed": computed * seconds, "waited_for_cpu": waited * seconds}
+
+
+ONLY_COMPUTE, SLEEP, SOME_DISK = _load(20, 0.5, 0.48), _load(20, 0.03, 0.001), _load(20, 0.4, 0.3)
+
+
 @pytest.mark.parametrize(
-    ("workers", "device", "verdict"), [(6, "cuda", "verified"), (2, "cuda", "refuted"), (6, "cpu", "inconclusive")]
+    ("workers", "device", "load", "pressure", "verdict"),
+    [
+        (6, "cuda", ONLY_COMPUTE, 0, "verified"),
+        (6, "cuda", ONLY_COMPUTE, 60, "inconclusive"),
+        (2, "cuda", ONLY_COMPUTE, 0, "refuted"),
+        (6, "cpu", ONLY_COMPUTE, 0, "inconclusive"),
+        (6, "cuda", SLEEP, 0, "refuted"),
+        (6, "cuda", SLEEP, 60, "refuted"),
+        (6, "cuda", SOME_DISK, 0, "inconclusive"),
+        (6, "cuda", _load(0.2, 0.5, 0.48), 0, "inconclusive"),
+        (6, "cuda", None, 0, "inconclusive"),
+    ],
 )
-def test_workers_of_all_local_ranks_beside_the_cpus(workers: int, device: str, verdict: str) -> None:
-    ranks = [rank(_loader(num_workers=workers), number, 2, device=device) for number in range(2)]
+def test_workers_of_all_local_ranks_beside_the_cpus(
+    workers: int, device: str, load: dict[str, float] | None, pressure: float, verdict: str
+) -> None:
+    record = _loader(num_workers=workers, worker_load=load)
+    ranks = [rank(record, number, 2, device=device, pressure=pressure) for number in range(2)]
     assert verdicts(*ranks)["dataloader-too-many-workers"][0] == verdict
+
+
+def test_a_target_of_the_cpu_does_not_verify_a_count() -> None:
+    for load, verdict in ((ONLY_COMPUTE, "verified"), (SLEEP, "refuted")):
+        watched = rank(_loader(num_workers=6, worker_load=load), cpus=2)
+        assert verdicts(watched, target="cpu")["dataloader-too-many-workers"][0] == verdict
 
 
 @pytest.mark.parametrize(

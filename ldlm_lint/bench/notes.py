@@ -27,7 +27,7 @@ def all_notes(
     kinds = {one.memory_kind for one in samples}
     if "peak memory" in names and kinds == {"resident"}:
         notes.append(
-            "peak memory is the resident memory of the ranks: it holds libraries and what allocators keep, and tells "
+            "peak memory is the resident memory of the ranks and of their workers: it holds libraries and what allocators keep, and tells "
             "little about activations; ldlm-lint probe memory does"
         )
     return notes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +21,8 @@ _CHUNK = 1 << 16
 class Logged:
     """The values in a log: the training loss by step (or by its number, if no step is printed), and its rate.
 
-    ``rate`` is the median of ``rate_key`` in the log, without the first quarter, which is warm-up.
+    ``rate`` is that of ``rate_key`` in the log, without the first quarter, which is warm-up: by the mean time for a unit,
+    because rates of steps in bursts are high for most steps.
     """
 
     losses: Mapping[int, float] = field(default_factory=dict)
@@ -31,7 +34,7 @@ class Logged:
 class Sample:
     """One run of one arm in one round. Seconds and bytes; None if not measured.
 
-    ``step_seconds`` is the median time of an optimizer step on the slowest rank, ``memory_kind`` is the kind of peak in
+    ``step_seconds`` is the mean time of an optimizer step on the slowest rank, ``memory_kind`` is the kind of peak in
     ``memory_bytes`` (``device`` or ``resident``), summed over the ranks. ``cuda`` says whether CUDA was available to
     any rank.
     """
@@ -81,31 +84,29 @@ def of_records(records: Iterable[Record]) -> Logged:
 
 
 def _rate(rates: Mapping[tuple, Sequence[float]]) -> tuple[str, float | None]:
-    from ldlm_lint.evidence.statistics import quartiles
-
     if not rates:
         return "", None
     best = min(rates, key=lambda one: one[0])
-    steady = rates[best][len(rates[best]) // 4 :]
-    return best[1], quartiles(steady).median
+    steady = [one for one in rates[best][len(rates[best]) // 4 :] if math.isfinite(one) and one > 0]
+    return best[1], statistics.harmonic_mean(steady) if steady else None
 
 
 def step_seconds(ranks: Sequence[Evidence]) -> float | None:
-    """The median time of a step on the slowest rank, in seconds; None if no two steps were seen."""
-    medians = [
-        found["median"]
-        for one in ranks
-        if (found := one.observations.get("steps", {}).get("seconds", {}).get("time")) and found["n"] >= 2
-    ]
-    return max(medians, default=None)
+    """The time of a step on the slowest rank, in seconds: of a stretch of steps, by their number. A median would miss
+    the steps that wait where batches come in bursts. None if no two steps were seen."""
+    stretches = [one.observations.get("steps", {}).get("stretch", {}) for one in ranks]
+    return max((one["seconds"] / one["steps"] for one in stretches if one and one["steps"] >= 2), default=None)
 
 
 def memory(ranks: Sequence[Evidence]) -> tuple[float | None, str]:
-    """The peak in bytes over all ranks: of the device's allocator if there is one, else of resident memory."""
+    """The peak in bytes over all ranks: of the device's allocator if there is one, else of resident memory, with what
+    the processes that a rank started (workers of loaders) take besides."""
+    footprints = [one.observations.get("footprint", {}) for one in ranks]
     for key, kind in (("device_peak_bytes", "device"), ("resident_peak_bytes", "resident")):
-        found = [one.observations.get("footprint", {}).get(key) for one in ranks]
+        found = [one.get(key) for one in footprints]
         if found and all(found):
-            return float(sum(found)), kind
+            workers = sum(one.get("worker_peak_bytes") or 0 for one in footprints) if kind == "resident" else 0
+            return float(sum(found) + workers), kind
     return None, ""
 
 

@@ -17,6 +17,8 @@ Group = Sequence[tuple[Evidence, Any]]
 FEWEST = 5
 # Where the program has code that deletes: ten is the largest limit that libraries have by default.
 FEWEST_BESIDE_DELETIONS = 11
+# Where it has code that deletes checkpoints: a number written by hand may be 20, 50 or 100.
+FEWEST_BESIDE_ROTATION = 101
 _NUMBER = re.compile(r"\d+")
 
 
@@ -111,12 +113,14 @@ def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, st
 
 @dataclass(frozen=True, slots=True)
 class _Rotation:
-    """A possible remover of checkpoints of a place: the limit as text and number, or code that has not deleted yet."""
+    """A possible remover of checkpoints of a place: the limit as text and number, or code that has not deleted yet;
+    ``fewest`` checkpoints without a removal show that it does not remove."""
 
     limit: str = ""
     number: int = 0
     deletes: str = ""
     tracked: bool = False
+    fewest: int = FEWEST
 
     @classmethod
     def of(cls, run: WatchedRun, group: Group, removes: bool) -> _Rotation:
@@ -132,19 +136,23 @@ class _Rotation:
             beside = f" (elsewhere {', '.join(others)})" if others else ""
             return cls(f"{least['name']}={least['value']}{beside}", least["value"])
         if removes:
-            return cls(deletes="the program removes other checkpoints")
+            return cls(deletes="the program removes other checkpoints", fewest=FEWEST_BESIDE_DELETIONS)
         records = [record for record in records if record["saves"]]
         if any("may_remove" not in record for record in records):
-            return cls(deletes="the evidence does not record whether the program deletes files")
+            reason = "the evidence does not record whether the program deletes files"
+            return cls(deletes=reason, fewest=FEWEST_BESIDE_DELETIONS)
         # A library that is configured to keep all keeps all.
         unlimited = {one["library"] for one in mine} & libraries
         files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
         if files:
             how = next((words for record in records for words in record.get("tracks", ())), "")
             tracks = f", and the program {how}" if how else ""
-            return cls(deletes=f"{min(files)} has code that deletes files{tracks}", tracked=bool(how))
+            pruning = files & {name for record in records for name in record.get("prunes", ())}
+            what, first = ("checkpoints", min(pruning)) if pruning else ("files", min(files))
+            fewest = FEWEST_BESIDE_ROTATION if pruning else FEWEST_BESIDE_DELETIONS
+            return cls(deletes=f"{first} has code that deletes {what}{tracks}", tracked=bool(how), fewest=fewest)
         named = {name for record in records for name in record["may_limit"]} if not unlimited else ()
-        return cls(deletes=f"{min(named)} names a limit" if named else "")
+        return cls(deletes=f"{min(named)} names a limit", fewest=FEWEST_BESIDE_DELETIONS) if named else cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +179,7 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and older ones are renamed in turn")
     if kept < saved:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, {kept} left: some names are written again")
-    if not rotation.tracked and len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):
+    if not rotation.tracked and len(one.passed) >= rotation.fewest:
         return _Decided(Verdict.VERIFIED, saved, f"{count} saved, and none was removed")
     beside = f"; {rotation.deletes}" if rotation.deletes else ""
     reason = f"{count} saved, none removed, too few to exclude a rotation{beside}"

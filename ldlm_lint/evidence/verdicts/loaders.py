@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.settling import QUIET, STEPS
 from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, unit
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 _NO_WAIT = 0.02
-_TOO_MANY = "the ranks of a node start more DataLoader workers than it has CPUs"
+_TOO_MANY = "the ranks of a node start more DataLoader workers than it has CPUs, which slows loading down"
+# Seconds of all workers together, from which on their load says something.
+_FEWEST_SECONDS = 1.0
+# The shares of their time that workers wait for a CPU: so little costs nothing, so much does.
+_FEW_WAITS, _MANY_WAITS = 0.05, 0.20
+# Workers that neither read nor wait for the training compute, or wait for a CPU, for most of their time.
+_ONLY_COMPUTE = 0.80
 _SAME_ORDER = "every epoch uses the data in the same order: set_epoch() is not called"
 _PAGEABLE = "batches are copied to the device from pageable memory"
 
@@ -39,13 +47,31 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     total = workers * ranks
     shown = f"{counted(ranks, 'rank')} on this node with {counted(workers, 'worker')} each: {total} for {cpus:g} CPUs"
     reason = shown if ranks > 1 else f"{counted(workers, 'worker')} for {cpus:g} CPUs"
-    verdict = Verdict.VERIFIED if total > cpus else Verdict.REFUTED
+    verdict, settled_by = Verdict.REFUTED, ""
+    if total > cpus:
+        verdict, load, settled_by = _competing(run, group)
+        reason += f"; {load}"
     figure = Measurement("workers per CPU", total / cpus, "", n=len(group))
     judgement = Judgement(
         "dataloader-too-many-workers", _TOO_MANY, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure
     )
     # The number of CPUs is that of this machine; the training machine may have more.
-    yield device_bound(run, judgement)
+    yield device_bound(run, dataclasses.replace(judgement, settled_by=settled_by))
+
+
+def _competing(run: WatchedRun, group: Group) -> tuple[Verdict, str, str]:
+    """Whether more workers than CPUs are too many, by what they did: workers that wait for a disk load faster if there
+    are more of them. With a text and what would decide it."""
+    loads = [load for _, record in group if (load := record.get("worker_load"))]
+    seconds, computed, waited = (sum(one[key] for one in loads) for key in ("seconds", "computed", "waited_for_cpu"))
+    if seconds < _FEWEST_SECONDS:
+        return Verdict.INCONCLUSIVE, "too few seconds of their work were measured to say what they wait for", STEPS
+    said = f"a worker computed {100 * computed / seconds:.0f} % of the time and waited {100 * waited / seconds:.0f} % for a CPU"
+    if waited <= _FEW_WAITS * seconds:
+        return Verdict.REFUTED, said, ""
+    if waited < _MANY_WAITS * seconds or computed + waited < _ONLY_COMPUTE * seconds:
+        return Verdict.INCONCLUSIVE, f"{said}: fewer workers may be slower", ""
+    return (Verdict.INCONCLUSIVE, f"{said}; {run.busy}", QUIET) if run.busy else (Verdict.VERIFIED, said, "")
 
 
 def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:

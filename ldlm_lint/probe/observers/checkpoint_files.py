@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import pathlib
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,10 @@ _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
 # The last file of torch.distributed.checkpoint; its shards are written through unnamed streams.
 _SHARDED = f"{os.sep}.metadata"
+_QUESTIONS = (
+    *((os.path, name) for name in ("exists", "isfile", "isdir")),
+    *((pathlib.Path, name) for name in ("exists", "is_file", "is_dir")),
+)
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
 
 
@@ -64,6 +69,25 @@ class CheckpointFiles(Observer):
 
         sys.addaudithook(hook)
         self._wrap_safetensors(session)
+        # Asking whether a file exists raises no audit event.
+        for owner, name in _QUESTIONS:
+            session.patch(owner, name, self._asking(session), self.topic)
+
+    def _asking(self, session: Session) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def asks(path: Any, *arguments: Any, **keywords: Any) -> Any:
+                found = original(path, *arguments, **keywords)
+                if not found and self._saves and self._listening and not session.is_at_work:
+                    session.guard(self.topic, self._asked, session, path)
+                return found
+
+            return asks
+
+        return wrap
+
+    def _asked(self, session: Session, path: Any) -> None:
+        if isinstance(path, (str, bytes, os.PathLike)):
+            self._tracking.asked(session.root, _full(path), session.step)
 
     def on_backward(self, session: Session) -> None:
         self._wrap_safetensors(session)
@@ -149,6 +173,7 @@ class CheckpointFiles(Observer):
         }
         self._saves.append(pending)
         self._known.add(pending["path"])
+        self._tracking.saved(pending["path"])
         session.after_save()
 
     def _changed(self, session: Session, event: str, arguments: tuple[Any, ...]) -> None:
@@ -160,7 +185,12 @@ class CheckpointFiles(Observer):
             for one in arguments[: 2 if event == "os.rename" else 1]
             if isinstance(one, (str, bytes, os.PathLike))
         ]
-        if not paths or self._saving or len(self._changes) >= _MOST or not any(map(self._concerns, paths)):
+        if not paths or self._saving or len(self._changes) >= _MOST:
+            return
+        if event != "os.rename" and not os.path.lexists(paths[0]):
+            self._tracking.asked(session.root, paths[0], session.step)
+            return
+        if not any(map(self._concerns, paths)):
             return
         chain = sites.call_chain(session.root, _MOST_CALLERS, 4)
         site = chain[0] if chain else None
@@ -170,6 +200,7 @@ class CheckpointFiles(Observer):
             arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
             arrived |= {"site": site, "callers": chain[1:], "by": self._saved_by(session, site), "sharded": sharded}
             self._saves.append(arrived | {"step": session.step, "order": self._next()})
+            self._tracking.saved(paths[1])
             session.after_save()
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
         self._changes.append(change | {"site": site})

@@ -21,6 +21,10 @@ DEEPEST = 5
 MOST_NODES = 20_000
 # With this many live graphs of earlier iterations, their owner is searched once.
 ASK_FROM = 3
+# Some programs use a retained graph only in every fifth or tenth step: so many timed iterations are followed, too. The
+# walk takes time, so these are kept apart from the times of steps.
+MOST_FOLLOWED = 10
+FOLLOWED = "retained graphs were followed"
 
 
 class Mark:
@@ -35,7 +39,8 @@ class Mark:
 
 class GraphObserver(Observer):
     """``backwards``: one record for each place of a backward pass; ``alive``: after each iteration, of how many earlier
-    iterations a loss is alive; ``kept_by``: the names and lines that keep them, if they were found."""
+    iterations a loss is alive; ``kept_by``: the names and lines that keep them, if they were found; ``followed``: in how
+    many iterations later passes were searched for retained graphs."""
 
     topic = "graphs"
 
@@ -48,6 +53,10 @@ class GraphObserver(Observer):
         self._asked = False
         self._iteration: list[dict[str, Any]] = []
         self._retained: dict[int, dict[str, Any]] = {}
+        self._followed = 0
+        self._followed_timed = 0
+        # The most backward passes of a followed iteration; one with more may use a graph in another way.
+        self._usual_passes = 0
 
     @staticmethod
     def _fresh() -> dict[str, Any]:
@@ -57,6 +66,7 @@ class GraphObserver(Observer):
             "retained_alone": 0,
             "retained_observed": 0,
             "walked_again": 0,
+            "with_more_passes": 0,
             "create_graph": 0,
             "nodes": [],
         }
@@ -87,10 +97,18 @@ class GraphObserver(Observer):
             outputs: Any, inputs: Any = None, grad_outputs: Any = None, retain_graph: Any = None, *_: Any, **__: Any
         ) -> None:
             self._iteration.append({})
-            if session.phase is Phase.OBSERVE:
+            if self._follows(session):
                 self._look_for_reuse(_roots(outputs))
 
         return grad
+
+    def _follows(self, session: Session) -> bool:
+        """Whether the graphs of this iteration are followed: after the observed steps only while it is open whether a
+        retained one is used again."""
+        if session.phase is Phase.OBSERVE:
+            return True
+        is_open = any(one["retained"] and not one["walked_again"] for one in self._places.records)
+        return session.phase is Phase.TIME and self._followed_timed < MOST_FOLLOWED and is_open
 
     def _backward(self, session: Session, tensors: Any, retained: bool, create_graph: Any) -> None:
         roots = _roots(tensors)
@@ -101,7 +119,9 @@ class GraphObserver(Observer):
         self._iteration.append(place if retained else {})
         self._serial += 1
         mark = Mark(session.step, self._serial)
-        if session.phase is Phase.OBSERVE:
+        if self._follows(session):
+            if session.phase is Phase.TIME:
+                session.disturb(FOLLOWED)
             count = self._look_for_reuse(roots)
             if len(place["nodes"]) < 32:
                 place["nodes"].append(count)
@@ -128,6 +148,7 @@ class GraphObserver(Observer):
     def after_step(self, session: Session) -> None:
         if len(self._iteration) == 1 and self._iteration[0]:
             self._iteration[0]["retained_alone"] += 1
+        self._count_passes(session)
         self._iteration = []
         living = [mark for reference in self._marks if (mark := reference()) is not None]
         self._marks = [weakref.ref(mark) for mark in living]
@@ -138,6 +159,20 @@ class GraphObserver(Observer):
             self._asked = True
             self._held = holders(session, self._marks_of)
 
+    def _count_passes(self, session: Session) -> None:
+        """Compare the number of backward passes of this iteration with those of the followed ones."""
+        passes = len(self._iteration)
+        if not any(self._iteration):
+            return
+        if self._follows(session):
+            self._followed += 1
+            self._usual_passes = max(self._usual_passes, passes)
+            if session.phase is Phase.TIME:
+                self._followed_timed += 1
+        elif passes > self._usual_passes:
+            for place in {id(one): one for one in self._iteration if one}.values():
+                place["with_more_passes"] += 1
+
     def _marks_of(self, tensor: Any) -> set[int]:
         """The iterations of the losses in a tensor's graph, up to the search limit."""
         nodes = _nodes([tensor.grad_fn], 4000)
@@ -146,7 +181,12 @@ class GraphObserver(Observer):
     def collect(self, session: Session) -> Any:
         if not self._places.records:
             return None
-        return {"backwards": self._places.records, "alive": self._alive, "kept_by": self._held}
+        return {
+            "backwards": self._places.records,
+            "alive": self._alive,
+            "kept_by": self._held,
+            "followed": self._followed,
+        }
 
 
 def _roots(tensors: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import quartiles
 from ldlm_lint.probe import sites
 from ldlm_lint.probe.observers.passes import LoaderPasses, PassTimes, ProcessStarts
+from ldlm_lint.probe.observers.worker_load import WorkerLoad
 from ldlm_lint.probe.session import Observer, Phase, Session
 
 _SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "timeout", "drop_last")
@@ -52,6 +53,7 @@ class _Loader:
     starved: int = 0
     device_asked: int = 0
     passes: LoaderPasses = field(default_factory=LoaderPasses)
+    load: WorkerLoad = field(default_factory=WorkerLoad)
 
 
 class Loaders(Observer):
@@ -161,6 +163,7 @@ class Loaders(Observer):
         running.waited = time.perf_counter() - running.entered
         running.times.came(running.waited)
         loader.batches += 1
+        loader.load.batch(iterator)
         loader.evaluation_batches += not session.torch.is_grad_enabled()
         if running.first:
             running.first, running.clean = False, False
@@ -217,6 +220,7 @@ def _record(loader: _Loader) -> dict[str, Any]:
             "starved": round(starved, 6),
             "late": sum(share >= _LATE for share in shares),
         },
+        "worker_load": loader.load.plain(),
         "device_starved": loader.starved,
         "device_asked": loader.device_asked,
         "local_world_size": int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import os
@@ -31,17 +32,22 @@ LIMITS = frozenset(
 # A scan of all objects takes about 50 ms; a program has its settings when it first saves at a place.
 MOST_LOOKS = 3
 MOST_LIMITS = 50
+_REMOVERS = frozenset({"remove", "unlink", "rmtree", "rmdir"})
+# Assignments between a removed path and its number: `old = step - 20`, `name = f"{old}.pt"`, `path = out / name`.
+_WAYS = 3
 _OPEN = (Namespace, SimpleNamespace)
 _QUIET = ("torch", "safetensors", "ldlm_lint")
 
 
 class Rotation:
     """Gathers, for the process, ``limits`` by name, value, owner and library; ``may_remove``: files whose code deletes;
-    ``may_limit``: files of the program that only name such a limit, which may be passed to a library."""
+    ``prunes``: those of the program that delete next to code about checkpoints; ``may_limit``: files of the program that
+    only name such a limit, which may be passed to a library."""
 
     def __init__(self) -> None:
         self._limits: dict[tuple[str, int | None, str], None] = {}
         self._read: dict[str, str] = {}
+        self._prunes: set[str] = set()
         self._modules = 0
         self._places: set[tuple[str, int] | None] = set()
 
@@ -80,6 +86,7 @@ class Rotation:
                 for name, value, owner in self._limits
             ],
             **{kind: sorted(_shown(path, root) for path in self._files(kind)) for kind in ("may_remove", "may_limit")},
+            "prunes": sorted(_shown(path, root) for path in self._prunes),
         }
 
     def _files(self, kind: str) -> Iterator[str]:
@@ -91,12 +98,45 @@ class Rotation:
             return
         self._read[path] = ""
         with contextlib.suppress(OSError), open(path, "rb") as file:
-            text = Skim(file.read())
+            data = file.read()
+            text = Skim(data)
             # A library deletes for many reasons; in a program any deletion may remove its checkpoints.
             if text.removes_files if root else text.prunes:
                 self._read[path] = "may_remove"
+                if root and (text.prunes or _removes_by_arithmetic(data)):
+                    self._prunes.add(path)
             elif text.prunes:
                 self._read[path] = "may_limit"
+
+
+def _removes_by_arithmetic(data: bytes) -> bool:
+    """Whether code removes a path whose name is computed by a subtraction: ``os.remove(f"{step - 20}.pt")``."""
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    values: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            if isinstance(target, ast.Name):
+                values.setdefault(target.id, []).append(node.value)
+    return any(_subtracts(path, values, _WAYS) for call in calls if (path := _removed_path(call)) is not None)
+
+
+def _removed_path(call: ast.Call) -> ast.expr | None:
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    if name not in _REMOVERS:
+        return None
+    return call.args[0] if call.args else function.value if isinstance(function, ast.Attribute) else None
+
+
+def _subtracts(value: ast.expr, values: dict[str, list[ast.expr]], ways: int) -> bool:
+    """Whether a path has a number in its name that is a difference, here or in the assignments of its variables."""
+    numbers = [node for node in ast.walk(value) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)]
+    names = [node.id for node in ast.walk(value) if isinstance(node, ast.Name)]
+    return bool(numbers) or (ways > 0 and any(_subtracts(one, values, ways - 1) for name in names for one in values.get(name, ())))
 
 
 def libraries_between(root: str, depth: int = 2) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""Whether a program keeps track of its checkpoints: it lists their folder repeatedly, or stores their names.
+"""Whether a program keeps track of its checkpoints: it lists their folder repeatedly, stores their names, or asks for
+others of the same series (``if os.path.exists(f"{step - 20}.pt")``).
 
 Such a program may remove the oldest once there are more than a number known only to it.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Collection, Iterator
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
     from types import FrameType
 
 LISTINGS = ("os.listdir", "os.scandir")
-LISTS, HOLDS = "lists their folder repeatedly", "keeps their names"
+LISTS, HOLDS, ASKS = "lists their folder repeatedly", "keeps their names", "asks for other checkpoints of this series"
 # A program that looks for the newest file at its start does so once.
 FEWEST_STEPS = 2
 # How many checkpoints there are when all objects are looked through for their names.
 _LOOKS = frozenset({3, 6, 12, 24})
 _LONGEST = 1000
+# The name of a checkpoint twenty steps earlier may have a negative number.
+_NUMBER = re.compile(r"-*\d+")
 
 
 class Tracking:
@@ -34,6 +38,23 @@ class Tracking:
         self._steps: set[int] = set()
         self._holds = False
         self._counts: dict[tuple[str, int] | None, int] = {}
+        self._series: set[str] = set()
+        # Names that did not exist when the program asked for them, with the step.
+        self._asked: dict[str, int] = {}
+
+    def saved(self, path: str) -> None:
+        """A checkpoint was saved under a name: asking for it meant this save."""
+        self._asked.pop(path, None)
+        folder = os.path.dirname(path)
+        # Also the folders of checkpoints of several files, if they are numbered.
+        for name in (path, folder, os.path.dirname(folder)):
+            if (series := _NUMBER.sub("#", name)) != name:
+                self._series.add(series)
+
+    def asked(self, root: str, path: str, step: int) -> None:
+        """The program asks for a name that does not exist, or wants to remove it."""
+        if len(self._asked) < _LONGEST and _NUMBER.sub("#", path) in self._series and _is_own(root):
+            self._asked.setdefault(path, step)
 
     def listed(self, root: str, path: Any, step: int, saved: Iterator[str]) -> None:
         """A folder is listed; only by the program's own code."""
@@ -53,7 +74,9 @@ class Tracking:
     @property
     def words(self) -> list[str]:
         """How the program keeps track, as text."""
-        return [*([LISTS] if len(self._steps) >= FEWEST_STEPS else []), *([HOLDS] if self._holds else [])]
+        asks = len(set(self._asked.values())) >= FEWEST_STEPS
+        found = {LISTS: len(self._steps) >= FEWEST_STEPS, HOLDS: self._holds, ASKS: asks}
+        return [words for words, is_so in found.items() if is_so]
 
 
 def _is_own(root: str) -> bool:

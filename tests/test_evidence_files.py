@@ -244,6 +244,30 @@ def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge
     assert out.splitlines()[-1] == "0 verified, 0 refuted, 0 inconclusive, 1 not present."
 
 
+def test_only_what_fails_check_ends_with_one(tmp_path, judge, monkeypatch):
+    place = tmp_path / "train.py"
+    place.write_text("x\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    settings = project / "pyproject.toml"
+    (opt_in,) = [rule.symbol for rule in ALL if not rule.default and rule.probe][:1]
+    for rule, text, expected in (
+        # No activation checkpointing is a choice, speed for memory.
+        ("missing-activation-checkpointing", "", 0),
+        (opt_in, "", 0),
+        (opt_in, f"[tool.ldlm-lint]\nextend-select = ['{opt_in}']\n", 1),
+        (UNUSED, "", 1),
+        (UNUSED, f"[tool.ldlm-lint]\nignore = ['{UNUSED}']\n", 0),
+        (UNUSED, "[tool.ldlm-lint]\nfail-level = 'error'\n", 0),
+        (UNUSED, "[tool.ldlm-lint]\nno-such-key = 1\n", 1),
+    ):
+        settings.write_text(text)
+        folder = written(tmp_path / f"e-{rule}-{len(text)}", tmp_path, judged(rule, VERIFIED, [site(place, 1, tmp_path)]))
+        code, out, _ = judge(folder)
+        assert (code, "1 verified" in out) == (expected, True), (rule, text)
+
+
 def test_judge_names_the_target(tmp_path, judge):
     folder = written(tmp_path / "e", tmp_path, judged("optimizer-not-fused", VERIFIED), kind="micro")
     for words, verified in (((), 0), (("--target", "cuda"), 0), (("--target", "cpu"), 1)):

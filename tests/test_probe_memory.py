@@ -247,7 +247,17 @@ def test_a_loss_that_is_missing_is_said():
     from ldlm_lint.probe.memory.measure import measure
 
     without = measure(Request("models:gpt_without_loss", checkpoint="none", optimizer="none"))
-    assert any("no loss was given" in note for note in without.notes)
+    assert any("no loss was given" in note for note in without.notes) and not without.has_loss
+
+
+def test_without_a_loss_nothing_fits(capfd):
+    words = ("probe", "memory", "models.py:gpt_without_loss", "--fits")
+    assert main([*words, "80GB", "--checkpoint", "none"]) == 3
+    shown = capfd.readouterr()
+    assert "It fits" not in shown.out and "Whether it fits into 74.51 GiB was not measured" in shown.out
+    # What is too large without it does not fit with it.
+    assert main([*words, "1MB", "--checkpoint", "none"]) == 1
+    assert "It does not fit into 976.56 KiB" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

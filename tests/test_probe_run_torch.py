@@ -81,3 +81,82 @@ def test_losses_of_spawned_ranks_stay_bit_for_bit(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_generated_kernels_stay_the_same(tmp_path: Path) -> None:
     assert _probed(tmp_path, "inductor") == _alone(tmp_path, "inductor")
+
+
+PLAIN = """
+import sys, torch
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1))
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(12):
+    optimizer.zero_grad()
+    model(torch.randn(8, 64)).mean().backward()
+    optimizer.step()
+    print("step", step, file=sys.stderr)
+"""
+
+
+@pytest.mark.torch
+def test_the_profile_leaves_no_warning_of_torch_among_the_lines_of_the_program(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PLAIN)
+    words = (sys.executable, "-m", "ldlm_lint", "probe", "run", "--no-stop", "--out", "seen", "--", sys.executable, "train.py")
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=500, check=False)
+    assert "CPUAllocator" not in done.stderr and "before the profiling started" not in done.stderr
+    assert done.stderr.count("\nstep ") == 12
+    (one,) = files.read(tmp_path / "seen")
+    assert "profiled step" not in one.unavailable
+
+
+@pytest.mark.torch
+def test_torch_logs_its_warnings_again_after_the_profile() -> None:
+    import torch
+
+    from ldlm_lint.probe import native_log
+
+    level = native_log._level(torch)
+    if level is None:
+        pytest.skip("this torch has no log level that can be read")
+    before = level.value
+    log_again = native_log.without_warnings(torch)
+    assert level.value == 2
+    log_again()
+    assert level.value == before
+
+
+@pytest.mark.torch
+def test_a_function_that_computes_something_again_is_no_switch() -> None:
+    from torch import nn
+
+    from ldlm_lint.probe.observers.stacks import switches_of
+
+    def precompute_freqs_cis(width: int) -> int:
+        return width
+
+    def recompute_mask(width: int) -> int:
+        return width
+
+    names = {"precompute_freqs_cis": precompute_freqs_cis, "recompute_mask": recompute_mask, "nn": nn}
+    exec(MODELS, names)
+    assert [set(switches_of(one, one, [])) for one in (names["Plain"](), names["Switched"](), names["Layers"]())] == [
+        set(),
+        {"recompute"},
+        {"gradient_checkpointing_enable"},
+    ]
+
+
+MODELS = """
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.freqs = precompute_freqs_cis(4)
+    def forward(self, x):
+        return x + recompute_mask(4) + self.recompute_scale()
+    def recompute_scale(self):
+        return 1
+class Switched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.recompute = False
+class Layers(nn.Module):
+    def gradient_checkpointing_enable(self):
+        pass
+"""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe judge``."""
     parser.epilog = (
-        "exit codes: 0 no defect was verified; 1 a defect was verified in a watched program; 2 invalid usage; 3 unreadable "
-        "evidence. `ldlm-lint check --evidence DIR` shows the verdicts next to the findings."
+        "exit codes: 0 no defect was verified; 1 a defect was verified in a watched program, of a rule that fails `ldlm-lint "
+        "check` here (not of opt-in rules and trades); 2 invalid usage; 3 unreadable evidence. `ldlm-lint check --evidence DIR` shows the verdicts next to the findings."
     )
     parser.add_argument(
         "places", nargs="+", type=Path, metavar="DIR", help="folders that a probe wrote, or single evidence files"
@@ -42,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Judge the evidence, print it, and return the exit code."""
     from ldlm_lint.evidence import files, listed
-    from ldlm_lint.evidence.model import EvidenceError, Verdict
+    from ldlm_lint.evidence.gating import failing
+    from ldlm_lint.evidence.model import EvidenceError
     from ldlm_lint.evidence.verdicts import assess
     from ldlm_lint.report.verdict_table import write_verdicts
     from ldlm_lint.report.verdicts_json import render
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if faults:
         return fail(FAILURE, "; ".join(faults))
     seen = (one for one in assessed.judgements if one not in experiments)
-    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in seen) else OK
+    return FINDINGS if failing(seen, Path.cwd()) else OK
 
 
 def _launch(evidence: Sequence[Evidence]) -> tuple[str, ...]:

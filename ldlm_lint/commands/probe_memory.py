@@ -24,7 +24,7 @@ scalar to differentiate (default: the output's `loss`, or a scalar in the output
 tensors: no memory is allocated, and code that reads a value of a tensor fails.
 
 exit codes: 0 the model fits, or no --fits was given; 1 it does not fit (with --checkpoint CLASS: not even then); 2 invalid usage or
-no torch; 3 your code failed"""
+no torch; 3 your code failed, or returned no loss, so that --fits has no answer"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
         from ldlm_lint.report.html import memory as page
 
         write_document(arguments.html, page.page(found, _words(arguments), arguments.fits or ""), "--html")
-    return FINDINGS if capacity and not found.observations["memory"]["fits"] else OK
+    if not capacity:
+        return OK
+    fits = found.observations["memory"]["fits"]
+    return FAILURE if fits is None else OK if fits else FINDINGS
 
 
 def _request(arguments: argparse.Namespace) -> Request:
@@ -141,14 +144,17 @@ def _words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _with_capacity(found: Evidence, capacity: int) -> Evidence:
-    """The evidence with the answer to ``--fits``: of the model as it is, or with checkpointing of the named class."""
+    """The evidence with the answer to ``--fits``: of the model as it is, or with checkpointing of the named class.
+
+    Without a loss the peak is too low: it may be too large already, but it never fits.
+    """
     if not capacity:
         return found
     memory = dict(found.observations["memory"])
     named = memory["request"]["checkpoint"] not in ("auto", "none")
     decides = memory["variants"][1 if named else 0]
     fits = not decides["error"] and decides["peak_bytes"] <= capacity
-    memory |= {"capacity_bytes": capacity, "fits": fits}
+    memory |= {"capacity_bytes": capacity, "fits": None if fits and not memory["loss"] else fits}
     return dataclasses.replace(found, observations={**found.observations, "memory": memory})
 
 

@@ -38,8 +38,9 @@ WARNING = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe run``."""
     parser.epilog = (
-        "Exit codes: 0 nothing verified, 1 a rule's claim was verified, 2 invalid usage, 3 the program crashed, hung or "
-        "left no evidence (partial evidence is kept)."
+        "Exit codes: 0 nothing verified, 1 a defect was verified, of a rule that fails `ldlm-lint check` in the project (not "
+        "of opt-in rules and trades), 2 invalid usage, 3 the program crashed, hung or left no evidence (partial evidence is "
+        "kept)."
     )
     add = parser.add_argument
     add("--steps", type=count, default=20, metavar="N", help="number of optimizer steps to watch (default: 20)")
@@ -99,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
             ended = launch.run(command, inside, environ, run_id=run_id, seconds=arguments.max_seconds, stdout=stdout)
         except OSError as error:
             return fail(FAILURE, f"{command[0]}: {error.strerror or error}")
-    return _report(outcome.outcome_of(out, run_id, ended), out, arguments)
+    return _report(outcome.outcome_of(out, run_id, ended), out, root, arguments)
 
 
 def _folder(named: Path | None, root: Path, run_id: str) -> Path:
@@ -168,12 +169,12 @@ def _say_copy(made: Copy, root: Path, words: list[str]) -> None:
             print(f"warning: {word} is a path in the original project, not in the copy", file=sys.stderr)
 
 
-def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
+def _report(found: Outcome, out: Path, root: Path, arguments: argparse.Namespace) -> int:
     """Print the verdicts, what could not be observed and the probe's cost; return the exit code."""
     import shlex
 
     from ldlm_lint.evidence.account import notes_of
-    from ldlm_lint.evidence.model import Verdict
+    from ldlm_lint.evidence.gating import failing
     from ldlm_lint.evidence.verdicts import assess
     from ldlm_lint.report.verdict_table import write_verdicts
 
@@ -192,7 +193,7 @@ def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
         print(f"evidence: {out} (ldlm-lint check --evidence {shlex.quote(str(out))})", file=sys.stderr)
     if found.problem:
         return fail(found.code, found.problem)
-    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
+    return FINDINGS if failing(assessed.judgements, root) else OK
 
 
 def _write_json(place: str, judgements: Sequence[Judgement], found: Outcome, notes: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from ldlm_lint.monitor import nonfinite, wordings
 from ldlm_lint.monitor.alarms import Level
 from ldlm_lint.monitor.patterns import Pattern, asserted, pattern
 from ldlm_lint.monitor.records import Line
+from ldlm_lint.monitor.triggers import Triggers, words_of
 
 LONGEST = 240
 
@@ -213,36 +214,28 @@ _FIXED = (
 PATTERNS: tuple[Pattern, ...] = (*_FIXED, *wordings.LIBRARIES, *nonfinite.PATTERNS, *wordings.PROGRAMS)
 TRIGGERS = tuple(dict.fromkeys(one for known in PATTERNS for one in known.triggers))
 # Also in ordinary metric lines.
-_ORDINARY = {"loss", "grad", "train", "norm", "value", "scale", "for", "in", "at", "is", "are", "when", "found", "step"}
-_words = re.compile("[A-Za-z]{3,}").findall
-
-
-def _stems() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The triggers by a word that each matching line contains: their longest unusual run of letters."""
-    found: dict[str, list[str]] = {}
-    for one in (*TRIGGERS, "Traceback"):
-        runs = re.findall("[A-Za-z]+", one)
-        found.setdefault(max(runs, key=lambda run: (run not in _ORDINARY, len(run))), []).append(one)
-    return tuple((stem, tuple(triggers)) for stem, triggers in found.items())
-
-
-_STEMS = _stems()
+ORDINARY = frozenset(
+    ("loss", "grad", "train", "norm", "value", "scale", "for", "in", "at", "is", "are", "when", "found", "step")
+)
+_LOOKED_FOR = Triggers((*TRIGGERS, "Traceback"), ORDINARY)
+# The patterns of each trigger, by their place in the order in which they are tried.
+_OF_TRIGGER: dict[str, list[int]] = {}
+for _place, _pattern in enumerate(PATTERNS):
+    for _trigger in _pattern.triggers:
+        _OF_TRIGGER.setdefault(_trigger, []).append(_place)
 
 
 def eventful(text: str) -> bool:
-    """Whether a block of lines may contain an event. Ordinary lines share a few words, which are checked once."""
-    words = "\n".join(set(_words(text)))
-    return any(stem in words and any(map(text.__contains__, triggers)) for stem, triggers in _STEMS)
+    """Whether a block of lines may contain an event."""
+    return bool(_LOOKED_FOR.among(text, words_of(text)))
 
 
 def match(line: Line) -> Event | None:
     """The event in a line, if there is one."""
     text = line.text
-    if not any(map(text.__contains__, TRIGGERS)):
-        return None
-    for kind, triggers, expression, level, spoken in PATTERNS:
-        if not any(map(text.__contains__, triggers)):
-            continue
+    triggers = _LOOKED_FOR.among(text, words_of(text))
+    for place in sorted({place for one in triggers for place in _OF_TRIGGER.get(one, ())}):
+        kind, _, expression, level, spoken = PATTERNS[place]
         found = expression.search(text)
         if found is not None and (not spoken or asserted(text, found.start(), found.end())):
             details = {name: value for name, value in found.groupdict().items() if value}

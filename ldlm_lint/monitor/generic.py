@@ -13,7 +13,7 @@ from ldlm_lint.monitor.plans import Item, Part, assemble
 from ldlm_lint.monitor.records import UNITS
 
 # A line with none of these has no values; looked for one by one, which is faster than a pattern.
-_WORTH = (
+WORTH = (
     *("loss", "step", "iter", "epoch", "grad", "norm", "acc", "ppl", "perplex", "time", "flops", "mfu", "tps", "损失"),
     *("/s", "ms/", "per sec", "per_sec", "per-sec"),
 )
@@ -31,10 +31,11 @@ _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_itera
 _METERS = {"time": "step_time_s", "batch": "step_time_s", "data": "data_time_s"}
 _SECONDS = {"step_time_s": Unit("s"), "data_time_s": Unit("s")}
 # Quantities without a canonical name: sufficient if the line has a step.
-_SCORE = re.compile(
-    r"(?:^|[_/ ])(?:fid|psnr|ssim|lpips|miou|iou|map|f1|auc|bleu|rouge|wer|cer|mae|mse|rmse|reward|rewards|return|kl|entropy"
-    r"|precision|recall|dice|bpb|bpc)(?:$|[_/ ])"
+SCORES = (
+    *("fid", "psnr", "ssim", "lpips", "miou", "iou", "map", "f1", "auc", "bleu", "rouge", "wer", "cer", "mae", "mse", "rmse"),
+    *("reward", "rewards", "return", "kl", "entropy", "precision", "recall", "dice", "bpb", "bpc"),
 )
+_SCORE = re.compile(rf"(?:^|[_/ ])(?:{'|'.join(SCORES)})(?:$|[_/ ])")
 _LOSS = re.compile(r"(?:^|[_/. ])loss(?:es)?(?:$|_|/|\.)")
 # Of a loss, not one: `loss_weight`, `loss_scale_window`.
 _SETTING = re.compile(
@@ -50,7 +51,7 @@ _DATE = re.compile(rf"^[\[(\s]*{MARK}(?:[-/.]?{MARK})+[T ]?(?::?{MARK})*[\])\s,:
 def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     """The records of a line from its skeleton; None if nothing in it is certain."""
     spoken = text.lower()
-    if not any(word in spoken for word in _WORTH):
+    if not any(word in spoken for word in WORTH):
         return None
     found = pairs(texts, frozenset((headers.rank(text),)))
     metered = {pair.key for pair in found if pair.mean}

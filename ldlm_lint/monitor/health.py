@@ -12,11 +12,11 @@ from ldlm_lint.monitor.events import Event, eventful
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.judging import ProcessJudge, Series
 from ldlm_lint.monitor.records import Line, Record
+from ldlm_lint.monitor.sieve import PAUSES
 from ldlm_lint.monitor.series import CAPACITY
 
 MOST_PROCESSES = 1024
 _BATCH = 64
-_PAUSES = ("checkpoint", "Checkpoint", "aving", "valuat", "alidat")
 _HANDLED = 5
 """Records after a traceback that show that the program went on."""
 _ENDS = (
@@ -87,7 +87,7 @@ class Health:
         waiting, place.waiting = place.waiting, []
         text = "\n".join([line.text for line, _ in waiting if line is not None])
         watched = place.failures.busy or eventful(text)
-        pausing = any(map(text.__contains__, _PAUSES))
+        pausing = any(map(text.__contains__, PAUSES))
         for line, records in waiting:
             if line is not None:
                 place.lines = line.line
@@ -105,7 +105,7 @@ class Health:
         event = place.failures.read(line) if watched else None
         if event is not None:
             self._event(place, event)
-        elif any(map(line.text.__contains__, _PAUSES)):
+        elif any(map(line.text.__contains__, PAUSES)):
             place.pauses.append(line.line)
 
     def _new(self, place: _Source, record: Record) -> ProcessJudge | None:

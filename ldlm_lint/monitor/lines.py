@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable, Mapping, Sequence
 
 from ldlm_lint.monitor.records import Line
 
 # A longer line contains no metrics; it is cut, so that a log without newlines needs no more memory.
 LONGEST = 65536
+# Fewer lines at a time, as of a log that is followed, are framed at once.
+_FEWEST = 64
 
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][0-9A-B]|[=>78cDEHMNOZ])")
 _ENDS = re.compile(r"([^\r\n]*)(\r\n|\r|\n)")
@@ -29,10 +32,14 @@ _LABEL = re.compile(r" *(\d{1,5}): ?")
 class Framer:
     """Turns chunks of a log into lines, independent of chunk borders; constant memory.
 
-    ``labels`` says that each line begins with a task number, as ``srun --label`` writes it.
+    ``labels`` says that each line begins with a task number, as ``srun --label`` writes it. ``choose`` gives the lines
+    of a text to frame, by their indices, and whether they may have values (None: all); it is not asked about a text with
+    progress bars. ``idle`` are the numbers of framed lines that have none.
     """
 
-    def __init__(self, labels: bool = False) -> None:
+    def __init__(self, labels: bool = False, choose: Callable[[str, Sequence[str]], dict[int, bool] | None] | None = None) -> None:
+        self._choose = choose
+        self.idle: set[int] = set()
         self.labels = labels
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
@@ -40,6 +47,7 @@ class Framer:
 
     def feed(self, chunk: bytes | str) -> list[Line]:
         """The lines that end in this chunk."""
+        self.idle = set()
         text = self._decoder.decode(chunk) if isinstance(chunk, bytes) else chunk
         text = self._rest + text
         # A carriage return at the end may be the first half of a Windows newline.
@@ -60,6 +68,9 @@ class Framer:
         self._rest = rest[:LONGEST]
         clean = "\x1b" not in text and not self.labels
         made = []
+        chosen = self._choose(text, whole) if self._choose is not None and len(whole) >= _FEWEST else None
+        if chosen is not None:
+            return self._some(whole, chosen, clean)
         number = self._line
         for one in whole:
             # Fast path for usual lines: this is half of the time that reading takes.
@@ -70,6 +81,17 @@ class Framer:
                 made.append(self._framed(one, False))
             number += 1
         self._line = number
+        return made
+
+    def _some(self, whole: Sequence[str], chosen: Mapping[int, bool], clean: bool) -> list[Line]:
+        """The chosen lines."""
+        first, made = self._line, []
+        self.idle = {first + index for index, measures in chosen.items() if not measures}
+        for index in chosen:
+            one, self._line = whole[index], first + index
+            bare = clean and (one[:1] not in _STARTS or _bare(one)) and len(one) < LONGEST
+            made.append(_new(Line, (self._line, None, "", one.rstrip(), False)) if bare else self._framed(one, False))
+        self._line = first + len(whole)
         return made
 
     def _redrawn(self, text: str) -> list[Line]:

@@ -15,6 +15,7 @@ from ldlm_lint.monitor.lines import Framer
 from ldlm_lint.monitor.numbers import MARK, locked, split, without_bars
 from ldlm_lint.monitor.plans import NOTHING, NOWHERE, Part, Plan
 from ldlm_lint.monitor.records import Line, Read, Record, Template
+from ldlm_lint.monitor.sieve import Sieve
 from ldlm_lint.monitor.values import Values
 
 # No print statement of a trainer writes more than this without its numbers; verl's, the longest, stays below 6,000.
@@ -63,11 +64,12 @@ class _Known:
 class LogReader:
     """Reads one log (one file, one stream) in chunks of any size. Never two logs: lines share their state.
 
-    ``labels`` as for `Framer`. ``fast`` False analyses each line again, with the same result in more time.
+    ``labels`` as for `Framer`. ``fast`` False analyses each line again, with the same records in more time.
     """
 
     def __init__(self, labels: bool = False, fast: bool = True) -> None:
-        self._framer = Framer(labels)
+        self._sieve = Sieve()
+        self._framer = Framer(labels, self._chosen if fast else None)
         self._fast = fast
         self._known: dict[str, _Known] = {}
         self._locks: list[_Lock] = []
@@ -77,15 +79,20 @@ class LogReader:
         self._blocks = Blocks(self._interned, self._values.commas)
         self._heading: tuple[str, ...] = ()
 
+    def _chosen(self, text: str, whole: Sequence[str]) -> dict[int, bool] | None:
+        """The lines that may say something, if nothing is open that gives a meaning to the others."""
+        return None if self._blocks.open or self._heading else self._sieve.lines(text, whole)
+
     def read(self, chunk: bytes | str) -> Iterator[Read]:
-        """Each line that ends in this chunk with its records."""
-        for line in self._framer.feed(chunk):
-            yield line, self.records(line)
+        """Each line that ends in this chunk with its records; without most of the lines that say nothing."""
+        lines, idle = self._framer.feed(chunk), self._framer.idle
+        for line in lines:
+            yield line, () if line[0] in idle else self.records(line)
 
     def feed(self, chunk: bytes | str) -> Iterator[Record]:
         """The records of the lines that end in this chunk."""
-        for line in self._framer.feed(chunk):
-            yield from self.records(line)
+        for _, records in self.read(chunk):
+            yield from records
 
     def close(self) -> Iterator[Read]:
         """The rest at the end of the log: a line without newline, a table without its last rule."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from ldlm_lint.probe.native_log import without_warnings
 from ldlm_lint.probe.session import Phase, Session
 
 TOPIC = "profiled step"
@@ -22,6 +23,7 @@ class Window:
         self._starting = False
         self._openings = 0
         self._undo: Callable[[], None] | None = None
+        self._log_again: Callable[[], None] | None = None
         self.spoilt = False
 
     def watch_for_others(self) -> None:
@@ -85,7 +87,14 @@ class Window:
         if self._undo is not None:
             self._undo()
             self._undo = None
-        return profile if session.guard(TOPIC, self._stop, profile) else None
+        stopped = session.guard(TOPIC, self._stop, profile)
+        self._end_silence()
+        return profile if stopped else None
+
+    def _end_silence(self) -> None:
+        if self._log_again is not None:
+            self._log_again()
+            self._log_again = None
 
     def _start(self) -> None:
         profiler = self._session.torch.profiler
@@ -96,10 +105,13 @@ class Window:
         self._starting = True
         try:
             profile = profiler.profile(activities=activities, profile_memory=True)
+            self._log_again = without_warnings(self._session.torch)
             profile.start()
             self._profile = profile
         finally:
             self._starting = False
+            if self._profile is None:
+                self._end_silence()
 
     def close(self) -> None:
         """End the window and pass the profile to the observers."""
@@ -119,6 +131,7 @@ class Window:
     def forget(self) -> None:
         """Leave an open window to the process that this one was forked from."""
         self._profile = None
+        self._end_silence()
 
     @staticmethod
     def _stop(profile: Any) -> bool:

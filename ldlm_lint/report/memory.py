@@ -44,15 +44,22 @@ def write_memory(memory: Mapping[str, Any], stream: TextIO, *, notes: Sequence[s
     for note in (*failed, *notes, NOT_IN_IT):
         console.print(Text.assemble(("note: ", "bold"), clean(note)), soft_wrap=True)
     if capacity:
-        console.print(answer(memory["variants"], capacity), soft_wrap=True)
+        console.print(answer(memory, capacity), soft_wrap=True)
 
 
-def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
+def answer(memory: Mapping[str, Any], capacity: int) -> str:
     """A sentence that says whether the model fits; the figures are lower bounds, so the remaining memory must hold
-    everything that they omit."""
+    everything that they omit. Without a loss, which can be the largest part, it says that this was not measured."""
+    variants = memory["variants"]
     as_is = variants[0]
     size = amount(capacity, "bytes")
     left = capacity - as_is["peak_bytes"]
+    has_loss = memory.get("loss", True)
+    if left >= 0 and not has_loss:
+        return (
+            f"Whether it fits into {size} was not measured: the function returned no loss, so the memory of the loss and of its "
+            f"backward pass is missing. Without them {amount(left, 'bytes')} are left; return (model, batch, loss)."
+        )
     if left >= 0:
         share = left / capacity
         return f"It fits into {size} as it is: {amount(left, 'bytes')} ({share:.0%}) are left for everything that is not counted."
@@ -62,6 +69,8 @@ def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
         return over + (", and also with checkpoints." if len(variants) > 1 else ".")
     best = min(fitting, key=lambda one: one["peak_bytes"])
     spare = amount(capacity - best["peak_bytes"], "bytes")
+    if not has_loss:
+        return f"{over}; with {best['name']} {spare} are left for the loss and its backward pass, which were not measured."
     return f"{over}; with {best['name']} it fits, and {spare} are left."
 
 

@@ -65,7 +65,8 @@ def _competing(run: WatchedRun, group: Group) -> tuple[Verdict, str, str]:
     loads = [load for _, record in group if (load := record.get("worker_load"))]
     seconds, computed, waited = (sum(one[key] for one in loads) for key in ("seconds", "computed", "waited_for_cpu"))
     if seconds < _FEWEST_SECONDS:
-        return Verdict.INCONCLUSIVE, "too few seconds of their work were measured to say what they wait for", STEPS
+        short = "too short to say whether they wait for a CPU" if loads else "whether they wait for a CPU was not recorded"
+        return Verdict.INCONCLUSIVE, short, STEPS
     said = f"a worker computed {100 * computed / seconds:.0f} % of the time and waited {100 * waited / seconds:.0f} % for a CPU"
     if waited <= _FEW_WAITS * seconds:
         return Verdict.REFUTED, said, ""

@@ -62,6 +62,7 @@ def _plain(result: Result) -> dict[str, Any]:
         "parameters_frozen": result.frozen,
         "parameter_types": result.parameter_types,
         "batch": result.batch,
+        "loss": result.has_loss,
         "variants": [
             {
                 "name": one.name,

@@ -19,7 +19,7 @@ from ldlm_lint.probe.memory import tracker as track
 from ldlm_lint.probe.memory.as_on_cuda import AsOnCuda, cuda_autocast_on_cpu
 from ldlm_lint.probe.memory.fakes import constants, converting_by_replacement, fake_mode, into_mode, without_rejections
 from ldlm_lint.probe.memory.request import Request, RequestError
-from ldlm_lint.probe.memory.subject import Subject, built, cast, resolve, tensors, with_batch
+from ldlm_lint.probe.memory.subject import NO_LOSS, Subject, built, cast, resolve, tensors, with_batch
 
 AS_IS, PER_BLOCK, WHOLE = "as it is", "each block checkpointed", "whole model checkpointed"
 
@@ -57,6 +57,8 @@ class Result:
     parameter_types: dict[str, int]
     batch: list[str]
     notes: list[str]
+    # Whether the step computed a loss; a sum of outputs stands in for one that is missing.
+    has_loss: bool = True
 
 
 def measure(request: Request, progress: Callable[[str], None] = lambda text: None) -> Result:
@@ -264,4 +266,5 @@ def _result(subject: Subject, measured: list[Measured], blocks: list[nn.Module])
         dict(types),
         [f"{tuple(one.shape)} {str(one.dtype).removeprefix('torch.')}" for one in tensors(subject.batch)],
         subject.notes,
+        NO_LOSS not in subject.notes,
     )

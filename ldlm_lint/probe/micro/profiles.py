@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ldlm_lint.probe.native_log import without_warnings
+
 # Of one whole step: torch's own fused optimizers and its multi-tensor ones, by CPU operator and by CUDA kernel.
 FUSED = re.compile(r"aten::_fused_(adamw?|sgd|adagrad)_?|Fused(Adam|Sgd|Adagrad)MathFunctor")
 FOREACH = re.compile(r"aten::_foreach_(?!add_$)\w+|multi_tensor_apply_kernel(?!.*Fused)")
@@ -25,10 +27,14 @@ def profiled(torch: Any, call: Callable[[], Any], device: str, *, memory: bool =
     if device == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
         torch.cuda.synchronize()
-    with torch.profiler.profile(activities=activities, profile_memory=memory) as profile:
-        call()
-        if device == "cuda":
-            torch.cuda.synchronize()
+    log_again = without_warnings(torch)
+    try:
+        with torch.profiler.profile(activities=activities, profile_memory=memory) as profile:
+            call()
+            if device == "cuda":
+                torch.cuda.synchronize()
+    finally:
+        log_again()
     return profile
 
 

@@ -16,7 +16,8 @@ _BLOCK = re.compile(r"block|layer", re.I)
 # transformer.
 _CONVOLUTIONAL = re.compile(r"Conv[123]d|BatchNorm|InstanceNorm")
 _SWITCH = re.compile(
-    r"(grad|gradient|act|activation)\w*_?(checkpoint|ckpt)|(use|do|enable)_(checkpoint|ckpt|remat)|remat|recompute"
+    r"(grad|gradient|act|activation)\w*_?(checkpoint|ckpt)|(use|do|enable)_(checkpoint|ckpt|remat)"
+    r"|(?P<weak>(?<![a-z])(?:remat(?![a-df-z])|recompute))"
 )
 
 
@@ -83,10 +84,12 @@ def switches_of(root: Any, inner: Any, stacks: list[Stack]) -> Iterator[str]:
     for module in {id(one): one for one in (root, inner, *owners)}.values():
         kind = type(module)
         held = vars(getattr(module, "config", None)) if hasattr(getattr(module, "config", None), "__dict__") else {}
-        codes = [
-            code for code in (getattr(value, "__code__", None) for value in vars(kind).values()) if code is not None
-        ]
-        used = {name for code in codes for name in (*code.co_names, *code.co_varnames)}
+        functions = [one for one in vars(kind).values() if getattr(one, "__code__", None) is not None]
+        used = {name for one in functions for name in (*one.__code__.co_names, *one.__code__.co_varnames)}
+        called = {name for one in functions for name in one.__code__.co_names if callable(one.__globals__.get(name))}
+        called |= {name for name, value in vars(kind).items() if callable(value)}
         for name in {*vars(module), *vars(kind), *held, *used}:
-            if _SWITCH.search(name) and not name.startswith("supports"):
+            found = _SWITCH.search(name)
+            # A function `recompute_mask` computes a mask again; `gradient_checkpointing_enable` is a switch.
+            if found and not name.startswith("supports") and not (found["weak"] and name in called):
                 yield name

@@ -45,7 +45,7 @@ def page(found: Evidence, words: Sequence[str], fits: str = "") -> str:
     return render(
         "memory.html",
         styles=("measured.css",),
-        headline=headline(variants, capacity),
+        headline=headline(memory, capacity),
         head=[short(line) for line in head(memory) if line],
         steps=[Step(step.purpose, short(step.command)) for step in next_steps(memory, words, fits)],
         bars=[_bar(variant, longest, capacity) for variant in measured],
@@ -61,12 +61,13 @@ def page(found: Evidence, words: Sequence[str], fits: str = "") -> str:
     )
 
 
-def headline(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
+def headline(memory: Mapping[str, Any], capacity: int) -> str:
     """Whether it fits, or else the current peak and the smallest one."""
+    variants = memory["variants"]
     if variants[0]["error"]:
         return "The training step failed, so its memory is not known"
     if capacity:
-        return answer(variants, capacity).rstrip(".")
+        return answer(memory, capacity).rstrip(".")
     said = f"One training step needs at least {amount(variants[0]['peak_bytes'], 'bytes')}"
     others = [variant for variant in variants[1:] if not variant["error"]]
     least = min(others, key=lambda variant: variant["peak_bytes"], default=variants[0])
@@ -80,6 +81,9 @@ def next_steps(memory: Mapping[str, Any], words: Sequence[str], fits: str) -> It
     capacity, variants = memory.get("capacity_bytes", 0), memory["variants"]
     if not capacity:
         yield Step("Ask whether it fits: name the memory of your GPU", shlex.join([*words, "--fits", "80GB"]))
+        return
+    if memory["fits"] is None:
+        yield Step("Return (model, batch, loss) from the function, so that the whole step is measured", shlex.join([*words, "--fits", fits]))
         return
     if memory["fits"]:
         yield Step("Try it for real: the figures are least amounts, and a run shows what they leave out")

@@ -266,6 +266,14 @@ def test_the_page_of_memory_says_whether_it_fits(capacity: int, said: str, next_
     assert "the step failed" in page.text
 
 
+def test_the_page_of_memory_without_a_loss_gives_no_answer() -> None:
+    found = memory_evidence(2**31)
+    found.observations["memory"].update(loss=False, fits=None)
+    page = checked(memory.page(found, ["ldlm-lint", "probe", "memory", "a:b"], "2GiB"))
+    assert heading(page).startswith("Whether it fits into 2.00 GiB was not measured: the function returned no loss")
+    assert commands(page)[0] == "ldlm-lint probe memory a:b --fits 2GiB"
+
+
 def hostile_evidence() -> Evidence:
     measured = Measurement(HOSTILE, 3.0, HOSTILE, None)
     seen = Judgement(HOSTILE, HOSTILE, VERIFIED, HOSTILE, Scope(HOSTILE, HOSTILE), (Site(HOSTILE, 3),), measured, settled_by=HOSTILE)

@@ -241,3 +241,17 @@ def test_a_report_of_torchrun_that_the_log_cuts_off_is_an_event(after: str) -> N
 @pytest.mark.parametrize("line", ("best_val_loss: inf", "epoch: 1 | best loss inf | loss 0.5"))
 def test_the_best_loss_so_far_begins_at_infinity(line: str) -> None:
     assert alarms(line + "\n") == []
+
+
+def test_ranks_that_no_line_names_are_told_as_the_silent_ones() -> None:
+    found, message = culprits(waiting(0) + "".join(waiting(rank) for rank in range(9, 12)))
+    assert found == [] and "ranks 1-8 said nothing" in message and "network" not in message
+    assert "or their output is not in this log" in message
+    # Their lines are in the log, and they are more than those that report.
+    said = "".join(f"[rank{rank}]: step {step} loss 2.{step}\n" for step in range(5) for rank in range(9))
+    found, message = culprits(said + waiting(0))
+    assert found == [] and "ranks 1-8 said nothing: each of them hung, ended, or ran other code; look" in message
+    # A rank of another group need not take part, and the numbers of a group are its own.
+    group = "PG ID 2 PG GUID 5(tensor)"
+    found, message = culprits("".join(waiting(rank, pg=group, enqueued=808) for rank in (0, 9)))
+    assert found == [] and "said nothing" not in message

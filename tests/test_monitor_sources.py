@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import sys
@@ -232,3 +233,24 @@ def test_scalars_of_tensorboard(tmp_path):
         (2, 12.0),
     ]
     assert len({one.template for one in found}) == 3
+
+
+def test_a_compressed_log_is_read(tmp_path):
+    for name, text in (("train.log.1.gz", LINES), ("metrics.jsonl.gz", '{"loss": 2.5, "step": 10}\n')):
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "weights.bin.gz").write_bytes(gzip.compress(b"x"))
+    found = sources.find(str(tmp_path))
+    assert [(one.kind, one.name) for one in found] == [("jsonl", "metrics.jsonl.gz"), ("text", "train.log.1.gz")]
+    assert [[record.get("loss") for record in _read(one)] for one in found] == [[2.5], [4.5, 4.25]]
+    (alone,) = sources.find(str(tmp_path / "train.log.1.gz"))
+    assert len(_read(alone, follow=True, stop=lambda: True)) == 2
+    # A file that only has the name.
+    (tmp_path / "train.log.1.gz").write_text(LINES)
+    assert len(_read(alone)) == 2
+
+
+def test_a_compressed_log_that_is_cut_off(tmp_path):
+    path = tmp_path / "train.log.gz"
+    path.write_bytes(gzip.compress(LINES.encode() * 5000)[:-20])
+    with pytest.raises(SourceError, match="damaged gzip file"):
+        _read(Source(str(path), "text"))

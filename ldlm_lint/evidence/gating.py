@@ -8,6 +8,8 @@ from pathlib import Path
 from ldlm_lint.config import Config
 from ldlm_lint.evidence.model import Judgement, Verdict
 from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.select import SelectorError
+from ldlm_lint.tomlfile import ConfigError
 
 
 def failing(judgements: Iterable[Judgement], project: Path) -> list[Judgement]:

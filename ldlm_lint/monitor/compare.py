@@ -19,6 +19,7 @@ from ldlm_lint.monitor.differing import FEWEST, chance, changes, part, ratio_of,
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
 from ldlm_lint.monitor.remarks import Remark, measure, quantity, times
+from ldlm_lint.monitor.report import unread
 
 CAPACITY = 1 << 16
 BARS = {"loss": 1.01, "tokens_per_s": 1.05, "samples_per_s": 1.05, "iterations_per_s": 1.05, "step_time_s": 1.05}
@@ -65,10 +66,11 @@ class Comparison:
 
 @dataclass(slots=True)
 class Compared:
-    """Two runs: their common quantities, and remarks."""
+    """Two runs: their common quantities, remarks, and the columns of both that are no known quantity."""
 
     quantities: list[Comparison] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
+    uncompared: list[str] = field(default_factory=list)
 
     @property
     def differ(self) -> bool:
@@ -89,6 +91,7 @@ def compare(first: Health, second: Health) -> Compared:
             found.remarks += [*say.ends(aligned), *say.missing(aligned)]
         found.quantities.append(_Quantity(*name, aligned).judge())
     found.remarks += [*say.alarms(first, second), *say.columns(first, second)]
+    found.uncompared = [one for one in unread(first) if one in unread(second)]
     return found
 
 

@@ -14,6 +14,7 @@ from ldlm_lint.monitor.compare import Compared, Comparison
 from ldlm_lint.monitor.compare_report import pair
 from ldlm_lint.monitor.picture import LOGARITHMIC
 from ldlm_lint.monitor.remarks import Remark, quantity
+from ldlm_lint.monitor.report import listed
 from ldlm_lint.monitor.run_page import SCRIPTS, STYLES
 from ldlm_lint.report.html import charts
 from ldlm_lint.report.html.page import render
@@ -30,6 +31,7 @@ def page(a: str, b: str, compared: Compared) -> str:
         a=a,
         b=b,
         differ=compared.differ,
+        uncompared=listed(compared.uncompared),
         remarks=sorted(_remarks(compared), key=lambda remark: not remark.differs),
         next=_next(compared),
         rows=[_row(each) for each in compared.quantities],

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 from ldlm_lint.evidence.model import Verdict
 from ldlm_lint.monitor.compare import Compared, Comparison
 from ldlm_lint.monitor.remarks import Remark
-from ldlm_lint.monitor.report import WIDTH, figure, plain
+from ldlm_lint.monitor.report import WIDTH, figure, listed, plain
 from ldlm_lint.report.cells import clean
 
 SCHEMA = "ldlm-monitor-compare/1"
@@ -41,7 +41,13 @@ def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
             "(ldlm-lint bench interleaves its runs).",
             soft_wrap=True,
         )
-    console.print("The runs differ." if compared.differ else "No difference between the runs was seen.")
+    if compared.differ:
+        console.print("The runs differ.")
+    elif compared.uncompared:
+        said = f"No difference was seen in what was compared; not compared, since it is no known quantity: {listed(compared.uncompared)}."
+        console.print(clean(said), soft_wrap=True)
+    else:
+        console.print("No difference between the runs was seen.")
 
 
 def pair(values: tuple[float, float] | None, lost: str = "-") -> str:
@@ -56,6 +62,7 @@ def document(a: str, b: str, compared: Compared) -> dict[str, Any]:
         "a": a,
         "b": b,
         "differ": compared.differ,
+        "uncompared": compared.uncompared,
         "remarks": [_remark(one) for one in compared.remarks],
         "compared": [_quantity(one) for one in compared.quantities],
     }

@@ -7,12 +7,14 @@ Without enough information no rank is named: a wrong rank costs more time than n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 # Uninitialised counters have been printed as numbers of this size.
 _NONSENSE = 1 << 40
 _SHOWN = 8
+# The group of all ranks, in the lines of torch that name groups and of those that do not.
+_DEFAULT_GROUPS = frozenset(("", "0"))
 
 
 @dataclass(slots=True)
@@ -128,14 +130,26 @@ class Incident:
         return None
 
     def _by_absence(self, seen: Iterable[int]) -> Verdict | None:
-        """Ranks that are in the log and reported no time-out, if they are the minority."""
-        waiting = self.waiting
-        silent = tuple(sorted(set(seen) - set(waiting)))
-        if not silent or not waiting or len(silent) > len(waiting):
+        """Ranks that reported no time-out: the culprits, if they are the minority and the log has lines of them."""
+        waiting, known = self.waiting, set(seen)
+        silent = tuple(sorted((known | self._numbered(waiting)) - set(waiting)))
+        if not silent or not waiting:
             return None
+        if known.issuperset(silent) and len(silent) <= len(waiting):
+            return Verdict(
+                silent, f"{_ranks(silent)} reported no timeout: it hung, ended, or ran other code than the other ranks"
+            )
+        one = len(silent) == 1
+        absent = "" if known.issuperset(silent) else f", or {'its' if one else 'their'} output is not in this log"
         return Verdict(
-            silent, f"{_ranks(silent)} reported no timeout: it hung, ended, or ran other code than the other ranks"
+            (),
+            f"rank{'' if one else 's'} {_spans(silent)} said nothing: {'it' if one else 'each of them'} hung, ended, or ran other "
+            f"code{absent}; look at {'its' if one else 'their'} output first",
         )
+
+    def _numbered(self, waiting: Sequence[int]) -> set[int]:
+        """The ranks below the highest that waits: each exists, and in the default group each takes part."""
+        return set(range(max(waiting))) if waiting and self.groups.keys() <= _DEFAULT_GROUPS else set()
 
     @staticmethod
     def _none(works: Mapping[int, Work], stuck: int | None) -> Verdict:
@@ -145,6 +159,22 @@ class Incident:
                 f"all {len(works)} ranks that report had enqueued it: no rank is behind; check the network and the tensor sizes",
             )
         return Verdict((), "too few ranks report to say which rank caused it; read the logs of all ranks together")
+
+
+def _spans(ranks: Iterable[int]) -> str:
+    """Ranks with the neighbours together.
+
+    >>> _spans([1, 2, 3, 7, 9, 10])
+    '1-3, 7, 9, 10'
+    """
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and spans[-1][-1] == rank - 1:
+            spans[-1].append(rank)
+        else:
+            spans.append([rank])
+    shown = [f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in spans]
+    return ", ".join(shown[:_SHOWN]) + (" and more" if len(shown) > _SHOWN else "")
 
 
 def _ranks(ranks: Iterable[int]) -> str:

@@ -12,8 +12,8 @@ from ldlm_lint.monitor.events import Event, eventful
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.judging import ProcessJudge, Series
 from ldlm_lint.monitor.records import Line, Record
-from ldlm_lint.monitor.sieve import PAUSES
 from ldlm_lint.monitor.series import CAPACITY
+from ldlm_lint.monitor.sieve import PAUSES
 
 MOST_PROCESSES = 1024
 _BATCH = 64

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ldlm_lint.monitor import step_times
 from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
 from ldlm_lint.monitor.detectors import BARS, LoaderStall, detectors, finite_judge, stall_columns
 from ldlm_lint.monitor.detectors.base import Context, Found
@@ -35,6 +36,7 @@ class Series:
         self.trace = Trace()
         self.finite = finite_judge(key.named, key.named.raw)
         self.detectors = detectors(key.template, key.column, key.named.raw)
+        self.may_be_time = step_times.candidate(key.template) == key.column
 
     def feed(self, records: Sequence[Record], context: Context) -> Iterator[tuple[Found, int]]:
         """Process a block of its template; returns problems with the number of the record in the series."""
@@ -52,9 +54,19 @@ class Series:
         else:
             self.curve.take(values, records)
         yield from found
+        if self.may_be_time and self.curve.count >= step_times.FEWEST:
+            self._decide()
         if finite:
             for one in self.detectors:
                 yield from one.feed(finite, places, context)
+
+    def _decide(self) -> None:
+        """Take the column as the time of a step if its values behave so."""
+        if step_times.behaves(self.curve.values, self.key.named):
+            self.key = replace(self.key, template=step_times.promoted(self.key.template, self.key.column))
+            self.detectors = detectors(self.key.template, self.key.column, self.key.named.raw)
+            self.may_be_time = False
+        self.may_be_time &= self.curve.count < step_times.MOST
 
 
 class Shape:

@@ -92,6 +92,8 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
         return None
     if bare == "(" and unit == "%" and last and last.of and meaning(last.key).key == "accuracy":
         return Pair(index, last.key, unit, last.strong)  # 9857/10000 (99%)
+    if bare == "(" and unit in UNITS and UNITS[unit].base == "s" and last and last.key and not _is_time(last):
+        return Pair(index, "time", unit, False)  # loss 2.31 (0.203s)
     if bare == "(" and last and last.key and not last.mean and unit not in RATES and unit not in PACES:
         return Pair(index, last.key, unit or last.unit, last.strong, mean=True) if unit != "%" else None
     key, strong, hint = _key(before[-_LONGEST_KEY:])
@@ -101,6 +103,10 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
     if followed and not strong and not unit and meaning(key).key not in (STEP, EPOCH):
         return None  # `Train loss 64998 0.3027`: ambiguous
     return Pair(index, key, unit or hint, strong, _is_part(index, texts))
+
+
+def _is_time(pair: Pair) -> bool:
+    return (pair.unit in UNITS and UNITS[pair.unit].base == "s") or "time" in pair.key.lower()
 
 
 def _is_factor(index: int, texts: Sequence[str]) -> bool:

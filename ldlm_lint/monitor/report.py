@@ -97,7 +97,9 @@ def table(health: Health, console: Any) -> None:
         rows.add_row(Text(clean(label)), count, first, latest(one), low, median, curve.sparkline(20))
     console.print(rows)
     if left:
-        console.print(f"and {left} more series (all of them in --json)\n")
+        names = unread(health)
+        named = f": {listed(names)} (not read as a known quantity; --json has the values)" if names else " (all of them in --json)"
+        console.print(clean(f"and {left} more series{named}\n"), soft_wrap=True)
 
 
 def labels(chosen: Sequence[Series]) -> list[str]:
@@ -108,6 +110,21 @@ def labels(chosen: Sequence[Series]) -> list[str]:
     found = [f"{one.key.source}: {label}" if many else label for label, one in zip(found, chosen, strict=True)]
     again = Counter(found)
     return [f"{label}{bar(one)}" if again[label] > 1 else label for label, one in zip(found, chosen, strict=True)]
+
+
+def unread(health: Health) -> list[str]:
+    """The names of the columns that are no known quantity."""
+    return list(dict.fromkeys(one.key.named.raw for one in health.series if not one.key.named.key))
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names as text.
+
+    >>> listed(["a", "b", "c"], 2)
+    '`a`, `b` and 1 more'
+    """
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{one}`" for one in names[:most]) + rest
 
 
 def bar(one: Series) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import queue
 import stat
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,9 @@ _DEPTH = 4
 # The preference of a kind: machine-readable files over printed output.
 KINDS = ("trainer_state", "csv", "jsonl", "tfevents", "text")
 _TEXTS = (".log", ".out", ".err", ".txt")
+_NAMES = ("log", "stdout", "stderr", "std.log")
+_COMPRESSED = ".gz"
+_GZIP = b"\x1f\x8b"
 _JSON_LINES = (".jsonl", ".ndjson")
 # Files of these names are settings, models and results, however they end.
 _OTHERS = ("config", "params", "hparams", "tokenizer", "vocab", "requirements", "args", "readme", "license", "index")
@@ -132,6 +137,10 @@ def unclear(path: str) -> bool:
 def kind_of(path: str) -> str:
     """The kind of a file, by its name and if necessary its first bytes; empty if it is not a log."""
     name = os.path.basename(path).lower()
+    if name.endswith(_COMPRESSED):
+        inner = name[: -len(_COMPRESSED)]
+        named_log = inner.endswith((*_TEXTS, *_JSON_LINES)) or ".log." in inner or ".out." in inner or inner in _NAMES
+        return ("jsonl" if _is_json_lines(_head(path)) else "text") if named_log and not inner.startswith(_OTHERS) else ""
     if "tfevents" in name:
         return "tfevents"
     if name.endswith("trainer_state.json"):
@@ -145,17 +154,28 @@ def kind_of(path: str) -> str:
     if name.endswith(".json"):
         head = _head(path)
         return "jsonl" if _is_json_lines(head) else "trainer_state" if '"log_history"' in head else ""
-    if name.endswith(_TEXTS) or ".log." in name or ".out." in name or name in ("log", "stdout", "stderr", "std.log"):
+    if name.endswith(_TEXTS) or ".log." in name or ".out." in name or name in _NAMES:
         return "jsonl" if _is_json_lines(_head(path)) else "text"
     return ""
 
 
 def _head(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        with gzip.open(path) if is_compressed(path) else open(path, "rb") as file:
             return _decoded(file.read(_HEAD))
-    except OSError:
+    except (OSError, EOFError, zlib.error):
         return ""
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file, by its first bytes, was compressed by gzip, as logs are when they are rotated."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return file.read(2) == _GZIP
+    except OSError:
+        return False
 
 
 def _decoded(data: bytes) -> str:
@@ -189,6 +209,8 @@ def read(
         raise MissingExtra(f"{source.path}: {error}") from error
     except OSError as error:
         raise SourceError(f"{source.path}: {error.strerror or error}") from error
+    except (EOFError, zlib.error) as error:
+        raise SourceError(f"{source.path}: incomplete or damaged gzip file ({error})") from error
 
 
 def _again(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:
@@ -208,6 +230,14 @@ def _lines(source: Source, follow: bool, stop: Callable[[], bool], poll: float) 
         import sys
 
         yield from _piped(sys.stdin.fileno(), poll) if follow else _stream(sys.stdin.buffer)
+        return
+    if is_compressed(source.path):
+        with gzip.open(source.path) as file:
+            yield from _stream(file)
+        # It does not grow.
+        while follow and not stop():
+            yield None
+            time.sleep(poll)
         return
     reader: LogReader | None = None
     tail = _Tail(Path(source.path))

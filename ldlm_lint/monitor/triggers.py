@@ -71,7 +71,7 @@ class Triggers:
                 self._stems.setdefault(run[0].lower(), []).append(stem)
             else:
                 self._always.append(text)
-            whole = {run[0].encode() for run in runs if 0 < run.start() and run.end() < len(text)}
+            whole = {run[0].encode() for run in runs if run.start() > 0 and run.end() < len(text)}
             self._whole[text] = set() if any_one else whole
         # The words that contain a stem, with its triggers; those that contain none.
         self._telling: dict[bytes, tuple[str, ...]] = {}

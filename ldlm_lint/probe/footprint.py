@@ -15,7 +15,7 @@ from ldlm_lint.probe.session import Observer, Session
 # Seconds between two readings of the processes, and how much longer than a reading the time between them is.
 _EVERY, _TIMES = 1.0, 50.0
 _PROCESSES = Path("/proc")
-_KIB = re.compile(r"^(\w+): +(\d+) kB$", re.MULTILINE)
+_KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
 
 class Footprint(Observer):
@@ -33,6 +33,7 @@ class Footprint(Observer):
         self._next = 0.0
 
     def after_step(self, session: Session) -> None:
+        """Read the memory of the other processes, from time to time."""
         began = time.perf_counter()
         if began >= self._next:
             self._workers = max(self._workers, besides(os.getpid()))

@@ -118,7 +118,9 @@ def _removes_by_arithmetic(data: bytes) -> bool:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     values: dict[str, list[ast.expr]] = {}
     for node in ast.walk(tree):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
             if isinstance(target, ast.Name):
                 values.setdefault(target.id, []).append(node.value)
     return any(_subtracts(path, values, _WAYS) for call in calls if (path := _removed_path(call)) is not None)

@@ -103,4 +103,4 @@ def test_a_column_that_is_not_read_is_named(tmp_path, capsys) -> None:
     assert main(["monitor", "--compare", str(tmp_path / "a.log"), str(tmp_path / "b.log")]) == 0
     said = capsys.readouterr().out
     assert "No difference between the runs" not in said
-    assert "not compared, since it is no known quantity: `foo`" in said
+    assert "not compared, since it is not a known quantity: `foo`" in said

@@ -29,7 +29,8 @@ shared = bytearray(os.urandom(64)) * (1 << 20)
 child = os.fork()
 if not child:
     own = mmap.mmap(-1, 32 << 20)
-    own.write(b"x" * (32 << 20))
+    for _ in range(32):
+        own.write(b"x" * (1 << 20))
     time.sleep(60)
     os._exit(0)
 until = time.monotonic() + 30
@@ -134,6 +135,6 @@ def test_a_loader_with_workers_is_timed_as_its_program_does_it(tmp_path: Path) -
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
     mean = float(done.stdout.split()[1])
     (evidence,) = files.read(out)
-    assert samples.step_seconds([evidence]) == pytest.approx(mean, rel=0.25)
+    assert samples.step_seconds([evidence]) == pytest.approx(mean, rel=0.5)
     footprint = evidence.observations["footprint"]
     assert footprint["worker_peak_bytes"] > MIB or not Path("/proc/self/smaps_rollup").exists()

@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclass(slots=True)
 class Compared:
-    """Two runs: their common quantities, remarks, and the columns of both that are no known quantity."""
+    """Two runs: their common quantities, remarks, and the columns of both that are not a known quantity."""
 
     quantities: list[Comparison] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)

@@ -44,7 +44,7 @@ def write(a: str, b: str, compared: Compared, stream: TextIO) -> None:
     if compared.differ:
         console.print("The runs differ.")
     elif compared.uncompared:
-        said = f"No difference was seen in what was compared; not compared, since it is no known quantity: {listed(compared.uncompared)}."
+        said = f"No difference was seen in what was compared; not compared, since it is not a known quantity: {listed(compared.uncompared)}."
         console.print(clean(said), soft_wrap=True)
     else:
         console.print("No difference between the runs was seen.")

@@ -113,7 +113,7 @@ def labels(chosen: Sequence[Series]) -> list[str]:
 
 
 def unread(health: Health) -> list[str]:
-    """The names of the columns that are no known quantity."""
+    """The names of the columns that are not a known quantity."""
     return list(dict.fromkeys(one.key.named.raw for one in health.series if not one.key.named.key))
 
 

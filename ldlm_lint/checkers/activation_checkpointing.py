@@ -32,7 +32,7 @@ def check_use_reentrant(checker: LdlmChecker, node: nodes.Call) -> None:
     target = handed_to(node) if is_checkpoint(node) else None
     if refused_keywords(node, target):
         return
-    outside: tuple[Claim, ...] = (Claim("stands-outside-tests"),)
+    outside: tuple[Claim, ...] = (Claim("stands-outside-tests"), Claim("checkpoint-is-recorded"))
     if target is not None and target.imported:
         outside = (*outside, Claim("callee-takes-arguments", subject_of(node, target)))
     name = min(qualified(node.func)).rpartition(".")[2]

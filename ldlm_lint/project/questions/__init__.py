@@ -33,7 +33,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "memory": (
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
-        *("no-activation-checkpointing",),
+        *("checkpoint-is-recorded", "no-activation-checkpointing"),
     ),
     "checkpoint_files": ("old-checkpoints-may-go", "save-is-not-optional"),
     "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
@@ -121,6 +121,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
             level=finding.level if verdict.level is None else verdict.level,
         )
+        finding = finding.lowered(verdict.minor) if verdict.minor else finding
     fix = _allowed(finding, context)
     related = (*finding.related, *_conflicting(finding, context))
     return finding._replace(claims=(), confirmed=bool(claims) or needed is not None, related=related, fix=fix)

@@ -69,8 +69,8 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and the message fields it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix; ``fix``
-    replaces it; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to``
-    one of the places that it names, and no longer names the earlier ones.
+    replaces it; ``shown`` says why a fix may only be shown; ``level`` is the finding's own, ``minor`` the reason why it is only info. The
+    finding moves ``to`` one of the places that it names, and no longer names the earlier ones.
     """
 
     holds: bool
@@ -82,6 +82,7 @@ class Verdict(NamedTuple):
     fix: Fix | None = None
     to: Span | None = None
     level: Severity | None = None
+    minor: str = ""
 
 
 class Context:

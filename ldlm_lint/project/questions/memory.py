@@ -85,6 +85,17 @@ def _activations_are_kept(context: Context, finding: Finding, names: str) -> Ver
     return Verdict(True, args=(("size", max(sizes).described if sizes else ""),))
 
 
+def _checkpoint_is_recorded(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Always true: without a backward pass a checkpointed segment only runs, which implementation it chooses matters
+    little."""
+    view = context.view
+    module = view.module(finding.span.path)
+    call = view.call_at(module, view.place_at(module, finding.span.start)) if module is not None else None
+    if module is None or call is None or view.recorded_runs.is_recorded(module.base | call):
+        return Verdict(True)
+    return Verdict(True, minor="the model around it runs only where gradients are off")
+
+
 def _size_of(context: Context, path: str, name: str) -> Size | None:
     owner = context.view.class_at(path, name)
     return context.view.block_sizes.of(owner) if owner is not None else None
@@ -140,6 +151,7 @@ def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
 QUESTIONS: dict[str, Question] = {
     "no-activation-checkpointing": _no_activation_checkpointing,
     "activations-are-kept": _activations_are_kept,
+    "checkpoint-is-recorded": _checkpoint_is_recorded,
     "class-attends": _class_attends,
     "class-is-foreign": _class_is_foreign,
     "class-is-module": _class_is_module,

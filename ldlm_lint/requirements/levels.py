@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +45,7 @@ _ANY = (b"torch", b"python")
 # Documentation has no format that says where it describes the installation: these are the usual names of its pages.
 _PAGES = ("readme*", "*install*", "*getting*started*", "*get_started*", "*quick*start*", "*environment*", "*setup*")
 _NAMES_OF_PAGES = (*(f"{one}{suffix}" for one in _PAGES for suffix in (".md", ".rst", ".txt")), "readme", "install")
-_DOCUMENTATION = _Reader(_NAMES_OF_PAGES, of_commands, (b"install", b"create"))
+_DOCUMENTATION = _Reader(_NAMES_OF_PAGES, of_commands, (b"torch", b"python="))
 _READERS = (
     _Reader(("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml"), lists.of_lock),
     _Reader(("pipfile.lock",), lists.of_pipfile_lock),
@@ -57,7 +59,7 @@ _READERS = (
     _Reader(("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "requirements/*.txt", "requirements/*.in"), lists.of_pip, (b"torch", b"-r", b"-c", b"--requirement", b"--constraint")),
     _Reader(("*.yml", "*.yaml"), _of_yaml, (b"dependencies", b"image")),
     _Reader(("dockerfile*", "*.dockerfile", "containerfile*", "singularity*", "*.def"), of_container, _ANY),
-    _Reader(("*.sh", "*.bash", "makefile"), of_commands, (b"install", b"create")),
+    _Reader(("*.sh", "*.bash", "makefile"), of_commands, (b"torch", b"python=")),
     _DOCUMENTATION,
 )
 
@@ -85,7 +87,7 @@ class Levels:
 
     def _bounds(self, folder: str, root: str) -> Iterator[Bound]:
         real = os.path.realpath(root)
-        waiting = [(path, reader) for path, reader in self._files(folder)]
+        waiting = [(path, reader) for path, reader in self._files(folder, root)]
         seen: set[str] = set()
         while waiting:
             path, reader = waiting.pop(0)
@@ -101,7 +103,7 @@ class Levels:
                 base = posixpath.dirname(path)
                 waiting += ((posixpath.normpath(posixpath.join(base, one)), reader) for one in lists.included(text))
 
-    def _files(self, folder: str) -> Iterator[tuple[str, _Reader]]:
+    def _files(self, folder: str, root: str) -> Iterator[tuple[str, _Reader]]:
         """The files of a folder, and those of the folders in it without code, that may bound packages."""
         names, folders = self._entries(folder)
         for name in names or ():
@@ -109,14 +111,14 @@ class Levels:
             if reader is not None:
                 yield f"{folder.rstrip('/')}/{name}", reader
         for one in folders:
-            for path in self._without_code(f"{folder.rstrip('/')}/{one}"):
+            for path in self._without_code(f"{folder.rstrip('/')}/{one}", root):
                 reader = _reader(path[len(folder.rstrip("/")) + 1 :])
                 if reader is not None:
                     yield path, reader
 
-    def _without_code(self, top: str) -> list[str]:
+    def _without_code(self, top: str, root: str) -> list[str]:
         """The files below a folder; none if some are code, only documentation if Sphinx reads them."""
-        if ignored(top, True, self._ignored_in(posixpath.dirname(top))):
+        if ignored(top, True, self._ignored_in(posixpath.dirname(top) or "/", root)):
             return []
         found: list[str] = []
         waiting = [top]
@@ -150,10 +152,12 @@ class Levels:
             return None, []
         return sorted(names), sorted(folders)
 
-    def _ignored_in(self, folder: str) -> tuple[Level, ...]:
+    def _ignored_in(self, folder: str, root: str) -> tuple[Level, ...]:
         if folder not in self._ignores:
+            is_inner = folder.startswith(root.rstrip("/") + "/")
+            above = self._ignored_in(posixpath.dirname(folder), root) if is_inner else levels_above(Path(folder), self._note)
             self._note("file", f"{folder}/{FILE_NAME}")
-            self._ignores[folder] = (*levels_above(Path(folder), self._note), *level(folder))
+            self._ignores[folder] = (*above, *level(folder))
         return self._ignores[folder]
 
     def _text(self, path: str, reader: _Reader, root: str) -> str:
@@ -173,9 +177,16 @@ class Levels:
         return lists.readable(data) if any(word in data for word in reader.words) else ""
 
 
+@functools.cache
+def _names() -> list[tuple[re.Pattern[str], bool, _Reader]]:
+    """The readers with their patterns, and whether these are of the name of a folder too."""
+    pairs = [(pattern, reader) for reader in _READERS for pattern in reader.patterns]
+    return [(re.compile(translate(pattern)), "/" in pattern, reader) for pattern, reader in pairs]
+
+
+@functools.lru_cache(4096)
 def _reader(path: str) -> _Reader | None:
     """What reads a file, by its name and the name of its folder."""
-    lowered = path.lower()
-    name = lowered.rpartition("/")[2]
-    near = "/".join(lowered.split("/")[-2:])
-    return next((one for one in _READERS if any(fnmatchcase(near if "/" in pattern else name, pattern) for pattern in one.patterns)), None)
+    parts = path.lower().split("/")
+    name, near = parts[-1], "/".join(parts[-2:])
+    return next((reader for pattern, is_near, reader in _names() if pattern.match(near if is_near else name)), None)

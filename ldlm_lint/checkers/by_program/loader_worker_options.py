@@ -29,7 +29,15 @@ def _needs(view: View, one: LoaderCall, name: str) -> bool:
         return False
     meaning = view.ask.meaning(*given.sources)
     known = meaning.is_complete and len(meaning.constants) == len(meaning.value)
+    if name == "prefetch_factor" and 2 in meaning.constants and _accepts_two(view, one):
+        return False
     return known and _need_workers(name, meaning.constants)
+
+
+def _accepts_two(view: View, one: LoaderCall) -> bool:
+    """Whether no torch of a loader rejects a factor of 2 without workers: it was the default before None was."""
+    newest = view.torch_of(one.module).newest
+    return newest is not None and newest < tables.interface("DataLoader(prefetch_factor=None)").since
 
 
 def _need_workers(name: str, values: tuple[object, ...]) -> bool:

@@ -139,8 +139,9 @@ class ModelRuns:
             return
         site = self._site(path, call)
         targets = self._calls.targets(path, site.callee) if site is not None else ()
-        key: int | str = node.parent.arg if isinstance(node.parent, nodes.Keyword) else call.args.index(node)
-        if site is None or not targets:
+        # ``**parts`` has no name of its own.
+        key: int | str | None = node.parent.arg if isinstance(node.parent, nodes.Keyword) else call.args.index(node)
+        if site is None or not targets or key is None:
             raise UnknownError(path)
         for where, function in targets:
             name = self._calls.parameter(function, site, key)

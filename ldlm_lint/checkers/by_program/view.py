@@ -138,9 +138,15 @@ class View:
         users build what trains."""
         return self.built_classes.may_run(function) or not self._trains_itself
 
-    def may_be_built(self, owner: int) -> bool:
-        """Whether there may be an object of a class, see `may_run`."""
-        return self.built_classes.is_built(owner) or not self._trains_itself
+    def may_be_built_here(self, owner: int) -> bool:
+        """Whether the project may build an object of a class; what users of a package build, they train."""
+        return self._built_here.is_built(owner) or not self._trains_itself
+
+    @cached_property
+    def _built_here(self) -> BuiltClasses:
+        from ldlm_lint.concepts.built_classes import BuiltClasses
+
+        return BuiltClasses(self.ask, lambda _, name: self.is_named_in_configurations(name), self._is_aside)
 
     @cached_property
     def _trains_itself(self) -> bool:

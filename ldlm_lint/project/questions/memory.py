@@ -104,7 +104,7 @@ def _size_of(context: Context, path: str, name: str) -> Size | None:
 def _keeps_nothing(context: Context, path: str, name: str) -> bool:
     """Whether a model is never built, or runs only where autograd records nothing."""
     view, owner = context.view, context.view.class_at(path, name)
-    if owner is not None and (not view.may_be_built(owner) or view.recorded_runs.is_never_recorded(owner)):
+    if owner is not None and (not view.may_be_built_here(owner) or view.recorded_runs.is_never_recorded(owner)):
         return True
     return context.unlearning.keeps_nothing(path, name)
 

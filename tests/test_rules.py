@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,29 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
     return {case: materialize(case, case.path, top / case.symbol / case.path.stem) for case in CASES}
 
 
+class Reports(Mapping[Case, Report]):
+    """The fast engine's report on each case, made when it is asked for: a test of one case lints no other."""
+
+    def __init__(self, projects: Projects) -> None:
+        self._projects = projects
+        self._made: dict[Case, Report] = {}
+
+    def __getitem__(self, case: Case) -> Report:
+        if case not in self._made:
+            self._made[case] = lint(self._projects[case])
+        return self._made[case]
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._projects)
+
+    def __len__(self) -> int:
+        return len(self._projects)
+
+
 @pytest.fixture(scope="module")
-def reports(projects: Projects) -> dict[Case, Report]:
+def reports(projects: Projects) -> Reports:
     """The fast engine's report on each case."""
-    return {case: lint(root) for case, root in projects.items()}
+    return Reports(projects)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ Example = tuple[str, str]
 WIDEST = 100
 _HELP_COLUMN = 28
 _NARROW = 80
-_CLOSE = 0.6
+_CLOSE = 0.65
 _CHOICE = lazily(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)")
 
 
@@ -92,11 +92,15 @@ def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) 
 
     >>> did_you_mean("--colour", ["--color", "--config"])
     ', did you mean "--color"?'
+    >>> did_you_mean("--nope", ["--ignore"])
+    ''
     """
     import difflib
 
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=closeness)
-    return f', did you mean "{close[0]}"?' if close else ""
+    # The dashes of two options are no likeness.
+    known = {one.lstrip("-"): one for one in words}
+    close = difflib.get_close_matches(word.lstrip("-"), list(known), n=1, cutoff=closeness)
+    return f', did you mean "{known[close[0]]}"?' if close else ""
 
 
 def with_examples(examples: Sequence[Example], epilog: str | None, prog: str) -> str:

@@ -169,8 +169,8 @@ def test_a_rule_reads_artefacts_and_has_triggers_for_them(rule):
 @every_rule
 def test_pylint_gets_a_description_with_the_link_to_the_page(rule):
     message, symbol, description, _ = message_definitions([rule])[rule.code]
-    assert (message, symbol) == (rule.message, rule.symbol)
-    assert description.replace("%%", "%").startswith(rule.rationale)
+    assert (message, symbol) == ("%s", rule.symbol)
+    assert description.replace("%%", "%").startswith(f"{rule.summary} {rule.rationale}")
     assert description.endswith(f"docs/rules/{rule.symbol}.md")
 
 

@@ -14,6 +14,7 @@ from pylint.utils import FileState
 from ldlm_lint.model import Confidence, Finding, Rule, Severity
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import rule_url
+from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ _LINE_SCOPE = "line-based-msg"
 
 
 def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTuple]:
-    """pylint's ``msgs`` for rules: template, symbol, description with the docs link, and the extra options."""
+    """pylint's ``msgs`` for rules: template, symbol, description with the docs link, and the extra options.
+
+    The template takes the whole text: pylint would show the fields of a longer one in its help.
+    """
     return {
         rule.code: (
-            rule.message,
+            "%s",
             rule.symbol,
-            f"{rule.rationale} See {rule_url(rule.symbol)}".replace("%", "%%"),
+            f"{rule.summary} {rule.rationale} See {rule_url(rule.symbol)}".replace("%", "%%"),
             {
                 "scope": _LINE_SCOPE,
                 "default_enabled": rule.default,
@@ -60,7 +64,7 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         col_offset=column,
         end_lineno=end_line,
         end_col_offset=end_column,
-        args={name: clean(value) if isinstance(value, str) else value for name, value in finding.args} or None,
+        args=(_text(finding),),
         confidence=_confidence(finding),
     )
     if finding.severity is Severity.INFO and getattr(linter.stats, kind) > counted:
@@ -68,6 +72,11 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         for name, number in ((kind, -1), ("info", 1)):
             linter.stats.increase_single_message_count(name, number)
             linter.stats.increase_single_module_message_count(linter.current_name, name, number)
+
+
+def _text(finding: Finding) -> str:
+    """The message of a finding, without control characters of the code that it quotes."""
+    return by_symbol[finding.rule].text(tuple((name, clean(value) if isinstance(value, str) else value) for name, value in finding.args))
 
 
 def _confidence(finding: Finding) -> Level:
@@ -94,7 +103,7 @@ def excuse(linter: PyLinter, source: Source, symbols: Iterable[str]) -> None:
 def add_fault(linter: PyLinter, fault: Fault) -> None:
     """Add a message about settings, at its line of the configuration file."""
     turn_to(linter, os.path.relpath(fault.path), fault.path)
-    linter.add_message(fault.rule, line=fault.line or 1, args=dict(fault.args), confidence=HIGH)
+    linter.add_message(fault.rule, line=fault.line or 1, args=(by_symbol[fault.rule].text(tuple(fault.args)),), confidence=HIGH)
 
 
 @contextlib.contextmanager

@@ -211,8 +211,8 @@ class ProjectChecker(BaseChecker):
                 yield path, module
 
     def _fail(self, where: str, error: Exception) -> None:
-        failure = {"error": f"{where}: {type(error).__name__}: {error}"}
-        self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
+        failure = INTERNAL_ERROR.text((("error", f"{where}: {type(error).__name__}: {error}"),))
+        self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=(failure,))
 
     def _count_late(self, _: Section, stats: LinterStats, __: LinterStats | None) -> NoReturn:
         """Count late messages by module: pylint uses the workers' counts instead of its own."""

@@ -129,8 +129,15 @@ def again(arguments: argparse.Namespace) -> tuple[str, ...] | None:
         words += ["--evidence", shlex.quote(str(place))]
     paths = [str(path) for path in arguments.paths]
     if paths != ["."]:
-        words += [shlex.quote(path) for path in paths[:_MOST_PATHS]] + ["..."] * (len(paths) > _MOST_PATHS)
+        # A command that leaves paths out could not be run: for many of them, as pre-commit names them, it takes their folder.
+        words += [shlex.quote(path) for path in (paths if len(paths) <= _MOST_PATHS else [_around(paths)])]
     return tuple(words)
+
+
+def _around(paths: list[str]) -> str:
+    """The deepest folder that contains all paths, as short as the first of them is written."""
+    found = os.path.commonpath([os.path.abspath(path) for path in paths])
+    return found if os.path.isabs(paths[0]) else os.path.relpath(found)
 
 
 def _root_of_paths(form: Format, base: Path) -> Path:

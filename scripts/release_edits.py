@@ -15,6 +15,9 @@ PLACES: Mapping[str, tuple[str, int]] = {
     "ldlm_lint/__init__.py": (r'^(__version__ = ")[^"]+(")', 1),
     "packaging/conda/recipe.yaml": (r'^(  version: ")[^"]+(")', 1),
     "editors/vscode/package.json": (r'^(  "version": ")[^"]+(")', 1),
+    # The revision that the job installs, and that of the file itself.
+    "templates/ldlm-lint.gitlab-ci.yml": (r'((?:LDLM_LINT_VERSION: "|ldlm-lint/ldlm-lint/))\d[^"/\n]*("|/templates)', 2),
+    "docs/ci.md": (r"(ldlm-lint/ldlm-lint/)\d[^/\n]*(/templates)", 1),
     # The extension itself, at the top and as the package "".
     "editors/vscode/package-lock.json": (r'\A(\{\s+"name": "[^"]+",\s+"version": ")[^"]+(")', 1),
 }

@@ -66,7 +66,7 @@ def test_the_version_is_written_wherever_it_is() -> None:
     for name in present:
         before = (ROOT / name).read_text(encoding="utf-8")
         after = edits.with_version(name, before, "77.88.99")
-        assert after.count("77.88.99") == (2 if name.endswith("lock.json") else 1)
+        assert after.count("77.88.99") == (2 if name.endswith(("lock.json", "gitlab-ci.yml")) else 1)
         assert len(after.splitlines()) == len(before.splitlines())
 
 

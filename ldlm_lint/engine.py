@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.autofix.choices import respecting_choices
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config, Configured
 from ldlm_lint.decision import Decision, decision_of
@@ -71,7 +72,7 @@ def run(
         decided = [_seen(finding) for finding in joined.findings]
     kept, withdrawn, suppressed = _select(decided, configured, sources)
     kept += _unused(decided, decision, configured, sources)
-    kept = with_trades(kept, configured)
+    kept = respecting_choices(with_trades(kept, configured), sources)
     sifted = gate.sift(kept, sources, root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, sources)

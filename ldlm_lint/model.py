@@ -170,6 +170,12 @@ class Fix(NamedTuple):
         agreement."""
         return self.applicability >= limit and not self.trade
 
+    def only_shown(self, why: str) -> Fix:
+        """The same fix, never applied for a reason that stands before its others."""
+        reason = f"{why}; {self.reason}" if self.reason else why
+        # The other fixes of its group remain, unless a partial fix would be dangerous.
+        return self._replace(applicability=Applicability.DISPLAY, reason=reason, group=self.group if self.whole else "")
+
 
 class Related(NamedTuple):
     """Another place that a finding depends on, with a note that says what is there."""
@@ -323,9 +329,10 @@ class Rule(NamedTuple):
     defect (an empty one: the file alone cannot show it), one of each group in ``requires``, and none of ``silencers``;
     a script or configuration file must contain one of ``setting_triggers`` instead, if there are any; ``reads`` are the
     artefacts it looks at: ``py``, ``sh``, ``cfg``. ``trade`` is what its fix gives up for what it saves, as ``speed for
-    memory`` (empty: nothing): a trade is not part of a run over all rules. ``status`` is one of `STATUSES`
-    (docs/versions.md); ``successor`` names the rule that replaced a deprecated one. ``needs`` names what the defect or
-    the advice depends on (a key of ``since`` in `ldlm_lint.tables`): code whose torch is older is not reported.
+    memory`` (empty: nothing): a trade is not part of a run over all rules. ``overrides`` says why its fix may reverse a
+    value that the author wrote out (`ldlm_lint.autofix.choices`; empty: it is only shown then). ``status`` is one of
+    `STATUSES` (docs/versions.md); ``successor`` names the rule that replaced a deprecated one. ``needs`` names what the
+    defect or the advice depends on (a key of ``since`` in `ldlm_lint.tables`): code whose torch is older is not reported.
     """
 
     code: str
@@ -349,6 +356,7 @@ class Rule(NamedTuple):
     frequency: Frequency = Frequency.RUN
     applicability: Applicability | None = None
     fix_safety: str = ""
+    overrides: str = ""
     trade: str = ""
     options: tuple[Option, ...] = ()
     probe: Probe | None = None

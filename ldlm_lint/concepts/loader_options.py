@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ldlm_lint import tables
 from ldlm_lint.code.table import Node
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE
 from ldlm_lint.program.calls import BOUND, UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -52,6 +53,7 @@ class LoaderOptions:
     def __init__(self, ask: Queries) -> None:
         self.ask = ask
         self.program = ask.program
+        self._settings = ReadSettings(ask.program)
 
     def option(self, loader: Loader, name: str) -> Argument:
         """The value that a loader gets for an option of torch's loader."""
@@ -324,13 +326,15 @@ class LoaderOptions:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "attr" and row[2] == WORKERS_OF_TRAINER:
-            return self._ways_of_fields(row[2])
+            return self._ways_of_fields(row[2], None)
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
         constructor = self._constructor_of_hyperparameters(module, row)
         if constructor:
             return self._ways_of_parameter(module, ("param", constructor & MASK, row[2]), "", set())
-        return [self._way_of_flag(call) for call in self.ask.flags_by_name(key)] or self._ways_of_fields(row[2])
+        # What a configuration file gives is not what a command line gives.
+        flags = [] if self._settings.is_read(module.base | row[1]) else self.ask.flags_by_name(key)
+        return [self._way_of_flag(call) for call in flags] or self._ways_of_fields(row[2], self.program.together.programs_of(module))
 
     def _constructor_of_hyperparameters(self, module: Module, row: Node) -> int:
         """The ``__init__`` whose argument ``self.hparams.name`` of Lightning is, 0 for none."""
@@ -340,10 +344,11 @@ class LoaderOptions:
         home = self.program.module_of(init) if init else module
         return init if init and home is module and row[2] in home.scopes[init & MASK].params else 0
 
-    def _ways_of_fields(self, name: str) -> list[Way]:
-        """The defaults of the settings of this name in the program's records: a parser fills these."""
+    def _ways_of_fields(self, name: str, near: frozenset[int] | None) -> list[Way]:
+        """The defaults of the settings of this name in the records of some modules (None: all): a parser fills these."""
         program = self.program
         owners = [one for classes in program.classes.values() for one in classes if program.is_field(one, name)]
+        owners = [one for one in owners if near is None or program.module_of(one).index in near]
         sources = [source for owner in owners for source in program.field_sources(owner, name)]
         if name == WORKERS_OF_TRAINER:
             given = [self.ask.argument(call, name) for call, _ in self.ask.calls_of(TRAINING_ARGUMENTS)]

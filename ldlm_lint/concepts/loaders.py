@@ -23,6 +23,8 @@ from ldlm_lint.program.queries import Queries
 
 _CLIMB = 400
 """Places above a pass or a loader that are looked at."""
+_ONCE = frozenset({"__init__", "setup", "prepare_data", "configure_model", "on_fit_start", "on_train_start"})
+"""Methods that a framework, or Python, calls once and before the first pass."""
 
 
 class Frame(NamedTuple):
@@ -212,16 +214,35 @@ class Loaders:
         """Whether code in a loop (-1: in none) of a function runs repeatedly during the life of one loader."""
         made = self._loops_above_making(loader)
         frames = self._climb(Frame(function, loop), None, 0)
-        return any(loop not in made for frame in frames for loop in self._loops_of(frame))
+        loops = (loop for frame in frames for loop in self._loops_of(frame))
+        return any(loop not in made and not self._ends_before(loop, loader) for loop in loops)
+
+    def _ends_before(self, frame: Frame, call: int) -> bool:
+        """Whether a loop that does not make a loader is in front of the call that does, in the same function."""
+        module = self.program.module_of(call)
+        begins = self.program.module_of(frame.function).table.loops[frame.loop].place
+        return frame.function == self.program.function_of(call) and begins < module.table.sites[call & MASK].place
+
+    def may_happen_again(self, function: int, loop: int, loader: int) -> bool:
+        """The same, or nothing in the program calls the code, and it does not make the loader: a framework may call it
+        for each epoch."""
+        if self.happens_again(function, loop, loader):
+            return True
+        functions = {frame.function for frame in self._climb(Frame(function, loop), None, 0)}
+        if functions & {frame.function for frame in self._frames_of_making(loader)}:
+            return False
+        tops = [one for one in functions if one & MASK and not edges_of(self.program, one)]
+        return any(self.program.module_of(one).scopes[one & MASK].name not in _ONCE for one in tops)
 
     def _loops_above_making(self, call: int) -> set[Frame]:
         """The loops around the creation of a loader, which create it again in each iteration."""
+        return {loop for frame in self._frames_of_making(call) for loop in self._loops_of(frame)}
+
+    def _frames_of_making(self, call: int) -> Iterator[Frame]:
+        """The creation of a loader, seen from the functions that lead there."""
         module = self.program.module_of(call)
         site = module.table.sites[call & MASK]
-        found: set[Frame] = set()
-        for frame in self._climb(Frame(module.base | site.scope, site.loop), None, 0):
-            found |= set(self._loops_of(frame))
-        return found
+        return self._climb(Frame(module.base | site.scope, site.loop), None, 0)
 
     def _loops_of(self, frame: Frame) -> Iterator[Frame]:
         module = self.program.module_of(frame.function)
@@ -236,8 +257,28 @@ class Loaders:
         if not self._arms.may_come(one.module.base | one.value, call):
             return False
         frames = self._climb(Frame(one.function, one.around), one, call)
-        loops = (loop for frame in frames for loop in self._loops_of(frame) if not self._runs_once(loop))
-        return any(loop not in made and self._is_of_same(loop, one) for loop in loops)
+        loops = [loop for frame in frames for loop in self._loops_of(frame) if not self._runs_once(loop)]
+        again = [loop for loop in loops if loop not in made and self._is_of_same(loop, one)]
+        if again and all(map(self._is_endless_generator, again)):
+            # Who takes from it decides how often it begins again: a training does, for others that is unknown.
+            return self._is_taken_for_training(one, call)
+        return bool(again)
+
+    def _is_endless_generator(self, frame: Frame) -> bool:
+        """``while True: yield from loader``."""
+        module = self.program.module_of(frame.function)
+        loop = module.table.loops[frame.loop]
+        return loop.kind == "while" and module.nodes[loop.value][:1] == ("const",) and bool(module.scopes[frame.function & MASK].yields)
+
+    def _is_taken_for_training(self, one: Pass, call: int) -> bool:
+        """Whether a training takes the batches of a generator that goes through the loader, as its calls choose it."""
+        function = self.program.function_of(call)
+        givers = callers_of(self.program, function) if function & MASK else []
+        for two in self._passes.consumers(one, call):
+            comes = not givers or any(self._arms_through(giver).may_come(two.module.base | two.value, call) for giver in givers)
+            if comes and self._trains(two, call, set()):
+                return True
+        return False
 
     def _runs_once(self, frame: Frame) -> bool:
         """``for _ in range(1)``."""

@@ -233,13 +233,15 @@ class Queries:
 
     def flags_by_name(self, key: int) -> list[int]:
         """For an attribute of an unknown object, as ``args.workers``, the options of this name: those of its own file,
-        or else all."""
+        or else those of the programs that its file takes part in."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
         flags = [call for call in self.program.calls.get("add_argument", ()) if _ends_with(module, row, destination(self.flag(call).name))]
-        return [call for call in flags if self.program.module_of(call) is module] or flags
+        near = self.program.together.programs_of(module) if flags else ()
+        own = [call for call in flags if self.program.module_of(call) is module]
+        return own or [call for call in flags if self.program.module_of(call).index in near]
 
     def is_complete(self, key: int) -> bool:
         """Whether all possible values of an expression are known."""

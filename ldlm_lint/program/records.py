@@ -6,6 +6,7 @@ Their constructors are implicit: a class declares its fields in order, each with
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any
 
 from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
@@ -16,24 +17,57 @@ _DECORATORS = frozenset({"dataclass", "()dataclass", "define", "()define", "froz
 _BASES = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple", "pydantic.BaseModel", "pydantic.BaseSettings"})
 OPEN_RECORDS = frozenset({"SimpleNamespace", "Namespace", "EasyDict", "AttrDict", "Munch", "Box", "ConfigDict"})
 """Classes of other packages, by last name, whose objects take any attribute, those of their constructor's keywords first."""
+_NO_POSITION = 1 << 20
 _DEFAULTS = ("default", "factory", "default_factory")
 
 
 class Records(Index):
     """The possible values of fields of records."""
 
+    @cached_property
+    def _sets_keywords(self) -> dict[int, bool]:
+        return {}
+
     @abstractmethod
     def order(self, owner: int) -> list[int]:
         """A class and its bases of the project, nearest first."""
 
     def is_record(self, owner: int) -> bool:
-        """Whether a class gets its constructor from the fields that it declares."""
+        """Whether a class gets its constructor from the fields that it declares, or one that sets every keyword."""
         module = self.module_of(owner)
         scope = module.scopes[owner & MASK]
+        if self.sets_keywords(owner):
+            return True
         if "__init__" in scope.bindings:
             return False
         decorated = any(module.last_name(one) in _DECORATORS for one in scope.decorators)
         return decorated or any(not _BASES.isdisjoint(self.outside_bases.get(one, ())) for one in self.order(owner))
+
+    def sets_keywords(self, owner: int) -> bool:
+        """Whether the constructor of a class makes each keyword an attribute: ``for k, v in kwargs.items(): setattr(self,
+        k, v)``, ``self.__dict__.update(kwargs)``."""
+        known = self._sets_keywords.get(owner)
+        if known is None:
+            classes = ((self.module_of(one), self.module_of(one).scopes[one & MASK]) for one in self.order(owner))
+            bound = next(((module, scope.bindings["__init__"][-1]) for module, scope in classes if "__init__" in scope.bindings), None)
+            row = bound[0].nodes[bound[1]] if bound is not None else ("",)
+            known = bound is not None and row[0] == "def" and self._sets_all(bound[0], row[1])
+            self._sets_keywords[owner] = known
+        return known
+
+    def _sets_all(self, module: Module, number: int) -> bool:
+        scope = module.scopes[number]
+        if not scope.kwarg:
+            return False
+        for call in scope.calls:
+            row = module.nodes[call]
+            function = module.nodes[row[1]]
+            if module.last_name(row[1]) == "setattr" and len(row[2]) == 3:
+                if self.class_of_self(module, row[2][0]) is not None and module.nodes[row[2][1]][0] != "const":
+                    return True
+            elif function[0] == "attr" and function[2] == "update" and row[2] and module.plain(row[2][0])[0] == "kwarg":
+                return module.last_name(function[1]) in ("__dict__", "()vars")
+        return False
 
     def is_field(self, owner: int, name: str) -> bool:
         """Whether an attribute of a class is a field of a record."""
@@ -42,9 +76,18 @@ class Records(Index):
     def fields_of(self, owner: int) -> list[str]:
         """The fields in the order of the constructor's parameters: those of the bases first."""
         fields: dict[str, None] = {}
+        with_plain = self.sets_keywords(owner)
         for one in reversed(self.order(owner)):
-            fields.update(dict.fromkeys(self.module_of(one).scopes[one & MASK].annotations))
+            module = self.module_of(one)
+            scope = module.scopes[one & MASK]
+            fields.update(dict.fromkeys(scope.annotations))
+            if with_plain:
+                fields.update((name, None) for name, bound in scope.bindings.items() if module.nodes[bound[-1]][0] not in ("def", "class"))
         return list(fields)
+
+    def _position_of(self, owner: int, name: str) -> int:
+        """The position of a field among the arguments of a construction; one that no call has if it is a keyword."""
+        return _NO_POSITION if self.sets_keywords(owner) else self.fields_of(owner).index(name)
 
     def constructions(self, owner: int) -> list[int]:
         """The calls that make objects of exactly this class."""
@@ -62,11 +105,10 @@ class Records(Index):
         default if one omits it."""
         if not self.is_field(owner, name):
             return NOTHING
-        fields = self.fields_of(owner)
         calls = self.constructions(owner)
         value, is_left = NOTHING, not calls
         for call in calls:
-            given, is_given = self._given_for_field(call, fields.index(name), name)
+            given, is_given = self._given_for_field(call, self._position_of(owner, name), name)
             value |= given
             is_left |= not is_given
         return value | self._default_of_field(owner, name) if is_left else value
@@ -83,7 +125,7 @@ class Records(Index):
     def _source_of_field(self, call: int, owner: int, name: str) -> int:
         module = self.module_of(call)
         row = module.nodes[call & MASK]
-        index = self.fields_of(owner).index(name)
+        index = self._position_of(owner, name)
         named = next((value for keyword, value in row[3] if keyword == name), 0)
         value = named or (row[2][index] if index < len(row[2]) else 0)
         return module.base | value if value else 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.framework_trainers import modules_with_trainers
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
@@ -15,6 +16,8 @@ from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
+    from ldlm_lint.program import Program as LinkedProgram
+    from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Given, Launches, Program
@@ -45,9 +48,11 @@ _LIGHTNING = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re
 class Trainers:
     """Where the Trainer of transformers gets its settings in a project."""
 
-    def __init__(self, project: Project, launches: Launches) -> None:
+    def __init__(self, project: Project, launches: Launches, homes: Callable[[], Homes], program: Callable[[], LinkedProgram]) -> None:
         self._project = project
         self._launches = launches
+        self._homes = homes
+        self._program = program
 
     @cached_property
     def _speaking(self) -> FileSet:
@@ -72,10 +77,30 @@ class Trainers:
         programs = self._launches.of_config(path)
         entries = [one.entry for one in programs if one.entry is not None]
         if entries:
-            return any(map(self.entry_runs, entries))
+            return any(self.entry_runs(one) and self._makes_trainer(one) for one in entries)
+        if not self._may_be_trainers(path):
+            return False
         if reader in _OWN_READERS or any(_TOOL_ENTRY.fullmatch(one.entry_text) for one in programs):
             return True
         return self._nearest_speak(path) or self._tool_is_started
+
+    def _may_be_trainers(self, path: str) -> bool:
+        """Whether no loop of the project's own may be what reads a configuration file: a program that parses the
+        Trainer's arguments and makes none."""
+        chosen = [one.entry for one in self._homes().of(path) if one.chosen]
+        if chosen:
+            return any(map(self._makes_trainer, chosen))
+        importing = {imported for one in self._speaking for imported in self._project.reach(one) if imported != one}
+        return all(self._makes_trainer(one) for one in self._speaking if one not in importing)
+
+    def _makes_trainer(self, entry: str) -> bool:
+        """Whether a Python file, or one that it imports, makes a Trainer, as far as the program shows."""
+        known = {f"{self._project.root.rstrip('/')}/{module.path}": module.index for module in self._program().live}
+        return any(known[one] in self._with_trainers for one in self._project.reach(entry) if one in known) or entry not in known
+
+    @cached_property
+    def _with_trainers(self) -> frozenset[int]:
+        return modules_with_trainers(self._program())
 
     def _nearest_speak(self, path: str) -> bool:
         """Whether the Trainer is mentioned below the nearest folder around a file that has a training below it."""

@@ -29,7 +29,7 @@ def _is_of_driver(view: View, one: LoaderCall) -> bool:
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled_training(one)
-    if found is None:
+    if found is None or any(view.pinned_batches.are_unpinnable(source) for source in view.loaders.option(one, "collate_fn").sources):
         return
     claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
     args = {"how": "not set"}

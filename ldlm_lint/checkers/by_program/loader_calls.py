@@ -17,7 +17,7 @@ from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State, destination
-from ldlm_lint.project.training import is_probe, is_tutorial
+from ldlm_lint.project.training import is_tutorial
 from ldlm_lint.untrusted_numbers import whole
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class LoaderCalls:
 
     @cached_property
     def all(self) -> list[LoaderCall]:
-        """The loaders of the program, except those of tutorials and benchmarks."""
+        """The loaders of the program, except those of tutorials."""
         found = []
         for loader in self.concept.made:
             module = self.view.program.module_of(loader.call)
             path = self.view.path(module)
-            if not is_tutorial(self.view.context.project, path) and not is_probe(path):
+            if not is_tutorial(self.view.context.project, path):
                 workers = self.options.option(loader, "num_workers")
                 numbers = self._read_workers(loader, workers)
                 ways = [Way(int(one)) for one in numbers] or self.options.ways(workers)
@@ -212,7 +212,8 @@ class LoaderCalls:
         found = self.concept.repeated(one.call)
         # A Trainer may be configured to validate only at the end of the run.
         is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
-        return None if is_once else found
+        is_reloaded = found is not None and bool(found.framework) and self.view.lightning_rhythm.reloads(found.function)
+        return None if is_once or is_reloaded else found
 
     def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
         """The text about a pass in a message; None without a pass."""

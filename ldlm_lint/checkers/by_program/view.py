@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.block_sizes import BlockSizes
     from ldlm_lint.concepts.built_classes import BuiltClasses
+    from ldlm_lint.concepts.changing_datasets import ChangingDatasets
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.host_models import HostModels
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.micro_batches import MicroBatches
     from ldlm_lint.concepts.old_torch import OldTorch
     from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
+    from ldlm_lint.concepts.pinned_batches import PinnedBatches
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.rare_places import RarePlaces
     from ldlm_lint.concepts.read_settings import ReadSettings
@@ -232,6 +234,20 @@ class View:
         from ldlm_lint.concepts.replica_runs import ReplicaRuns
 
         return ReplicaRuns(self.ask)
+
+    @cached_property
+    def changing_datasets(self) -> ChangingDatasets:
+        """The datasets whose items change between passes."""
+        from ldlm_lint.concepts.changing_datasets import ChangingDatasets
+
+        return ChangingDatasets(self.loaders.concept, self.loop_around)
+
+    @cached_property
+    def pinned_batches(self) -> PinnedBatches:
+        """The batches that torch cannot pin."""
+        from ldlm_lint.concepts.pinned_batches import PinnedBatches
+
+        return PinnedBatches(self.ask)
 
     @cached_property
     def replicas(self) -> Replicas:

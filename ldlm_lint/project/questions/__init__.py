@@ -118,7 +118,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         finding = finding._replace(
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
-            fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
+            fix=None if verdict.withdraws else _only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
             level=finding.level if verdict.level is None else verdict.level,
         )
         finding = finding.lowered(verdict.minor) if verdict.minor else finding
@@ -154,16 +154,11 @@ def _allowed(finding: Finding, context: Context) -> Fix | None:
     if fix is not None and fix.untold:
         reason = fix.reason if lacking else "; ".join(filter(None, (fix.untold, fix.reason)))
         fix = fix._replace(reason=reason, untold="")
-    return only_shown(fix, lacking)
+    return _only_shown(fix, lacking)
 
 
-def only_shown(fix: Fix | None, why: str) -> Fix | None:
-    """A fix that is only shown for a reason, empty if there is none; its other reasons follow."""
-    if fix is None or not why:
-        return fix
-    reason = f"{why}; {fix.reason}" if fix.reason else why
-    # The other fixes of its group remain, unless a partial fix would be dangerous.
-    return fix._replace(applicability=Applicability.DISPLAY, reason=reason, group=fix.group if fix.whole else "")
+def _only_shown(fix: Fix | None, why: str) -> Fix | None:
+    return fix.only_shown(why) if fix is not None and why else fix
 
 
 def _moved(finding: Finding, place: Span) -> Finding:
@@ -177,4 +172,4 @@ def _demoted(fix: Fix | None, reason: str) -> Fix | None:
     return fix._replace(applicability=Applicability.UNSAFE, reason=reason)
 
 
-__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide", "only_shown"]
+__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide"]

@@ -290,7 +290,7 @@ class Context:
         """Where the Trainer of transformers gets its settings."""
         from ldlm_lint.project.frameworks import Trainers
 
-        return Trainers(self.project, self.launches)
+        return Trainers(self.project, self.launches, lambda: self.homes, lambda: self.program)
 
     @cached_property
     def tracer(self) -> Tracer:

@@ -212,8 +212,19 @@ class LoaderCalls:
         found = self.concept.repeated(one.call)
         # A Trainer may be configured to validate only at the end of the run.
         is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
+        if found is not None and self._is_measured(found):
+            return None
         is_reloaded = found is not None and bool(found.framework) and self.view.lightning_rhythm.reloads(found.function)
         return None if is_once or is_reloaded else found
+
+    def _is_measured(self, found: Pass) -> bool:
+        """Whether the passes are what a program measures that trains nothing: starting the workers is a part of it."""
+        program, sites = self.view.program, found.module.table.sites
+        near = program.together.programs_of(found.module)
+        if any(program.module_of(function).index in near for function in self.view.training.steps):
+            return False
+        sections = self.view.measuring.measured_sections(found.module, found.scope)
+        return any(sites[earlier].place < found.place < sites[later].place for earlier, later in sections)
 
     def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:
         """The text about a pass in a message; None without a pass."""

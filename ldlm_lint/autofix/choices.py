@@ -18,9 +18,9 @@ from ldlm_lint.rules import by_symbol
 if TYPE_CHECKING:
     from ldlm_lint.source import Source
 
-# The edits of all languages are texts: the last word of one is the value that it writes.
-_VALUE = lazily(r"(?:^|[\s=:(,\"'\-])(true|false|yes|no|on|off|none|null|~|-?\d+)[\"'\s),;]*$", re.I)
-_GIVEN = lazily(r"(?:[=:(]\s*|--[\w-]+[ \t]+)[\"']?[\w~-]+[\"'\s),;]*$")
+# The edits of Python, scripts and configurations are texts: what follows the last sign or option is the value.
+_VALUE = lazily(r"^(?:.*(?:(?<![<>!=])=|[:(,]-?|--[\w-]+(?=[ \t]))[ \t]*)?[\"']?(true|false|yes|no|on|off|none|null|~|-?\d+)[\"'\s),;]*$", re.I)
+_COMMENT = lazily(r"[ \t]+#.*$")
 _OFF = frozenset({"false", "no", "off", "0"})
 _ON = frozenset({"true", "yes", "on", "1"})
 _UNLIMITED = frozenset({"none", "null", "~", "-1"})
@@ -47,13 +47,13 @@ def reversed_by(edit: Edit, edits: Sequence[Edit], sources: Mapping[str, Source]
         # A statement that is written again elsewhere is moved.
         return ""
     if not edit.text.strip():
-        return value if _GIVEN.search(old) and value.lower() in _ON | _OFF else ""
+        return value if value.lower() in _ON | _OFF else ""
     return value if _are_opposite(value.lower(), _value(edit.text).lower()) else ""
 
 
 def _value(text: str) -> str:
     """The value at the end of a piece of code or configuration: a switch or a number."""
-    found = _VALUE.search(text) if "\n" not in text.strip() else None
+    found = _VALUE.match(_COMMENT.sub("", text.strip())) if "\n" not in text.strip() else None
     return found[1] if found is not None else ""
 
 

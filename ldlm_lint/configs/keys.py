@@ -172,7 +172,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
         yield _finding(
             OPTIONS_WITHOUT_WORKERS,
             entry,
-            (("options", names), ("error", "ValueError")),
+            (("option", entry.name), ("options", names), ("error", "ValueError")),
             Claim("configured-section-reaches-loader", " ".join(one.name for one in wrong)),
             # Users who set these options want workers: removing the options would fix the error but keep the slow
             # loader.
@@ -181,7 +181,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
     yield _finding(
         IN_MAIN_PROCESS,
         entry,
-        (("why", f" ({quoted(entry.name)} is 0 here)"),),
+        (("option", entry.name), ("why", f" ({quoted(entry.name)} is 0 here)")),
         Claim("configured-value-reaches-call", " ".join(["no-workers", *(one.name for one in wrong)])),
         _setting(source, document, entry, count, _REASON),
     )
@@ -197,9 +197,10 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
         if switch.rule is PERSISTENT_WORKERS and _has_no_workers(document, entry):
             continue
         fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
-        # Restarting workers is a choice in the file; the others are defects.
-        level = Severity.INFO if switch.rule is PERSISTENT_WORKERS else None
-        yield _finding(switch.rule, entry, switch.args, switch.claim, fix)._replace(level=level)
+        # What is slower is a choice in the file; the others are defects.
+        level = Severity.INFO if switch.rule in (PERSISTENT_WORKERS, OPTIMIZER_NOT_FUSED) else None
+        named = (("option", entry.name), ("setting", f"{entry.name}: true")) if switch.rule is PERSISTENT_WORKERS else ()
+        yield _finding(switch.rule, entry, (*switch.args, *named), switch.claim, fix)._replace(level=level)
 
 
 def _has_no_workers(document: Document, entry: Entry) -> bool:

@@ -76,7 +76,7 @@ def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Findin
     yield section.report(
         IN_MAIN_PROCESS,
         setting,
-        {"why": f" ({quoted(setting.name)} is 0)"},
+        {"why": f" ({quoted(setting.name)} is 0)", "option": section.written(names.workers)},
         fix=unsafe(f"set {setting.name} to {workers}", section.editor.replace(setting, workers), _MORE),
         claims=(in_force(setting),),
     )
@@ -104,7 +104,7 @@ def _useless_options(section: Section, names: Names, workers: float | None) -> I
     yield section.report(
         OPTIONS_WITHOUT_WORKERS,
         first,
-        {"options": listed(section.written(name) for name in given), "error": raises[given[0]]},
+        {"options": listed(section.written(name) for name in given), "error": raises[given[0]], "option": section.written(names.workers)},
         fix=fix,
         claims=claims,
         confidence=Confidence.MEDIUM if absent else None,
@@ -127,7 +127,7 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
     yield section.report(
         PERSISTENT_WORKERS,
         setting,
-        {"where": where, "how": "off"},
+        {"where": where, "how": "off", **_named(section, names)},
         fix=unsafe(f"set {setting.name} to {section.spelled(True)}", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
@@ -144,11 +144,16 @@ def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[
     yield section.report(
         PERSISTENT_WORKERS,
         workers,
-        {"where": f"{epochs:g} epochs", "how": "not set"},
+        {"where": f"{epochs:g} epochs", "how": "not set", **_named(section, names)},
         fix=unsafe(f"set {section.written(names.persistent)} to {section.spelled(True)}", section.editor.add(workers, names.persistent, True), _KEPT_SINCE),
         claims=(in_force(workers), Claim("trainer-setting-is-unset", section.written(names.persistent)), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
     )
+
+
+def _named(section: Section, names: Names) -> dict[str, object]:
+    """The option that keeps workers, by the framework's name of it."""
+    return {"option": section.written(names.persistent), "setting": section.shown(names.persistent, True)}
 
 
 def _short_queue(section: Section, names: Names, factor: int, most: int, trains: bool) -> Iterator[Finding]:
@@ -159,7 +164,7 @@ def _short_queue(section: Section, names: Names, factor: int, most: int, trains:
     yield section.report(
         PREFETCH,
         workers,
-        {"factor": factor},
+        {"option": section.written(names.prefetch), "setting": section.shown(names.prefetch, factor)},
         fix=unsafe(f"set {names.prefetch} to {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
         claims=(in_force(workers),),
         confidence=Confidence.MEDIUM,

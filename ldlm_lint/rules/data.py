@@ -46,7 +46,7 @@ PERSISTENT_WORKERS = Rule(
     frequency=Frequency.EPOCH,
     consequence=Consequence.SLOW,
     message="this DataLoader is iterated repeatedly (%(where)s) and starts new worker processes each time, because "
-    "`persistent_workers` is %(how)s: training waits for the first batch of every epoch; set `persistent_workers=True`",
+    "`%(option)s` is %(how)s: training waits for the first batch of every epoch; set `%(setting)s`",
     summary="A loader with workers that is iterated more than once without `persistent_workers`.",
     rationale="Without `persistent_workers=True` a DataLoader stops its worker processes when an iteration ends and "
     "starts new ones for the next iteration. Processes are forked or spawned, the dataset is copied or pickled, "
@@ -92,8 +92,8 @@ PREFETCH = Rule(
     symbol="dataloader-without-prefetch",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="`prefetch_factor` is left at 2 batches per worker: when some batches load slowly this buffer can run empty "
-    "and the GPU waits; try `prefetch_factor=%(factor)s` (uses more host memory)",
+    message="`%(option)s` is left at 2 batches per worker: when some batches load slowly this buffer can run empty "
+    "and the GPU waits; try `%(setting)s` (uses more host memory)",
     summary="A training loader with workers that leaves `prefetch_factor` at its default of 2 batches per worker.",
     rationale="Each worker prepares `prefetch_factor` batches ahead (2 by default). If the time to load a batch "
     "varies, for example with files on a network disk, a deeper queue absorbs the slow batches. If loading is slower "
@@ -126,7 +126,7 @@ IN_MAIN_PROCESS = Rule(
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="this training DataLoader has no worker processes%(why)s: the training process loads and prepares every "
-    "batch itself while the GPU waits; set `num_workers`",
+    "batch itself while the GPU waits; set `%(option)s`",
     summary="A training loader with `num_workers=0` or no `num_workers`, over a dataset that does work for each item.",
     rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenizes and collates a batch "
     "in the training process, between two steps. Nothing overlaps: each step takes the loading time plus the "
@@ -158,7 +158,7 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     symbol="dataloader-worker-options-without-workers",
     consequence=Consequence.CRASH,
     message="this DataLoader sets %(options)s but has no worker processes: it raises %(error)s; set "
-    "`num_workers`, or drop %(options)s",
+    "`%(option)s`, or drop %(options)s",
     summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or "
     "no `num_workers`.",
     rationale="These options configure worker processes. Without workers `DataLoader(...)` raises ValueError for the "
@@ -176,6 +176,7 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     "process, as `num_workers=0` says. If a variable holds the 0, the options stay for its other values. If you want "
     "workers, set `num_workers` instead. Unsafe if code around the call catches the error, and in a configuration "
     "file, because a launch may set workers.",
+    overrides="the constructor raises with it",
 )
 
 WORKERS_MAY_BE_ZERO = Rule(
@@ -205,6 +206,7 @@ WORKERS_MAY_BE_ZERO = Rule(
     "raised. The constructor itself compares the number with 0, so the comparison raises nothing new. No fix is "
     "offered if the number comes from a call that must not run twice. Unsafe if code around the loader catches the "
     "error.",
+    overrides="the constructor raises with it",
 )
 
 DATALOADER_TOO_MANY_WORKERS = Rule(
@@ -306,6 +308,7 @@ CONFLICTING_OPTIONS = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it removes the option that the other one replaces, but only you know which of the two was "
     "meant.",
+    overrides="the constructor raises with it",
 )
 
 RULES = (

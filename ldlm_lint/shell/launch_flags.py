@@ -37,7 +37,7 @@ def _without_workers(script: Code, launch: Launch, options: Mapping[str, object]
     given = {_destination(one.name): one for one in arguments(script, launch) if one.name.startswith("--")}
     for name, argument in given.items():
         if "worker" in name and _is_zero(script, argument):
-            args = (("why", f" ({quoted(argument.name)} is 0 here)"),)
+            args = (("option", argument.name), ("why", f" ({quoted(argument.name)} is 0 here)"))
             yield _finding(IN_MAIN_PROCESS, argument.span, args, f"no-workers|{name}", _workers_fix(argument, options))
 
 

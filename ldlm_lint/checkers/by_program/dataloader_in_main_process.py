@@ -116,7 +116,7 @@ def _at(
     count = int(str(view.facts(one.module).get(NUM_WORKERS.name, NUM_WORKERS.default)))
     claims = (*_in_force(one.ways), *view.loaders.collation(one))
     fix = workers_fix(view, one, count) if place == one.call else raised_fix(view, place, count)
-    return view.finding(RULE, view.call_span(place), {"why": why}, related, claims=claims, fix=fix, confidence=confidence)
+    return view.finding(RULE, view.call_span(place), {"why": why, "option": "num_workers"}, related, claims=claims, fix=fix, confidence=confidence)
 
 
 def _place(one: LoaderCall) -> int:

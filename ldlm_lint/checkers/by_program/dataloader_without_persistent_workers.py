@@ -24,6 +24,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
 _OF_RUN = lazily(r"^(?:num|n|max|total)_?epochs$")
 _STEPS = 6
+_NAMES = {"option": "persistent_workers", "setting": "persistent_workers=True"}
 _AGAIN = "this iterates the DataLoader repeatedly"
 _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 
@@ -78,7 +79,7 @@ def _finding(view: View, one: LoaderCall, how: str) -> Iterator[Finding]:
     found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN)
     if found is None or is_changed_between_passes(view, one):
         return
-    args = {"where": found.where, "how": how}
+    args = {"where": found.where, "how": how, **_NAMES}
     fix = persistent_fix(view, one) if how == "not set" else None
     yield view.finding(
         RULE, view.call_span(one.call), args, found.related, fix=fix, confidence=one.confidence
@@ -98,7 +99,7 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
     span = span_of_node(view.source(home), node)
     elsewhere = home is not one.module or node.lineno != line_of(one.place)
     taker = (Related(line_span(view, one.call), "this DataLoader takes the value"),) if elsewhere else ()
-    args = {"where": found.where, "how": "off"}
+    args = {"where": found.where, "how": "off", **_NAMES}
     fix = switched_on(view, one, node)
     yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix)._replace(level=Severity.INFO)
 

@@ -41,5 +41,5 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     factor = int(str(view.facts(one.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
     fix = prefetch_fix(view, one, factor)
     yield view.finding(
-        RULE, view.call_span(one.call), {"factor": factor}, found.related, fix=fix, confidence=one.confidence
+        RULE, view.call_span(one.call), {"option": "prefetch_factor", "setting": f"prefetch_factor={factor}"}, found.related, fix=fix, confidence=one.confidence
     )

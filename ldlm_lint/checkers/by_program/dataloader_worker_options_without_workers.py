@@ -23,7 +23,7 @@ def find(view: View) -> Iterator[Finding]:
             continue
         options = worker_options_of(view, one)
         if options and not view.loaders.is_tested(one):
-            args = {"options": listed(options), "error": error_of(options)}
+            args = {"options": listed(options), "error": error_of(options), "option": "num_workers"}
             claims = (Claim("stands-outside-tests"),)
             fix = removal_fix(view, one, options)
             yield view.finding(RULE, view.call_span(one.call), args, claims=claims, fix=fix, confidence=Confidence.HIGH)

@@ -171,7 +171,7 @@ class Fix(NamedTuple):
         return self.applicability >= limit and not self.trade
 
     def only_shown(self, why: str) -> Fix:
-        """The same fix, never applied for a reason that stands before its others."""
+        """The same fix, never applied, for a reason that comes before its others."""
         reason = f"{why}; {self.reason}" if self.reason else why
         # The other fixes of its group remain, unless a partial fix would be dangerous.
         return self._replace(applicability=Applicability.DISPLAY, reason=reason, group=self.group if self.whole else "")

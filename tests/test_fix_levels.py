@@ -28,23 +28,24 @@ LIMITS: dict[Applicability | None, str] = {
     """,
     Applicability.UNSAFE: """
     accumulation-loss-not-scaled accumulation-without-no-sync allocator-split-with-expandable-segments
-    anomaly-detection-left-on blocking-host-to-device-copy cache-emptied-in-training-loop
+    blocking-host-to-device-copy cache-emptied-in-training-loop
     checkpoint-keyword-only-callee checkpoint-load-without-map-location clip-before-unscale
     conflicting-environment-alias convolution-autotuner-off dataloader-conflicting-options
     dataloader-in-main-process dataloader-too-many-workers dataloader-without-persistent-workers
     dataloader-without-pin-memory dataloader-without-prefetch ddp-broadcast-buffers ddp-gradient-copy
     deprecated-launcher deprecated-nccl-variable device-synchronized-in-training-loop environment-set-too-late
     evaluation-with-gradients excessive-collective-timeout excessive-heartbeat-timeout
-    find-unused-with-reentrant-checkpoint fused-conflict grad-scaler-with-bfloat16 gradients-kept-as-zeros
+    find-unused-with-reentrant-checkpoint fused-conflict grad-scaler-with-bfloat16
     ineffective-heartbeat-timeout invalid-collective-timeout malformed-nccl-value max-connections-with-fsdp
     missing-activation-checkpointing nccl-blocking-wait nccl-debug-file-shared nccl-debugging-tunable
     nccl-error-handling-disabled nccl-ib-timeout-out-of-range nccl-monitoring-disabled nccl-transport-disabled
-    no-sync-outside-forward non-atomic-checkpoint nondeterminism-guard-left-on optimizer-not-fused
+    no-sync-outside-forward non-atomic-checkpoint optimizer-not-fused
     pipeline-hides-failure reentrant-checkpoint-misuse sampler-without-set-epoch scheduler-before-optimizer
     scheduler-per-micro-batch static-graph-with-no-sync subgroup-timeout-not-inherited tf32-disabled
     truncated-command unbounded-checkpoints
     """,
     Applicability.DISPLAY: """
+    anomaly-detection-left-on gradients-kept-as-zeros nondeterminism-guard-left-on
     batch-size-drift checkpoint-load-unspecified checkpoint-removed-before-replacement
     checkpoint-saved-by-every-rank checkpoint-saves-live-state clamped-loss compile-guarded-by-try data-parallel
     ddp-find-unused-parameters fused-fallback-ineffective fused-lost-on-resume gradient-accumulation-fixed

@@ -71,4 +71,4 @@ def _remove(source: Source, call: nodes.Call, value: nodes.NodeNG | None) -> Fix
     if argument is None:
         return None
     edits = remove_arguments(source, [span_of(source, argument)])
-    return Fix("let zero_grad() free the gradients", edits, Applicability.UNSAFE, _REASON) if edits else None
+    return Fix("let zero_grad() free the gradients", edits, Applicability.DISPLAY, _REASON) if edits else None

@@ -88,6 +88,7 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
         device_bound=True,
         experiment="precision",
     ),
+    overrides="the demonstration shows that bfloat16 loses nothing without it",
 )
 
 RULES = (DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16)

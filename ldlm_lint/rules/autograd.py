@@ -101,8 +101,9 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     ),
     reads=("py",),
     triggers=(b"detect_anomaly",),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a NaN in a backward pass no longer raises, so training continues with it.",
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: it was switched on in the code, and without it a NaN in a backward pass no longer raises, so training "
+    "continues with it.",
     probe=Probe("anomaly-detection", "anomaly detection was on in all backward passes", whole_run=True),
 )
 

@@ -112,8 +112,8 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     triggers=(b".deterministic", b"deterministic_algorithms", b"set_deterministic("),
     confidence=Confidence.MEDIUM,
     default=False,
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: afterwards two runs with the same seed can differ in the last bits.",
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: the code asks for determinism, and afterwards two runs with the same seed can differ in the last bits.",
     probe=Probe(
         "deterministic-algorithms",
         "deterministic algorithms were on in all backward passes",

@@ -116,6 +116,7 @@ BROADCAST_BUFFERS = Rule(
     fix_safety="Unsafe: the buffers are now broadcast at construction or before each forward pass, which they were "
     "not before; `forward_sync_buffers` does not exist before torch 2.13.",
     probe=Probe("buffers-of-ranks", "the buffers of the ranks differ after wrapping"),
+    overrides="the ranks compute with different buffers with it",
 )
 
 RULES = (FIND_UNUSED_PARAMETERS, GRADIENT_COPY, BROADCAST_BUFFERS)

@@ -38,6 +38,7 @@ STATIC_GRAPH_WITH_NO_SYNC = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: without the flag, a parameter that gets no gradient and a layer that is checkpointed twice "
     "are errors.",
+    overrides="DDP raises or computes wrong gradients with it",
 )
 
 STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
@@ -94,6 +95,7 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     fix_safety="Unsafe: it changes the implementation of every reentrant checkpoint of the model, in any file. "
     "Gradients that were silently missing appear, and a segment that saves other tensors when it is recomputed "
     "raises. Only shown if no literal in the call chooses the implementation.",
+    overrides="the backward pass raises with it",
 )
 
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(

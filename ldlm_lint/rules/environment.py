@@ -109,6 +109,7 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     "program: if its launches reach exactly one `init_process_group` without a timeout, one unsafe fix over both "
     "files passes it there as `timeout=timedelta(seconds=...)`, and it applies to every launch of that program. A "
     "misspelled name is not removed: only you know which variable was meant.",
+    overrides="nothing reads it",
 )
 
 INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
@@ -133,6 +134,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it is the fix of the setting that disables this one. " + _UNIT,
+    overrides="it contradicts the timeout that is set as well",
 )
 
 NCCL_MONITORING_DISABLED = Rule(
@@ -165,6 +167,7 @@ NCCL_MONITORING_DISABLED = Rule(
         device_bound=True,
         whole_run=True,
     ),
+    overrides="the numbers stay the same, and the rule is about this value",
 )
 
 NCCL_BLOCKING_WAIT = Rule(
@@ -199,6 +202,7 @@ NCCL_BLOCKING_WAIT = Rule(
         device_bound=True,
         whole_run=True,
     ),
+    overrides="the numbers stay the same, and the rule is about this value",
 )
 
 RULES = (

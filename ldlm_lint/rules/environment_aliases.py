@@ -70,6 +70,7 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     "value that had no effect under the old one. With a `target-torch` that includes torch before 2.2 both names are "
     "set, and files that already set both are not reported. No fix is offered if the file mentions the name "
     "elsewhere, or sets the new name only for some processes.",
+    overrides="the new name has the same value",
 )
 
 CONFLICTING_ENVIRONMENT_ALIAS = Rule(
@@ -93,6 +94,7 @@ CONFLICTING_ENVIRONMENT_ALIAS = Rule(
     triggers=(*DEPRECATED_NCCL_VARIABLE.triggers, b"PYTORCH_ALLOC_CONF"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it keeps the value that has an effect today, but only you know which of the two was meant.",
+    overrides="the value under the other name is in force",
 )
 
 RULES = (DEPRECATED_NCCL_VARIABLE, CONFLICTING_ENVIRONMENT_ALIAS)

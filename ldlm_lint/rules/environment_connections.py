@@ -48,6 +48,7 @@ MAX_CONNECTIONS_WITH_FSDP = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: code that relies on the order of kernels across streams, such as overlapped tensor parallelism, needs the "
     "value 1.",
+    overrides="the numbers stay the same, and the rule is about this value",
 )
 
 RULES = (MAX_CONNECTIONS_WITH_FSDP,)

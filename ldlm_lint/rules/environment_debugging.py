@@ -71,6 +71,7 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
         device_bound=True,
         whole_run=True,
     ),
+    overrides="a tool for debugging, which changes no result",
 )
 
 NCCL_DEBUG_FILE_SHARED = Rule(

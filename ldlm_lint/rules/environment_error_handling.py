@@ -50,6 +50,7 @@ NCCL_ERROR_HANDLING_DISABLED = Rule(
         device_bound=True,
         whole_run=True,
     ),
+    overrides="the numbers stay the same, and the rule is about this value",
 )
 
 REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
@@ -73,6 +74,7 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: torchrun sets the variable only if it is not set, so a value that the job inherits from the "
     "user's shell or the cluster takes effect. No fix is offered if the file also gives the variable another value.",
+    overrides="it is the default",
 )
 
 RULES = (NCCL_ERROR_HANDLING_DISABLED, REDUNDANT_ERROR_HANDLING_VARIABLE)

@@ -78,6 +78,7 @@ NCCL_TRANSPORT_DISABLED = Rule(
         device_bound=True,
         whole_run=True,
     ),
+    overrides="the numbers stay the same, and the rule is about this value",
 )
 
 NCCL_DEBUGGING_TUNABLE = Rule(

@@ -111,6 +111,7 @@ NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
     triggers=(_IB_TIMEOUT.encode(),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: InfiniBand operations can time out again, after about two minutes in total.",
+    overrides="the hardware does not take it",
 )
 
 NCCL_SOCKET_THREADS_CLAMPED = Rule(

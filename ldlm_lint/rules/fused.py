@@ -55,6 +55,7 @@ FUSED_CONFLICT = Rule(
     fix_safety="Unsafe: it decides which of the two implementations remains, and their updates differ in the last "
     "bits.",
     probe=Probe("optimizer-construction", "the optimizer raised when it was made with fused=True"),
+    overrides="the constructor raises with both",
 )
 
 FUSED_FALLBACK_INEFFECTIVE = Rule(

@@ -37,8 +37,8 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
     triggers=(b"set_to_none", b"zero_grad(False"),
     requires=((b"zero_grad",),),
     silencers=(b"CUDAGraph", b"make_graphed_callables", b"cuda.graph("),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: `.grad` is `None` between the steps, and parameters that take no part in a step are skipped "
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: the code asks for zeros. Without them `.grad` is `None` between the steps, and parameters that take no part in a step are skipped "
     "by the optimizer instead of being moved by momentum and weight decay.",
     probe=Probe("gradients-after-zero-grad", "gradients are tensors of zeros after zero_grad()"),
 )

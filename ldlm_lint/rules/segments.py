@@ -42,6 +42,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     "signature does not accept them, or the project allows a torch before 1.11, which has no `use_reentrant`, nothing "
     "is changed and the reason is shown.",
     probe=Probe("gradients-of-segments", "parameters of a reentrant segment got no gradient"),
+    overrides="the call raises or drops gradients with it",
 )
 
 WHOLE_MODEL_CHECKPOINT = Rule(
@@ -101,6 +102,7 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     requires=(_IMPORTS,),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: code that raised now runs, with the non-reentrant implementation.",
+    overrides="the call raises with it",
 )
 
 

@@ -52,8 +52,8 @@ def _is_container(view: View, value: Value) -> bool:
 
 
 def _do_work(view: View, functions: Iterable[int], cheap: tuple[str, ...], *, for_each: bool) -> bool:
-    """Whether functions, or those that they call, do work for each item; ``cheap``: the packages whose functions are
-    none, ``for_each``: they run once for an item."""
+    """Whether functions, or those that they call, do work for each item; functions of the ``cheap`` packages do not,
+    ``for_each``: they run once for an item."""
     seen = set(functions)
     todo = [(function, for_each) for function in sorted(seen)]
     while todo:

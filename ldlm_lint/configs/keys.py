@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
-from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule, Severity
+from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
@@ -198,9 +198,10 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
             continue
         fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
         # What is slower is a choice in the file; the others are defects.
-        level = Severity.INFO if switch.rule in (PERSISTENT_WORKERS, OPTIMIZER_NOT_FUSED) else None
+        is_choice = switch.rule in (PERSISTENT_WORKERS, OPTIMIZER_NOT_FUSED)
         named = (("option", entry.name), ("setting", f"{entry.name}: true")) if switch.rule is PERSISTENT_WORKERS else ()
-        yield _finding(switch.rule, entry, (*switch.args, *named), switch.claim, fix)._replace(level=level)
+        found = _finding(switch.rule, entry, (*switch.args, *named), switch.claim, fix)
+        yield found.lowered("switched off on purpose") if is_choice else found
 
 
 def _has_no_workers(document: Document, entry: Entry) -> bool:

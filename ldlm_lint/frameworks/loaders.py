@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe, vocabulary
-from ldlm_lint.model import Claim, Confidence, Finding, Severity
+from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
@@ -131,7 +131,7 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         fix=unsafe(f"set {setting.name} to {section.spelled(True)}", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
-    )._replace(level=Severity.INFO)
+    ).lowered("switched off on purpose")
 
 
 def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:

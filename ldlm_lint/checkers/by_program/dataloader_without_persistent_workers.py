@@ -13,7 +13,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of_node, value_as_written
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.handed import callers_of, handed_in
-from ldlm_lint.model import Finding, Related, Severity
+from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -101,7 +101,7 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
     taker = (Related(line_span(view, one.call), "this DataLoader takes the value"),) if elsewhere else ()
     args = {"where": found.where, "how": "off", **_NAMES}
     fix = switched_on(view, one, node)
-    yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix)._replace(level=Severity.INFO)
+    yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix).lowered("switched off on purpose")
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

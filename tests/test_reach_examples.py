@@ -53,7 +53,8 @@ def reaches(enter: Enter, run: Run, files: Mapping[str, str]) -> dict[str, str]:
         pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "train.py": f"from pkg.load import load\n\nload(1)\n{TRAINS}"}, id="a-package-that-is-used"),
         pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "train.py": TRAINS, "conf.yaml": "target: pkg.load.load\n"}, id="a-configuration-names-it"),
         pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "train.py": f"import importlib\nimport sys\n\nimportlib.import_module(sys.argv[1])\n{TRAINS}"}, id="imported-by-a-computed-name"),
-        pytest.param({"pkg/__init__.py": "", "pkg/load.py": PROGRAM, "train.py": TRAINS}, id="a-package-with-a-program"),
+        pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "pkg/fit.py": f"from .load import load\n\nif __name__ == '__main__':\n    load(1)\n{TRAINS}", "train.py": TRAINS}, id="a-package-with-a-training"),
+        pytest.param({"pkg/__init__.py": "", "pkg/load.py": PROGRAM, "train.py": TRAINS, "README.md": "Run `python -m pkg.load`.\n"}, id="the-readme-names-it"),
         pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "show.py": "print(1)\n"}, id="nothing-else-trains"),
         pytest.param({"pkg/__init__.py": "", "pkg/load.py": LOAD, "train.py": TRAINS, "test_load.py": "from pkg.load import load\n"}, id="a-test-uses-it"),
     ],
@@ -89,6 +90,7 @@ def test_code_of_the_project(enter: Enter, run: Run, files: Mapping[str, str]) -
             {"vendor_net/a/load.py": "unreached"},
             id="a-package-that-nothing-imports",
         ),
+        pytest.param({"pkg/__init__.py": "", "pkg/load.py": PROGRAM, "train.py": TRAINS}, {"pkg/load.py": "unreached"}, id="one-of-its-modules-tests-itself"),
     ],
 )
 def test_code_that_counts_little(enter: Enter, run: Run, files: Mapping[str, str], expected: Mapping[str, str]) -> None:

@@ -54,6 +54,41 @@ def test_others_come_first_and_count_alone(project: Path, run: Run) -> None:
     assert "Found 1 finding: 1 security." in text and "2 more in third_party/parser/, copied from parser\n" in text
 
 
+def test_the_page_has_a_section_of_its_own_for_information(project: Path, run: Run) -> None:
+    (project / "train.py").write_text(LOAD)
+    page = run(*SELECT, "--format", "html", "--show-unreached")[1]
+    assert page.index('id="consequence-security"') < page.index('id="consequence-info"')
+    assert 'id="consequence-deprecated"' not in page and "Level info: copied from parser." in page
+
+
+OWN = "import torch\n\n\ndef keep(net):\n    torch.save(net.state_dict(), 'own_weights.pt')\n    net.load_state_dict(torch.load('own_weights.pt'))\n"
+
+
+def test_own_files_come_below_the_others_in_one_line(project: Path, run: Run) -> None:
+    (project / "train.py").write_text(LOAD)
+    (project / "keep.py").write_text(OWN)
+    code, text, _ = run(*SELECT)
+    assert code == 1
+    line = "  1 checkpoint-load-unspecified (W7604), the project writes the file itself, with tensors only: keep.py:6:25\n"
+    assert f"\n\nAt level info, in full with --format full:\n{line}\nFound 2 findings: 1 security, 1 info.\n" in text
+    (project / "train.py").unlink()
+    code, text, _ = run(*SELECT)
+    assert code == 0
+    assert text.startswith("info: checkpoint-load-unspecified (W7604), 1 place\n") and "Found 1 finding: 1 info.\n" in text
+
+
+@pytest.mark.parametrize(("form", "place"), [("json", '"severity_reason": "the project writes the file itself, with tensors only"'), ("sarif", '"severityReason": "the project writes')])
+def test_formats_for_programs_have_the_reason(project: Path, run: Run, form: str, place: str) -> None:
+    (project / "keep.py").write_text(OWN)
+    assert place in run(*SELECT, "--format", form)[1]
+
+
+@pytest.mark.parametrize("form", ["concise", "gitlab", "markdown", "full", "html"])
+def test_formats_of_one_line_name_the_reason(project: Path, run: Run, form: str) -> None:
+    (project / "keep.py").write_text(OWN)
+    assert "evel info: the project writes the file itself, with tensors only" in run(*SELECT, "--format", form)[1]
+
+
 @pytest.mark.parametrize("form", ["full", "concise"])
 def test_formats_for_people_leave_them_out(project: Path, run: Run, form: str) -> None:
     assert "load.py" not in run(*SELECT, "--format", form)[1]

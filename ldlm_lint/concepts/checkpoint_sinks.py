@@ -58,6 +58,7 @@ COPIES = {
     **dict.fromkeys(("os.rename", "os.replace", "os.renames", "os.link"), ("dst", 1)),
 }
 """Functions that give a file that is there another name, from their first argument."""
+_MODES = frozenset({"w", "wb", "w+b", "wb+", "x", "xb", "a", "ab"})
 _PATHS_METHODS = ("rename", "replace")
 _MOST_METHODS = 200
 _STEPS = 12
@@ -157,12 +158,13 @@ class Sinks:
         return all(parameter in self.program.module_of(one).scopes[one & MASK].params for one in targets)
 
     def _opened(self, key: int) -> int:
-        """The path of a file that ``open`` opened; else the expression itself."""
+        """The path of a file that ``open``, or a context like ``atomic_write(path)``, opened; else the expression
+        itself."""
         module = self.program.module_of(key)
         row = module.plain(key & MASK)
         if row[0] == "enter":
             row = module.plain(row[1])
-            if row[0] == "call" and _writes(module, row) and module.last_name(row[1]) != "open":
+            if row[0] == "call" and _opens_first(module, row) and module.last_name(row[1]) != "open":
                 # ``with BlobFile(path, "wb") as file:``
                 return module.base | row[2][0]
         if row[0] == "call" and module.last_name(row[1]) in ("open", "File"):
@@ -218,11 +220,13 @@ class Sinks:
         return bool(names) and bool(written) and may_meet(names, written)
 
 
-def _writes(module: Module, row: Node) -> bool:
-    """Whether a call opens a file for writing: its second argument is a mode."""
-    modes = [row[2][1]] if len(row[2]) > 1 else [value for name, value in row[3] if name == "mode"]
-    rows = [module.nodes[one] for one in modes]
-    return bool(row[2]) and any(one[0] == "const" and str(one[1]) in ("w", "wb", "xb", "x") for one in rows)
+def _opens_first(module: Module, row: Node) -> bool:
+    """Whether what a context gives to a write is opened from its first argument, and not, as ``path.open("wb")`` or
+    ``NamedTemporaryFile("wb")`` do, with a mode there."""
+    if not row[2]:
+        return False
+    first = module.nodes[row[2][0]]
+    return first[0] != "const" or first[1] not in _MODES
 
 
 def behind_paths(module: Module, number: int) -> int:

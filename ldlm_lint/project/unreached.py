@@ -84,7 +84,7 @@ class Unreached:
         return found
 
     def _is_unused(self, package: str) -> bool:
-        """Whether the project trains without a package: it holds no program, is not built for others, and no file
+        """Whether the project trains without a package: it holds no training, is not built for others, and no file
         outside of it mentions its name."""
         if package not in self._unused:
             self._unused[package] = self._find_unused(package)
@@ -96,10 +96,18 @@ class Unreached:
         outside = [one for one in project.files if not one.startswith(f"{package}/")]
         if self.is_offered(inside[0]) or not any(one in project.training_files for one in outside):
             return False
-        name = os.fsencode(posixpath.basename(package))
-        if any(_MAIN in project.data(one) for one in inside) or any(name in project.data(one) for one in (*outside, *project.others)):
+        if any(_MAIN in project.data(one) and one in project.training_files for one in inside):
             return False
-        return not any(self._computes(one) for one in outside) and not any(project.importers(one) & project.universe.of(outside) for one in inside)
+        name = os.fsencode(posixpath.basename(package))
+        if any(name in project.data(one) for one in (*outside, *project.others, self._readme)) or any(map(self._computes, outside)):
+            return False
+        return not any(project.importers(one) & project.universe.of(outside) for one in inside)
+
+    @cached_property
+    def _readme(self) -> str:
+        path = f"{self._root}/README.md"
+        self._project.note("file", path)
+        return path
 
     def _of(self, path: str) -> Mentions:
         if path not in self._mentions:

@@ -37,6 +37,8 @@ _BY_CONSEQUENCE = {consequence: name for name, consequences in _TONES.items() fo
 
 
 INFO = Severity.INFO.label
+LESS_AT_RISK = "less is at risk here, and no check fails"
+"""What level info means, as the others are said."""
 
 
 def is_minor(finding: Finding) -> bool:

@@ -11,7 +11,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import call_as_written, span_of
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
 from ldlm_lint.concepts.untrained import Untrained
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Severity
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.python.model_names import names_evaluation
@@ -86,7 +86,7 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
     for one, found in others:
         if view.replicas.is_default(call, found) and not _is_launched(view, one):
             related = Related(line_span(view, found[0]), "with this, each GPU has its own process")
-            yield finding._replace(related=(related,), level=Severity.INFO)
+            yield finding._replace(related=(related,)).lowered("an option chooses one process for each GPU instead")
             return
 
 

@@ -73,7 +73,8 @@ def graph_document(graph: Graph, base: Path, root: Path) -> str:
 
 
 def _rules(sections: Sequence[Section]) -> list[Facet]:
-    return sorted(Facet(block.rule.symbol, len(block.cards)) for section in sections for block in section.blocks)
+    counts = Counter(block.rule.symbol for section in sections for block in section.blocks for _ in block.cards)
+    return sorted(Facet(symbol, findings) for symbol, findings in counts.items())
 
 
 def _choices(cards: Sequence[Card]) -> list[tuple[str, Facet]]:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from ldlm_lint.add_ignores import REASON
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.edits import OverlapError, after_fix
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Reference, Rule, Span
+from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import edited_sources, has_edits, is_open, rule_url, settling, shown_path, source_of
-from ldlm_lint.report.consequences import LEADS_TO, tone
+from ldlm_lint.report.consequences import INFO, LEADS_TO, LESS_AT_RISK, MINOR, counted_as, gravity, is_minor, tone
 from ldlm_lint.report.differences import difference
 from ldlm_lint.report.html.excerpts import Row, cut, rows
 from ldlm_lint.report.patch import patch
-from ldlm_lint.report.ranking import CONSEQUENCE, RULE, grouped
+from ldlm_lint.report.ranking import CONSEQUENCE, RULE, Group, grouped
 from ldlm_lint.report.steps import circumstances
 from ldlm_lint.report.verdicts import figure
 from ldlm_lint.report.view import View
@@ -141,17 +141,23 @@ class Cards:
         self._on_line: dict[str, str] = {}
 
     def sections(self) -> list[Section]:
-        """The findings that the report shows, the worst consequence first."""
-        groups = grouped(self.view.ordered(CONSEQUENCE)[:MOST_FINDINGS], RULE)
-        # A rule whose first finding is only information would otherwise be separated from the others of its
-        # consequence.
-        groups.sort(key=lambda group: self.view.rules[group.first.rule].consequence.rank)
+        """The findings that the report shows, the worst consequence first, and those at level info."""
+        findings = self.view.ordered(CONSEQUENCE)[:MOST_FINDINGS]
+        groups = [group for minor in (False, True) for group in grouped((one for one in findings if is_minor(one) is minor), RULE)]
+        # A rule whose first finding is refuted would otherwise be separated from the others of its consequence.
+        groups.sort(key=lambda group: gravity(group.first, self.view.rules[group.first.rule]))
         self._name(finding for group in groups for finding in group.findings)
-        found = []
-        for consequence, same in groupby(groups, lambda group: self.view.rules[group.first.rule].consequence):
-            blocks = [self._block(self.view.rules[group.first.rule], group.findings) for group in same]
-            found.append(Section(consequence.value, tone(consequence), f"{LEADS_TO[consequence]}.", blocks))
-        return found
+        return [self._section(name, list(same)) for name, same in groupby(groups, self._heading)]
+
+    def _heading(self, group: Group) -> str:
+        return counted_as(group.first, self.view.rules[group.first.rule])
+
+    def _section(self, name: str, groups: Sequence[Group]) -> Section:
+        blocks = [self._block(self.view.rules[group.first.rule], group.findings) for group in groups]
+        if name == INFO:
+            return Section(name, MINOR, f"{LESS_AT_RISK}.", blocks)
+        consequence = Consequence(name)
+        return Section(name, tone(consequence), f"{LEADS_TO[consequence]}.", blocks)
 
     def _block(self, rule: Rule, findings: Sequence[Finding]) -> RuleBlock:
         first = clean(self.view.message(findings[0]))

@@ -362,8 +362,9 @@ SAVED = """
     import argparse
     import time
     import torch
+    from flashy import Solver
 
-    class Run:
+    class Run(Solver):
         def __init__(self, net, optimizer, args):
             self.net, self.optimizer, self.args = net, optimizer, args
             self.best = 0.0
@@ -393,6 +394,7 @@ PAYLOADS = {
     '{"losses": self.losses}': True,
     "[loss.detach().cpu(), f'epoch {epoch}']": True,
     "self.net": False,
+    "self.state_dict()": False,
     '{"net": self.net.state_dict(), "args": self.args}': False,
     '{"net": self.net.state_dict(), "args": vars(self.args)}': False,
     '{"net": self.net.state_dict(), "when": unknown(epoch)}': False,

@@ -9,6 +9,7 @@ import pytest
 from calling import Enter, Run
 
 LOAD = "import torch\n\n\ndef load(path):\n    return torch.load(path)\n"
+USES = "import tiny\n\n"
 PROGRAM = LOAD + "\n\nif __name__ == '__main__':\n    load('a.pt')\n"
 TRAINS = "import torch\n\nmodel = torch.nn.Linear(2, 2)\nfor _ in range(3):\n    model(torch.ones(2)).sum().backward()\n"
 BUILD = {"setup.py": "from setuptools import find_packages, setup\n\nsetup(name='tiny', packages=find_packages())\n"}
@@ -33,18 +34,19 @@ def reaches(enter: Enter, run: Run, files: Mapping[str, str]) -> dict[str, str]:
     "files",
     [
         pytest.param({"examples/train.py": PROGRAM, "examples/net.py": LOAD}, id="a-repository-of-examples"),
-        pytest.param(LIBRARY | {"examples/train.py": PROGRAM, "README.md": "# Tiny\n\n```sh\ntorchrun examples/train.py --epochs 3\n```\n"}, id="the-readme-starts-it"),
+        pytest.param(LIBRARY | {"examples/train.py": USES + PROGRAM, "README.md": "# Tiny\n\n```sh\ntorchrun examples/train.py --epochs 3\n```\n"}, id="the-readme-starts-it"),
         pytest.param(
-            LIBRARY | {"examples/cifar/train.py": PROGRAM, "README.md": "# Tiny\n\n    $ cd examples/cifar\n    $ python train.py\n"},
+            LIBRARY | {"examples/cifar/train.py": USES + PROGRAM, "README.md": "# Tiny\n\n    $ cd examples/cifar\n    $ python train.py\n"},
             id="the-readme-goes-there-and-starts-it",
         ),
         pytest.param(
-            LIBRARY | {"examples/train.py": PROGRAM, "examples/other.py": PROGRAM, "README.md": "```\npython examples/train.py\n```\n"},
+            LIBRARY | {"examples/train.py": USES + PROGRAM, "examples/other.py": PROGRAM, "README.md": "```\npython examples/train.py\n```\n"},
             id="one-of-the-folder-is-started",
         ),
-        pytest.param(LIBRARY | {"examples/train.py": PROGRAM, "scripts/train.sh": "#!/bin/bash\npython examples/train.py\n"}, id="a-script-starts-it"),
-        pytest.param(LIBRARY | {"examples/common.py": LOAD, "train.py": "from examples.common import load\n\nload('a.pt')\n"}, id="a-program-imports-it"),
+        pytest.param(LIBRARY | {"examples/train.py": USES + PROGRAM, "scripts/train.sh": "#!/bin/bash\npython examples/train.py\n"}, id="a-script-starts-it"),
+        pytest.param(LIBRARY | {"examples/common.py": LOAD, "examples/show.py": USES, "train.py": "from examples.common import load\n\nload('a.pt')\n"}, id="a-program-imports-it"),
         pytest.param(LIBRARY | {"tiny/examples/__init__.py": "", "tiny/examples/train.py": PROGRAM}, id="a-part-of-the-package"),
+        pytest.param(LIBRARY | {"examples/train.py": PROGRAM}, id="it-does-not-use-the-library"),
         pytest.param(LIBRARY | {"scripts/train.py": PROGRAM, "tools/train.py": PROGRAM}, id="folders-of-trainings"),
         pytest.param(LIBRARY | {"train.py": PROGRAM, "tiny/load.py": LOAD}, id="a-program-at-the-top-and-the-package"),
         pytest.param({"explore.ipynb": notebook(LOAD)}, id="a-notebook-alone"),
@@ -66,23 +68,28 @@ def test_code_of_the_project(enter: Enter, run: Run, files: Mapping[str, str]) -
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        pytest.param(LIBRARY | {"examples/train.py": PROGRAM}, {"examples/train.py": "example"}, id="a-program"),
+        pytest.param(LIBRARY | {"examples/train.py": USES + PROGRAM}, {"examples/train.py": "example"}, id="a-program"),
         pytest.param(
-            BUILD | {"src/tiny/__init__.py": "", "web-demos/a/app.py": "from .net import load\n\nload('a.pt')\n", "web-demos/a/net.py": LOAD},
+            BUILD | {"src/tiny/__init__.py": "", "web-demos/a/app.py": "import tiny\nfrom .net import load\n\nload('a.pt')\n", "web-demos/a/net.py": LOAD},
             {"web-demos/a/net.py": "example"},
             id="a-module-of-a-demo",
         ),
         pytest.param(
-            LIBRARY | {"examples/train.py": PROGRAM, "examples/README.md": "```\npython examples/train.py\n```\n", "examples/run.sh": "python train.py\n"},
+            LIBRARY | {"examples/train.py": USES + PROGRAM, "examples/README.md": "```\npython examples/train.py\n```\n", "examples/run.sh": "python train.py\n"},
             {"examples/train.py": "example"},
             id="only-its-own-folder-starts-it",
         ),
         pytest.param(
-            LIBRARY | {"examples/train.py": PROGRAM, "tests/test_examples.py": "import examples.train\n", "README.md": "See [the examples](examples/train.py).\n"},
+            LIBRARY | {"examples/train.py": USES + PROGRAM, "tests/test_examples.py": "import examples.train\n", "README.md": "See [the examples](examples/train.py).\n"},
             {"examples/train.py": "example"},
             id="a-test-and-a-link",
         ),
         pytest.param(LIBRARY | {"docs/tutorials/first.ipynb": notebook(LOAD + TRAINS)}, {"docs/tutorials/first.ipynb": "example"}, id="a-tutorial"),
+        pytest.param(
+            {"python/setup.py": BUILD["setup.py"], "python/tiny/__init__.py": "", "examples/a/train.py": USES + PROGRAM, "examples/b/train.py": PROGRAM},
+            {"examples/a/train.py": "example", "examples/b/train.py": "example"},
+            id="a-library-in-a-folder-of-its-own",
+        ),
         pytest.param(LIBRARY | {"extra/first.ipynb": notebook(LOAD)}, {"extra/first.ipynb": "example"}, id="a-notebook-beside-a-library"),
         pytest.param({"tools/show.ipynb": notebook(LOAD), "train.py": TRAINS}, {"tools/show.ipynb": "example"}, id="a-notebook-beside-a-training"),
         pytest.param(
@@ -98,7 +105,7 @@ def test_code_that_counts_little(enter: Enter, run: Run, files: Mapping[str, str
 
 
 def test_the_report_names_what_it_is_beside(enter: Enter, run: Run) -> None:
-    enter({"pyproject.toml": "", **LIBRARY, "examples/train.py": PROGRAM, "extra/first.ipynb": notebook(LOAD)})
+    enter({"pyproject.toml": "", **LIBRARY, "examples/train.py": USES + PROGRAM, "extra/first.ipynb": notebook(LOAD)})
     code, text, _ = run("--select", "checkpoint-load-unspecified", "--no-cache")
     assert code == 0
     assert "1 finding in an example beside tiny (examples/)\n1 finding in a notebook beside tiny (extra/first.ipynb)\n" in text

@@ -103,12 +103,21 @@ class Payloads:
         name, function = module.last_name(row[1]), module.nodes[row[1]]
         if targets:
             return all(map(self._returns, targets)) and self._are_plain((one for target in targets for one in self._returned(target)), seen)
-        if name in _PLAIN or name in _STATES:
+        if name in _STATES and function[0] == "attr":
+            return self._is_of_torch(module.base | function[1])
+        if name in _PLAIN:
             return True
         parts = [*row[2], *(value for _, value in row[3])]
         if name in _COPIES:
             return not parts or self._are_plain((module.base | one for one in parts), seen)
         return function[0] == "attr" and name in _SAME and self._is_plain(module.base | function[1], seen)
+
+    def _is_of_torch(self, key: int) -> bool:
+        """Whether an object with a state may be a module or an optimizer; an object of a class of the project that is
+        neither gives what it likes."""
+        atoms, value = self.program.atoms, self.program.ask(key)
+        owners = [fields[1] for kind in ("i", "self") for fields in atoms.kinds(value, kind)]
+        return all(self.program.is_module(one) or any(name.startswith("torch.") for name in self.program.outside_of(one)) for one in owners)
 
     def _returns(self, function: int) -> bool:
         return bool(self._returned(function))

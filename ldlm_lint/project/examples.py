@@ -3,7 +3,7 @@ builds.
 
 They are short on purpose and are not trained with as they are. What another program imports, what a script or a
 container outside of the folder starts, or what the README tells users to run is a training of the repository instead,
-whatever its folder is called. In a repository that builds nothing there is nothing to be beside.
+whatever its folder is called. So are the programs of a folder that does not use the package, and of a repository that builds none.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _INIT = "__init__.py"
 _SOURCES = "src"
+_SETUP = "setup.py"
 
 
 class Examples:
@@ -37,6 +38,7 @@ class Examples:
         self._root = project.root.rstrip("/")
         self._known: dict[str, Standing | None] = {}
         self._started: dict[str, bool] = {}
+        self._shown: dict[str, str] = {}
 
     def standing(self, path: str) -> Standing | None:
         """The `Standing` of an example; None for a file that belongs to the library or to a training."""
@@ -45,8 +47,10 @@ class Examples:
         return self._known[path]
 
     def _judged(self, path: str) -> Standing | None:
-        area = self._folder(path) if self._library else ""
-        beside = self._library if area else self._beside_notebook(path) if is_notebook(path) else ""
+        area = self._folder(path) if self._packages else ""
+        beside = self._used_in(area) if area else ""
+        if not beside and is_notebook(path):
+            area, beside = "", self._beside_notebook(path)
         if not beside or not self._is_example(path, area):
             return None
         return Standing(Reach.EXAMPLE, f"{area}/" if area else path, beside)
@@ -75,19 +79,32 @@ class Examples:
             folder = posixpath.dirname(folder)
         return found
 
+    def _used_in(self, area: str) -> str:
+        """The package of the repository that the files of a folder show; empty if they use none."""
+        if area not in self._shown:
+            names = {posixpath.basename(one) for one in self._packages}
+            inside = (one for one in self._project.files if one.startswith(f"{area}/"))
+            used = {name.partition(".")[0] for one in inside for name in self._project.skim(one).imports} & names
+            self._shown[area] = self._library if self._library in used else min(used, default="")
+        return self._shown[area]
+
     @cached_property
     def _packages(self) -> frozenset[str]:
-        """The packages that the project builds: those at its top, or in ``src``, without tests and examples."""
-        if not build_texts(self._project):
-            return frozenset()
+        """The packages that the repository builds, without tests and examples: those at its top, in ``src``, or in a
+        folder at the top that has the build."""
         return frozenset(self._package_folders())
 
     def _package_folders(self) -> Iterator[str]:
         for path in self._project.plain:
             folder, name = posixpath.split(path)
             around, own = posixpath.split(folder)
-            if name == _INIT and around in (self._root, f"{self._root}/{_SOURCES}") and ASIDES.isdisjoint((own.lower(),)):
+            if name == _INIT and ASIDES.isdisjoint((own.lower(),)) and self._is_built_in(around):
                 yield folder
+
+    def _is_built_in(self, folder: str) -> bool:
+        if folder in (self._root, f"{self._root}/{_SOURCES}"):
+            return bool(build_texts(self._project))
+        return posixpath.dirname(folder) == self._root and f"{folder}/{_SETUP}" in self._project.files
 
     @cached_property
     def _library(self) -> str:

@@ -126,7 +126,8 @@ EXPECTED = {
     ("host-sync-in-training-loop", "bad_epoch_names"): "`loss.item()` makes Python wait in every step of the loop at line 9 until the GPU has finished all queued "
     "work, and the GPU then idles until new kernels arrive: keep `loss.detach()` and call `.item()` only when you log",
     ("host-sync-in-training-loop", "bad_codes"): "the condition `torch.any(expired)` makes Python wait in every step of the loop at line 36 until the GPU "
-    "has finished all queued work, and the GPU then idles until new kernels arrive: compute it on the CPU before the batch is moved, or use `torch.where`",
+    "has finished all queued work, and the GPU then idles until new kernels arrive: decide it on the GPU: `torch.where`, `clamp` and `torch.maximum` "
+    "take tensors",
     ("checkpoint-without-use-reentrant", "bad"): "`checkpoint()` without `use_reentrant` falls back to the reentrant implementation, which silently drops gradients "
     "when no tensor input requires one and rejects keyword arguments: pass `use_reentrant=False`",
     ("unbounded-checkpoints", "bad_abstract"): "the file name contains `epoch`, so every save makes a new file, and nothing deletes old ones: the disk fills until a "
@@ -149,15 +150,24 @@ from torch import optim
 def train(model, loader, threshold):
     optimizer = optim.SGD(model.cuda().parameters(), lr=0.1)
     for batch in loader:
-        loss = model(batch.cuda()).mean()
+        batch = batch.cuda()
+        loss = model(batch).mean()
         loss.backward()
         optimizer.step()
         {line}
         {use}
 """
-NEEDED = "compute it on the CPU before the batch is moved, or use `torch.where`"
+EARLY = "compute it on the CPU before the batch is moved, or use `torch.where`"
+DECIDED = "decide it on the GPU: `torch.where`, `clamp` and `torch.maximum` take tensors"
+INDEXED = "use `index_select` or `gather`, which take the index as a tensor"
+SIZED = "use a fixed size and a mask, or read all sizes with one `.tolist()`"
 LOGGED = "keep `loss.detach()` and call `.item()` only when you log"
-KEPT = "keep `loss.detach()` if you only log it, otherwise compute it before the batch is moved, or use `torch.where`"
+KEPT = "keep `loss.detach()` if you only log it, otherwise use it as a tensor: `torch.where`, `clamp` and `torch.maximum` take one"
+WEIGHED = "keep all rows and weigh them with the mask: `(x * mask).sum() / mask.sum()`"
+COUNTED = "only the GPU knows the size of its result; use a mask or a fixed size"
+SIZE_FIRST = "compute the size on the CPU before the batch is moved"
+SELECTED = "select on the CPU before the batch is moved, or keep all rows and weigh them with the mask"
+EXTREME = "`torch.maximum`, `torch.minimum` and `clamp` give a tensor without a wait"
 
 
 @pytest.mark.parametrize(
@@ -166,10 +176,18 @@ KEPT = "keep `loss.detach()` if you only log it, otherwise compute it before the
         pytest.param("print(loss.item())", "pass", LOGGED, id="shown"),
         pytest.param("value = loss.item()", "print(value)", LOGGED, id="a-variable-that-is-shown"),
         pytest.param("total = {'loss': loss.item()}", "pass", LOGGED, id="collected"),
-        pytest.param("value = loss.item()", "model.note(batch[value])", NEEDED, id="an-index"),
-        pytest.param("rest = batch[: int(loss.item())]", "pass", NEEDED, id="the-end-of-a-slice"),
-        pytest.param("value = 2 * loss.item()", "while value > threshold: break", NEEDED, id="a-decision"),
-        pytest.param("values = [loss.item() for _ in range(3)]", "rest = batch[values]", NEEDED, id="a-list-of-indexes"),
+        pytest.param("value = loss.item()", "model.note(batch[value])", INDEXED, id="an-index"),
+        pytest.param("rest = batch[: int(loss.item())]", "pass", SIZED, id="the-end-of-a-slice"),
+        pytest.param("value = 2 * loss.item()", "while value > threshold: break", DECIDED, id="a-decision"),
+        pytest.param("values = [loss.item() for _ in range(3)]", "rest = batch[values]", INDEXED, id="a-list-of-indexes"),
+        pytest.param("kept = loss[loss > 0]", "pass", WEIGHED, id="rows-by-what-the-model-computed"),
+        pytest.param("places = (loss > 0).nonzero()", "pass", COUNTED, id="places-in-what-the-model-computed"),
+        pytest.param("if (loss > 0).all(): break", "pass", DECIDED, id="a-decision-of-the-model"),
+        pytest.param("loss = loss / max(loss.sum(), 1)", "pass", EXTREME, id="a-lower-bound"),
+        pytest.param("counts = loss.sum(0)", "rows = [int(counts[i]) for i in range(3)]", "read all of them at once with one `.tolist()`", id="one-after-another"),
+        pytest.param("if (batch > 0).all(): break", "pass", EARLY, id="a-decision-of-the-batch"),
+        pytest.param("count = int((batch > 0).sum())", "model.note(batch[:count])", SIZE_FIRST, id="a-size-of-the-batch"),
+        pytest.param("rows = batch[batch > 0]", "pass", SELECTED, id="rows-of-the-batch"),
         pytest.param("rest = model.rest(loss.item())", "pass", KEPT, id="handed-to-another-function"),
         pytest.param("if not torch.isfinite(loss): break", "pass", "use `torch.where`, or test only every N steps", id="a-finite-loss"),
         pytest.param("print(f'{loss:.2f}')", "pass", "show it only every N steps", id="a-text"),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+from ldlm_lint.concepts.forward_only import is_forward_only
 from ldlm_lint.concepts.framework_hooks import OF_LIGHTNING, OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.outside_steps import OutsideSteps
@@ -512,6 +513,8 @@ class Training:
         if target in self.evaluates and target not in self.steps:
             return False
         owner = program.owner.get(target)
+        if owner is not None and is_forward_only(program, owner):
+            return False
         if owner is not None and program.is_module(owner):
             return program.module_of(target).scopes[target & MASK].name != "__init__"
         return True

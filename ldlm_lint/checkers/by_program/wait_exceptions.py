@@ -9,6 +9,7 @@ from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
 from ldlm_lint.concepts.evaluating import Evaluating
 from ldlm_lint.concepts.host_batches import HostBatches
 from ldlm_lint.concepts.host_needs import is_needed
+from ldlm_lint.concepts.sent import Sent
 from ldlm_lint.concepts.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
@@ -27,6 +28,7 @@ class WaitExceptions:
         self._evaluating = Evaluating(view.program)
         self._host_batches = HostBatches(view.training)
         self._switched_off = SwitchedOff(view)
+        self._sent = Sent(view.training)
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
@@ -39,7 +41,7 @@ class WaitExceptions:
             return True
         if self.view.rare_places.is_one(wait.module, wait.guard, wait.place, wait.function):
             return True
-        return self._host_batches.trains_on(wait.function) or self._is_of_host(wait)
+        return self._host_batches.trains_on(wait.function) or self._is_of_host(wait) or self._sent.is_only_sent(wait.module, wait.node)
 
     def _is_of_host(self, wait: Wait) -> bool:
         """Whether the read value comes from the host, or has to."""
@@ -51,6 +53,8 @@ class WaitExceptions:
         value = function[1] if function[0] == "attr" and not row[2] else next(iter(row[2]), 0)
         if function[0] == "attr" and function[2] in _READS:
             value = function[1]
+            if self._sent.is_sent(module, wait.node):
+                return True
             if is_needed(module, self.texts.reading(wait), wait.node) or may_be_array(module, site.guard, wait.function & MASK, value):
                 return True
         return bool(value) and is_told_from_tensors(module, site.guard, value)

@@ -1,9 +1,9 @@
 """Values that leave the process, or that a function of the host computes with: they have to be on the host.
 
     prompts = [row.tolist() for row in ids]
-    answer = requests.post(url, json={"ids": prompts}).json()     # nothing can go on before the answer
+    answer = requests.post(url, json={"ids": prompts}).json()     # the step needs the answer
 
-What is only written down (a webhook whose answer nobody reads, a log) can wait.
+What is only written down (a webhook without a read of its answer, a log) can wait.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.reading import ANSWERS, COLLECTS, DECODES, SENDS
+from ldlm_lint.vocabulary.reading import ANSWERS, COLLECTS, DECODES, READS, SENDS
 
 _MOST = 200
 """Expressions that are looked at for one value; more say nothing."""
@@ -34,9 +34,11 @@ class Sent:
         return self._leads(module.base | number)
 
     def is_only_sent(self, module: Module, number: int) -> bool:
-        """Whether that is all that happens to a value: each of its uses leads there."""
-        users = self._users_of(module).get(number, ())
-        return bool(users) and all(self._sends(module.base | one, number) or self._leads(module.base | one) for one in users)
+        """Whether a tensor is only read for that: ``row[keep].tolist()``, where the list is sent."""
+        users = self._users_of(module)
+        methods = users.get(number, [])
+        reads = [call for one in methods for call in users.get(one, ()) if module.nodes[one][0] == "attr" and module.nodes[one][2] in READS]
+        return bool(reads) and len(reads) == len(methods) and all(self._leads(module.base | call) for call in reads)
 
     def _leads(self, start: int) -> bool:
         todo, seen = [start], {start}
@@ -86,7 +88,7 @@ class Sent:
                 yield module.base | index
 
     def _sends(self, call: int, number: int) -> bool:
-        """Whether a call hands an argument to another process, or to the host, and somebody needs the answer."""
+        """Whether a call hands an argument to another process, or to the host, and its answer is used."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         if row[0] != "call" or number == row[1]:

@@ -58,9 +58,8 @@ Value = frozenset[int]
 ) = range(1, 20)
 """On the device; a tensor on the host; something of Python; on the device if it is a tensor; a tensor somewhere; of booleans; …
 
-`MOVED` is beside `DEVICE` where something unknown was moved there: it may be a module or a batch as well, whose attributes
-are on the device only if they are tensors. `MAPPING` is beside it where the values of a mapping are there, and its keys are
-not."""
+`MOVED` comes with `DEVICE` if something unknown was moved there: it may be a module or a batch as well, whose attributes are
+on the device only if they are tensors. `MAPPING` comes with it if the values of a mapping are there, and its keys are not."""
 
 NOTHING: Value = frozenset()
 ON_DEVICE: Value = frozenset([DEVICE])
@@ -71,7 +70,7 @@ SOME_TENSOR: Value = frozenset([TENSOR])
 HOMES: Value = frozenset([DEVICE, HOST_TENSOR, IF_TENSOR, TENSOR])
 MAY_BE_ON_DEVICE: Value = frozenset([DEVICE, IF_TENSOR, TENSOR])
 MARKS: Value = frozenset([MOVED, MAPPING])
-"""They stand beside a device and are none."""
+"""What is not a device, and is only there together with one."""
 FALSY: Value = frozenset([FALSE, NONE])
 
 

@@ -144,7 +144,25 @@ class Expressions(Parameters):
             return self._stored(module, row[1], key, seen)
         elif row[0] == "phi":
             return frozenset().union(*(self._stored(module, one, key, seen) for one in row[1]))
+        elif row[0] == "param" and not self.is_symbolic:
+            given = self._stored_by_callers(module, row, key)
+            if given:
+                return given
         return self.item(self.get(module.base | number), key if key.__class__ in (str, int) else None)
+
+    def _stored_by_callers(self, module: Module, row: Node, key: object) -> Value:
+        """What all callers of a function have stored under a key of what they pass for a parameter; nothing if one of them
+        shows no store."""
+        function = module.base | row[1]
+        self.get(("callers", function))
+        found = NOTHING
+        for edge in sorted(self.get(("edges", function))):
+            node = self.argument_node(edge >> 2, function, edge & 3, row[2]) if edge & 3 != UNKNOWN else None
+            home = self.module_of(node) if node is not None else module
+            if node is None or home.plain(node & MASK)[0] != "upd":
+                return NOTHING
+            found |= self._stored(home, node & MASK, key, set())
+        return found
 
     def _key(self, module: Module, number: int) -> object:
         """The key of an index, if it is one text or integer; else None."""

@@ -130,7 +130,7 @@ class Mappings:
         return keys
 
     def _behind(self, value: Value) -> set[int]:
-        """The possible values, with what ``list(options)`` was made from in place of it; ``options = list(options)`` in a
+        """The possible values, with the argument of ``list(options)`` instead of its result; ``options = list(options)`` in a
         loop is made from itself."""
         found: set[int] = set()
         seen: set[int] = set()

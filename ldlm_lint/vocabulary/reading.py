@@ -12,7 +12,7 @@ FINITE = frozenset({"isnan", "isinf", "isfinite"})
 TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
 """Functions that take their arguments from the host, whatever waits for them."""
 SENDS = frozenset(
-    "requests httpx aiohttp urllib urllib3 http grpc zmq socket websocket websockets redis ray multiprocessing subprocess openai "
+    "requests httpx aiohttp urllib urllib3 http grpc zmq socket websocket websockets redis ray openai "
     "anthropic tritonclient vllm sglang scipy sklearn gym gymnasium".split()
 )
 """Packages whose functions and objects take what they are given on the host: to another process, or to compute there (read in November 2026)."""
@@ -22,3 +22,5 @@ DECODES = frozenset({"decode", "batch_decode"})
 """Methods of tokenizers that make texts of numbers."""
 COLLECTS = frozenset("append extend add insert update appendleft".split())
 """Methods of a container that put something into it."""
+READS = frozenset({"item", "tolist", "cpu", "numpy", "to"})
+"""Methods of a tensor that copy it to the host."""

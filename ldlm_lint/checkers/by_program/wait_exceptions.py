@@ -15,8 +15,7 @@ from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.rules.roles import remark_at
-
-_READS = frozenset({"item", "tolist", "cpu", "numpy", "to"})
+from ldlm_lint.vocabulary.reading import READS
 
 
 class WaitExceptions:
@@ -51,7 +50,7 @@ class WaitExceptions:
             return False
         function = module.nodes[row[1]]
         value = function[1] if function[0] == "attr" and not row[2] else next(iter(row[2]), 0)
-        if function[0] == "attr" and function[2] in _READS:
+        if function[0] == "attr" and function[2] in READS:
             value = function[1]
             if self._sent.is_sent(module, wait.node):
                 return True

@@ -13,6 +13,7 @@ from ldlm_lint.concepts.reading import Need, Reading
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.program.atoms import HOMES
+from ldlm_lint.vocabulary.reading import READS
 from ldlm_lint.wording import quoted
 
 _TESTED = "use `torch.where`, or test only every N steps"
@@ -54,7 +55,6 @@ _EXTREME = _Advice(f"{_ON_HOST_FIRST}, or use `torch.maximum` or `clamp`", "`tor
 _OTHERWISE = _Advice("compute it before the batch is moved, or use `torch.where`", "use it as a tensor: `torch.where`, `clamp` and `torch.maximum` take one")
 _BY_OPERATION = {"size": _SIZED, "slice": _BOUND, "mask": _SELECTED, "min": _EXTREME, "max": _EXTREME, "range": _SIZED, **dict.fromkeys(_OF_UNKNOWN_SIZE, _COUNTED)}
 _BY_NEED = {Need.DECIDES: _DECIDED, Need.INDEXES: _INDEXED, Need.SIZES: _SIZED}
-_READS = frozenset({"item", "tolist", "cpu", "to", "numpy"})
 _CONVERTS = frozenset({"float", "int", "bool"})
 # A longer tensor is named by the beginning of the message already.
 _LONGEST = 40
@@ -94,9 +94,9 @@ class WaitTexts:
         if need is not None or name in ("test", "truth"):
             return self._of(wait, _BY_NEED[need] if need is not None else _DECIDED)
         call = self._written(wait)
-        if call is None or not (name in _READS or name in _CONVERTS):
+        if call is None or not (name in READS or name in _CONVERTS):
             return f"keep it on the GPU if you only log it, otherwise {self._of(wait, _OTHERWISE)}"
-        if isinstance(call.func, ast.Attribute) and name in _READS:
+        if isinstance(call.func, ast.Attribute) and name in READS:
             return self._later(wait, call.func.value, f"`.{name}()`" if name not in ("cpu", "to") else "")
         if call.args:
             return self._later(wait, call.args[0], f"`{name}()`")

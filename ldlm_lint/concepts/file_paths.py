@@ -15,6 +15,7 @@ from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, called_name
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.queries import Queries
 from ldlm_lint.vocabulary.downloads import COMMANDS, DOWNLOADS, PUBLISHED_NAMES, SHELLS
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
 
+Entered = tuple[tuple[int, int], ...]
+"""The functions whose results are looked at, each with the call (keys), the outermost first."""
 Home = tuple[object, ...]
 """What a path begins with: ``("parameter", function, name)``, ``("of self", class, name)``, ``("setting", name)``, ``("global", module, name)``,
 ``("value", key)``, ``("memory", module)``."""
@@ -100,13 +103,14 @@ class FilePaths:
         self.ask = ask
         self.program = ask.program
         self.patterns = patterns
-        self._seen: set[tuple[int, bool, bool]] = set()
+        self._seen: set[tuple[int, bool, bool, Entered]] = set()
+        self._entered: Entered = ()
         self._shared: dict[tuple[object, ...], FilePath] = {}
         self._downloading: frozenset[int] | None = None
 
     def of(self, key: int) -> FilePath:
         """The path that an expression (key) is."""
-        self._seen = set()
+        self._seen, self._entered = set(), ()
         found = FilePath()
         self._visit(key, found, begins=True, ends=True)
         return found
@@ -135,9 +139,9 @@ class FilePaths:
 
     def _visit(self, key: int, found: FilePath, *, begins: bool, ends: bool) -> None:
         """Add the parts of an expression: as the beginning of the path, as its last component, or as both."""
-        if (key, begins, ends) in self._seen or len(self._seen) > _MOST:
+        if (key, begins, ends, self._entered) in self._seen or len(self._seen) > _MOST:
             return
-        self._seen.add((key, begins, ends))
+        self._seen.add((key, begins, ends, self._entered))
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
@@ -175,10 +179,26 @@ class FilePaths:
         return "*" in names
 
     def _parameter(self, function: int, name: str, found: FilePath, *, begins: bool, ends: bool) -> None:
-        """The arguments of a function's callers, and its default."""
+        """The arguments of a function's callers, and its default; of the one call whose result is looked at."""
+        if self._entered and self._entered[-1][0] == function:
+            given = self._argument(name)
+            if given is not None:
+                entered, self._entered = self._entered, self._entered[:-1]
+                self._visit(given, found, begins=begins, ends=ends)
+                self._entered = entered
+            return
         if begins:
             found.homes.add(("parameter", function, name))
         self._add((function, name), lambda whole: self._given(function, name, whole), found, begins=begins, ends=ends)
+
+    def _argument(self, name: str) -> int | None:
+        """What the call that was entered last passes for a parameter, or its default; None if that is not known."""
+        (function, call), program = self._entered[-1], self.program
+        module = program.module_of(function)
+        hows = {edge & 3 for edge in program.ask(("edges", function)) if edge >> 2 == call}
+        given = program.argument_node(call, function, hows.pop(), name) if len(hows) == 1 and UNKNOWN not in hows else None
+        default = module.scopes[function & MASK].defaults.get(name)
+        return given if given is not None or default is None else module.base | default
 
     def _given(self, function: int, name: str, found: FilePath) -> None:
         module = self.program.module_of(function)
@@ -189,6 +209,7 @@ class FilePaths:
 
     def _add(self, key: tuple[object, ...], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
         """Add the parts that are the same for every path through here; they are computed once."""
+        key = (*key, self._entered)
         if key not in self._shared:
             whole = self._shared[key] = FilePath()
             find(whole)
@@ -234,12 +255,24 @@ class FilePaths:
         if key[0] == "const" and isinstance(key[1], str):
             found.homes |= {("setting", key[1])} if begins else set()
             return
+        named = self._key_of_setting(key)
+        if named:
+            found.homes |= {("setting", named)} if begins else set()
+            return
         holder = module.plain(row[1])
         is_own = holder[0] == "attr" and self.program.class_of_self(module, holder[1]) is not None
         is_plain = not is_own and holder[0] in ("free", "param", "attr", "imp", "impf")
         if is_plain and begins and key[0] == "const":
             found.homes.add(("setting", holder[-1] if holder[0] != "impf" else holder[2], key[1]))
         self._visit(module.base | row[1], found, begins=begins and not is_plain, ends=ends)
+
+    def _key_of_setting(self, key: Node) -> str:
+        """The text that the call entered last passes for an index: ``get("output")`` reads ``self.config[name]``."""
+        if key[0] != "param" or not self._entered:
+            return ""
+        given = self._argument(str(key[2])) if self._entered[-1][0] & MASK == key[1] else None
+        row = self.program.module_of(given).nodes[given & MASK] if given is not None else ("",)
+        return row[1] if row[0] == "const" and isinstance(row[1], str) else ""
 
     def _call(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
         name, function = called_name(self.program, module, row[1]), module.plain(row[1])
@@ -278,7 +311,10 @@ class FilePaths:
         """The results of a function of the project."""
         self.program.ask(("to", call))
         for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
-            self._given_back(function, found)
+            if all(function != one for one, _ in self._entered):
+                self._entered = (*self._entered, (function, call))
+                self._given_back(function, found)
+                self._entered = self._entered[:-1]
 
     def _given_back(self, function: int, found: FilePath) -> None:
         module = self.program.module_of(function)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
 from ldlm_lint.concepts.file_paths import FilePath, FilePaths
+from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
@@ -57,6 +58,7 @@ class LoadOrigins:
         self._paths = FilePaths(ask, patterns)
         self._sinks = Sinks(ask, patterns)
         self._payloads = Payloads(ask.program, self._sinks.states)
+        self._joined = Joined(self.program)
 
     def of(self, call: int) -> Origin:
         """The origin of the file that a load (key) reads."""
@@ -69,7 +71,8 @@ class LoadOrigins:
             return Origin(fetched=fetched)
         near = self.program.module_of(call)
         written = [one.call for one in self._written if known.is_one_of(one.path)]
-        nearest = min(written, key=lambda one: self.program.module_of(one) is not near, default=0)
+        own = self.program.function_of(call)
+        nearest = min(written, key=lambda one: (self.program.module_of(one) is not near, self._joined.path(own, self.program.function_of(one))), default=0)
         return Origin(written=nearest, only_tensors=bool(written) and all(map(self._payloads.are_tensors_only, written)), resumes=self._resumes(call))
 
     @cached_property

@@ -7,7 +7,9 @@ A related place is accounted for if it
 - is in a function that calls the finding's function, directly or through others, or is called by it, or both are called
   by one caller of the finding's function that passes on a value,
 - is in the code of a module or class (a definition), and the finding's module imports that module, or is imported by it,
-- is in a file that a launch or a reader of configurations joins with the finding's file.
+- is in a file that a launch, a sourcing script or a reader of configurations joins with the finding's file.
+
+A note about a file on the disk is joined by the file's path instead: `ldlm_lint.concepts.file_paths`.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from typing import NamedTuple
 from ldlm_lint.budget import deep
 from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.discover import kind_of_name
-from ldlm_lint.model import Finding, Report, Span
+from ldlm_lint.model import Report, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project import Project
 from ldlm_lint.project.questions import Context
 from ldlm_lint.source import Kind
+
+_OF_ONE_FILE = frozenset({"the project writes the file here"})
 
 
 class Unaccounted(NamedTuple):
@@ -54,33 +58,40 @@ class RelatedPlaces:
         """The related places of a report's findings without a path."""
         for finding in report.findings:
             for related in finding.related:
+                if related.message in _OF_ONE_FILE:
+                    continue
                 with deep():
-                    is_joined = self.leads(finding, related.span)
+                    is_joined = self.are_joined(finding.span, related.span)
                 if not is_joined:
                     yield Unaccounted(finding.rule, _shown(report, finding.span), _shown(report, related.span), related.message)
 
-    def leads(self, finding: Finding, related: Span) -> bool:
-        """Whether a confirmed path joins a finding with a related place."""
-        one, other = finding.span, related
+    def are_joined(self, one: Span, other: Span) -> bool:
+        """Whether a confirmed path joins two places."""
         if _is_python(one.path) and _is_python(other.path):
             return self._joined_by_calls(one, other)
         pairs = ((one.path, other.path), (other.path, one.path))
         return one.path == other.path or any(self._joined_by_runs(*pair) or self._names(*pair) for pair in pairs)
 
     def _names(self, path: str, other: str) -> bool:
-        """Whether a script sources another one, directly or through others, or a configuration names the class of a module
-        by its path."""
-        texts, stem = self.context.project, Path(other).stem
-        if self.context.project.others.get(path) is Kind.SHELL:
-            scripts = [one for one, kind in texts.others.items() if kind is Kind.SHELL]
-            seen, todo = {path}, [path]
-            while todo:
-                data = texts.data(todo.pop())
-                fresh = [one for one in scripts if one not in seen and re.search(rb"(source|\.)[^\n]*" + re.escape(Path(one).name).encode(), data)]
-                seen.update(fresh)
-                todo += fresh
-            return other in seen or any(self._joined_by_runs(one, other) for one in seen - {path})
-        return _is_python(other) and re.search(rb"\b%s\.\w" % re.escape(stem).encode(), texts.data(path)) is not None
+        """Whether scripts run in one shell with another, since one sources the other or a third one sources both, or a
+        configuration names the class of a module by its path."""
+        project = self.context.project
+        if project.others.get(path) is Kind.SHELL:
+            together = self._sourced_together(path)
+            return other in together or any(self._joined_by_runs(one, other) for one in together - {path})
+        return _is_python(other) and re.search(rb"\b%s\.\w" % re.escape(Path(other).stem).encode(), project.data(path)) is not None
+
+    def _sourced_together(self, path: str) -> set[str]:
+        project = self.context.project
+        scripts = [one for one, kind in project.others.items() if kind is Kind.SHELL]
+        sources = {(one, two) for one in scripts for two in scripts if re.search(rb"(source|\.)[^\n]*" + re.escape(Path(two).name).encode(), project.data(one))}
+        seen, todo = {path}, [path]
+        while todo:
+            at = todo.pop()
+            fresh = {two if one == at else one for one, two in sources if at in (one, two)} - seen
+            seen |= fresh
+            todo += fresh
+        return seen
 
     def _joined_by_calls(self, one: Span, other: Span) -> bool:
         first, second = self._function(one), self._function(other)
@@ -95,6 +106,9 @@ class RelatedPlaces:
             return True
         if self._is_definition(first) or self._is_definition(second):
             return one.path == other.path or self._imports(one.path, other.path)
+        if one.path == other.path and self._callers(first) == {first} and self._callers(second) == {second}:
+            # Functions of a library: its users call them in one process.
+            return True
         return self._reads_property(first, second) or self._reads_property(second, first)
 
     def _function(self, span: Span) -> int | None:

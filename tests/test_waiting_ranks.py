@@ -95,6 +95,64 @@ def test_the_others_wait_where_they_come_to(tmp_path: Path) -> None:
     assert f"the others wait for it in line {lines.index('    dist.barrier()') + 1}:" in reason
 
 
+RANKS = """import datetime
+import os
+
+import torch
+import torch.distributed as dist
+
+
+def is_first():
+    return int(os.environ["RANK"]) == 0
+
+
+def start():
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl", timeout=datetime.timedelta(days=10))
+"""
+TRAIN = """from ranks import start
+from torch.nn.parallel import DistributedDataParallel
+
+
+def main(model, loader):
+    start()
+    model = DistributedDataParallel(model.cuda())
+    for batch in loader:
+        model(batch.cuda()).mean().backward()
+
+
+if __name__ == "__main__":
+    main(None, [])
+"""
+FETCH = """import os
+
+import torch.distributed as dist
+from huggingface_hub import snapshot_download
+from ranks import is_first{other}
+
+
+def main():
+    {begin}()
+    if is_first() and int(os.environ["LOCAL_RANK"]) == 0:
+        snapshot_download("model")
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("other", "begin", "named"), [(", start", "start", True), ("", "dist.init_process_group", False)])
+def test_ranks_of_another_group_do_not_wait(other: str, begin: str, named: bool, tmp_path: Path) -> None:
+    texts = {"pyproject.toml": "", "ranks.py": RANKS, "train.py": TRAIN, "fetch.py": FETCH.format(other=other, begin=begin)}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    report = engine.run([tmp_path], Config.load(tmp_path), base=tmp_path)
+    (found,) = [one for one in report.findings if one.rule == "excessive-collective-timeout"]
+    assert any(one.message == "the other ranks wait here" for one in found.related) is named
+
+
 CONFIGURED = """import datetime
 import os
 

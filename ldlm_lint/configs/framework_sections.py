@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
+from ldlm_lint.configs.inheritance import BASE_KEYS
 from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit
 from ldlm_lint.patterns import lazily
@@ -140,5 +141,5 @@ def _section(source: Source, document: Document, framework: str, settings: Mappi
         by_name.setdefault("finetuning_type", Setting("finetuning_type", "lora", source.span(0, 0)))
     claims = (Claim("stands-outside-tests"), Claim("trainer-reads-configuration", reader))
     # Another file may be merged into this one: by a YAML merge key, by Hydra, or by an extension mechanism by name.
-    complete = not any(name in settings for name in ("defaults", "<<", "_base_", "extends", "base_config", "include"))
+    complete = not any(name in settings for name in ("defaults", "<<", *BASE_KEYS))
     return Section(framework, by_name, DocumentEditor(source, document), complete, claims)

@@ -54,7 +54,7 @@ _KNOWS_RANKS = lazily(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
 _TESTS_RANK = (
     rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
     rb"|get_rank\("
-    rb"|rank\b[()\]\"']*\s*(?:==|!=|in\b|not in|<|>|%%)|not\s+[\w.]*rank|gpu(?:_id)?\s*==\s*0|process_index"
+    rb"|(?:rank|RANK)\b[()\]\"']*\s*(?:==|!=|in\b|not in|<|>|%%)|not\s+[\w.]*rank|gpu(?:_id)?\s*==\s*0|process_index"
 )
 # The continuation lines of a statement.
 _GOES_ON = rb"(?:[^\n]*[(\[{,][ \t]*\n){0,4}?"
@@ -70,7 +70,7 @@ _BY_RANK = lazily(rb"rank|gpu_id|\bpid\b|uuid")
 _RANK_TEST = Trait(
     re.compile(_TESTS_RANK.replace(b"%%", b"%")),
     (
-        *(b"rank", b"is_main", b"ismain", b"main_proc", b"mainproc", b"master", b"primary", b"is_root", b"chief", b"global_zero"),
+        *(b"rank", b"RANK", b"is_main", b"ismain", b"main_proc", b"mainproc", b"master", b"primary", b"is_root", b"chief", b"global_zero"),
         *(b"should_save", b"gpu", b"process_index"),
     ),
 )

@@ -65,10 +65,10 @@ class WaitingRanks:
         self._long: dict[tuple[str, str], str] = {}
         self._waiting: dict[tuple[str, str], bool] = {}
 
-    def in_files(self, files: Iterable[str]) -> Wait | None:
-        """The first wait in these files; None if there is none."""
+    def in_files(self, files: Iterable[str]) -> Iterator[Wait]:
+        """The first wait in each of these files."""
         paths = self._project.universe.of(files) & self._project.showing(_SYNCHRONISES) & self._project.plain
-        return next((found for path in paths if (found := self._in_file(path)) is not None), None)
+        return (found for path in paths if (found := self._in_file(path)) is not None)
 
     def _in_file(self, path: str) -> Wait | None:
         if path not in self._waits:

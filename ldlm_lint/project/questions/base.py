@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.frameworks import Trainers
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
+    from ldlm_lint.project.inherited_configs import InheritedConfigs
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
@@ -230,6 +231,13 @@ class Context:
         from ldlm_lint.project.engines import Engines
 
         return Engines(self.project, lambda: self.launches)
+
+    @cached_property
+    def inherited_configs(self) -> InheritedConfigs:
+        """Which configuration files are based on others."""
+        from ldlm_lint.project.inherited_configs import InheritedConfigs
+
+        return InheritedConfigs(self.project, self.launches)
 
     @cached_property
     def homes(self) -> Homes:

@@ -35,12 +35,15 @@ class _Reached(NamedTuple):
 
 
 def asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
-    """The entry that a finding mentions."""
-    document = context.project.document(finding.span.path)
+    """The entry that a finding mentions, if a run may take it from its file."""
+    path, inherited = finding.span.path, context.inherited_configs
+    document = context.project.document(path)
     if document is None:
         return None
     entry = next((one for one in document.entries if one.path and finding.span in (one.whole, one.key_span)), None)
-    return (document, entry) if entry is not None else None
+    if entry is None or inherited.is_unused(path) or inherited.is_replaced(path, entry.name):
+        return None
+    return document, entry
 
 
 def _reached(

@@ -32,7 +32,8 @@ _BRACED = lazily(r"\$\{(\w+)\}")
 
 
 def _trainer_reads_configuration(context: Context, finding: Finding, reader: str) -> Verdict:
-    return Verdict(context.trainers.reads(finding.span.path, reader))
+    path = finding.span.path
+    return Verdict(context.trainers.reads(path, reader) and not context.inherited_configs.is_unused(path))
 
 
 def _launch_runs_trainer(context: Context, _finding: Finding, entry: str) -> Verdict:
@@ -61,6 +62,8 @@ def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdi
     """Not every launch that reads the place sets another value; those that do are shown."""
     path = finding.span.path
     programs = _programs(context, path)
+    if path not in context.project.files and context.inherited_configs.is_replaced(path, name):
+        return Verdict(False)
     overriding = [one for one in programs if setting_of(one, name) is not None or _configures(context, one, path, name)]
     if programs and len(overriding) == len(programs):
         return Verdict(False)
@@ -80,7 +83,7 @@ def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
         # Other arguments of the call are visible there; another file can only set it on the object.
         return Verdict(not any(stores(project.data(one), name) for one in project.files if one != path and not project.is_test(one)))
     programs = context.launches.of_config(path)
-    if any(setting_of(one, name) is not None or not one.complete for one in programs):
+    if any(setting_of(one, name) is not None or not one.complete for one in programs) or context.inherited_configs.is_replaced(path, name):
         return Verdict(False)
     beside = {use.path for one in programs for use in one.configs} - {path}
     if any(holds_key(project, one, name) for one in beside or including_files(project)):

@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.joined import Path
 from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.project.waiting_ranks import Wait
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import DEFAULT_GROUP, default_groups, makes_default_group
 from ldlm_lint.python.names import qualified
@@ -78,7 +82,8 @@ def _made_in(context: Context, path: str) -> _Made:
 
 def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The finding is confirmed; its fix is only described if ranks of the program wait for long work of one of them."""
-    wait = context.waiting.in_files(_program_of(context, finding.span))
+    waits = context.waiting.in_files(_program_of(context, finding.span))
+    wait = next((one for one in waits if _is_in_group_of(context, finding.span, one)), None)
     if wait is None:
         return Verdict(True)
     name = wait.path.rpartition("/")[2]
@@ -88,6 +93,18 @@ def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -
     reason = f"one rank alone runs {wait.called} in {where}: a timeout that is shorter than this work would end the job there"
     fix = Fix(_DO_IT_BEFORE, (), Applicability.DISPLAY, reason) if finding.fix is not None else None
     return Verdict(True, related, withdraws=fix is None, fix=fix)
+
+
+def _is_in_group_of(context: Context, place: Span, wait: Wait) -> bool:
+    """Whether the ranks that wait may belong to the group that is made at a place: calls join both, or one of them runs
+    when its module is imported; unknown, so true, for scripts and configurations."""
+    view = context.view
+    modules = view.module(place.path), view.module(wait.path)
+    if modules[0] is None or modules[1] is None:
+        return True
+    made = view.function_at(modules[0], view.place_at(modules[0], place.start))
+    waiting = view.function_at(modules[1], wait.line << COLUMNS)
+    return made & MASK == 0 or view.joined.path(made, waiting) is not Path.NONE
 
 
 def _program_of(context: Context, place: Span) -> Iterable[str]:

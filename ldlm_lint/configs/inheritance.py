@@ -1,0 +1,18 @@
+"""The keys by which a configuration file names others that it is based on, as the loaders of frameworks and projects read
+them.
+
+Only the name is left to tell such a key from others that hold a path: each project merges files in its own code.
+`_BASE_` is detectron2's and PaddleDetection's, `_base_` OpenMMLab's, `extends` and `include` are those of CI systems and
+container tools (read in their documentation, 2026-11); the others were seen in training repositories.
+"""
+
+from __future__ import annotations
+
+BASE_KEYS = frozenset(
+    {
+        *("_base_", "_BASE_", "BASE", "_base", "base", "bases", "base_config", "base_configs"),
+        *("extends", "inherit", "inherits", "inherit_from", "include", "includes", "parent"),
+    }
+)
+
+__all__ = ["BASE_KEYS"]

@@ -7,6 +7,7 @@ from ldlm_lint.code.table import Guard, Node
 from ldlm_lint.concepts.alike import is_alike
 from ldlm_lint.concepts.left_out import LeftOut
 from ldlm_lint.concepts.restarts import Restarts
+from ldlm_lint.concepts.training_tests import TrainingTests
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, NOTHING, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -30,6 +31,7 @@ class Frequency:
         self._given_counts: dict[tuple[int, str, int], bool] = {}
         self.restarts = Restarts()
         self.left_out = LeftOut(program)
+        self.in_training = TrainingTests(program)
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
         self.leading: set[int] = set()
@@ -175,20 +177,6 @@ class Frequency:
         inside = [receiver[1]] if receiver[0] == "attr" and name in _OF_PARTS else list(row[2])[:1]
         return next((self.is_alarm(module, one, steps + 1) for one in inside if name in _OF_PARTS), None)
 
-    def tells_training(self, module: Module, number: int) -> int:
-        """1 for a test that holds only in training, -1 for one that holds only outside of it, 0 for others."""
-        row = module.nodes[number]
-        kind = row[0]
-        if kind == "attr":
-            return int(row[2] == "training")
-        if kind == "not":
-            return -self.tells_training(module, row[1])
-        if kind == "call":
-            return int(module.last_name(row[1]) == "is_grad_enabled")
-        if kind == "bool" and row[1] == "And":
-            return next((found for one in row[2] if (found := self.tells_training(module, one))), 0)
-        return self.tells_training(module, row[1]) if kind == "copy" else 0
-
     def asks_for_details(self, module: Module, number: int, steps: int = 0) -> bool | None:
         """Which outcome of a test means that a user wants to look closer, ``opt.debug > 0``; None for any other test.
 
@@ -240,8 +228,7 @@ class Frequency:
             return False
         if guard.kind not in ("if", "rest") or not guard.test:
             return True
-        told = self.tells_training(module, guard.test)
-        if (told == -1 and guard.holds) or (told == 1 and guard.holds is False):
+        if guard.holds is not None and self.in_training.outcome(module, guard.test) is (not guard.holds):
             return False
         if guard.kind == "rest" and guard.ends == "after raise":
             return True

@@ -19,6 +19,7 @@ class RarePlaces:
         self.frequency = training.frequency
         self.rarity = Rarity(training.frequency)
         self.exits = EarlyExits(self.rarity)
+        self._behind: dict[int, bool] = {}
 
     def is_one(self, module: Module, guard: int, place: int, function: int) -> bool:
         """Whether code under a guard of a function runs rarely."""
@@ -28,7 +29,16 @@ class RarePlaces:
             if self._lets_through_rarely(module, one, at, function) and not self.frequency.steps_under(module, at, function):
                 return True
             at = one.parent
-        return self.exits.are_before(module, guard, place, module.scopes[function & MASK].place)
+        begins = module.scopes[function & MASK].place
+        return self.exits.are_before(module, guard, place, begins) and not self._steps_behind_exits(module, function)
+
+    def _steps_behind_exits(self, module: Module, function: int) -> bool:
+        """Whether what leads to the backward passes is behind such a test itself: then the rest decides what a step is."""
+        if function not in self._behind:
+            scope = module.scopes[function & MASK]
+            leading = (module.table.sites[call] for call in scope.calls if module.base | call in self.frequency.leading)
+            self._behind[function] = any(self.exits.are_before(module, site.guard, site.place, scope.place) for site in leading)
+        return self._behind[function]
 
     def _lets_through_rarely(self, module: Module, guard: Guard, number: int, function: int) -> bool:
         if guard.kind not in ("if", "rest") or not guard.test or guard.holds is None:

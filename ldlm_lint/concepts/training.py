@@ -35,7 +35,7 @@ _KEEPS = frozenset({"mean", "sum", "float", "div"})
 _WRITTEN = frozenset({"const", "none", "free", "def", "class"})
 Loops = set[int | None]
 """Loops of a function that are steps; None stands for all of it."""
-Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[int]]
+Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[tuple[int, int]]]
 
 _MOST_ABOVE = 200
 """Functions above the loops of steps that are looked at."""
@@ -49,6 +49,8 @@ class Training:
         self.frequency = Frequency(program)
         self.steps: dict[int, Loops] = defaultdict(set)
         """The steps, by the functions that they are in."""
+        self.updating: dict[int, Loops] = defaultdict(set)
+        """Those of them that update parameters. Others only gather gradients, such as for an initialization."""
         self.reached: dict[int, frozenset[int | None]] = {}
         """What runs in a step: of each function the loops, or None for all of it."""
         self.reached_by: dict[int, int] = {}
@@ -59,6 +61,8 @@ class Training:
         """Functions that lead to a backward pass whose gradients nothing is updated by."""
         self.evaluates: set[int] = set()
         """Functions that set models to evaluation and not back."""
+        self.unseen: set[int] = set()
+        """Losses that no visible code calls: who trains with them is not visible."""
         self._properties = Properties(program)
         self._is_registered = False
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -101,24 +105,28 @@ class Training:
         """Go up from backward passes to the loops that repeat them; gradients without an update do not train."""
         updates = Updates(self.program)
         stepping = self._stepping_loops(updates)
-        for call in backwards:
-            steps, gates, functions = self._above(call, stepping)
-            steps_itself = call in self._stepped_outside
-            if not (steps_itself or functions & updates.functions or updates.reads_gradients(functions)):
+        # All calls that lead to backward passes have to be known before it is decided whose updates are whose.
+        for call, (steps, gates, places) in [(call, self._above(call, stepping)) for call in backwards]:
+            functions = {function for function, _ in places}
+            steps_itself = call in self._stepped_outside or updates.reads_gradients(functions)
+            if not (steps_itself or functions & updates.functions):
                 self.differentiates |= functions
-            else:
-                self.leads |= functions
-                for function, loops in steps.items():
-                    self.steps[function] |= loops
-                for place, found in gates.items():
-                    self._gates[place] += found
+                continue
+            self.leads |= functions
+            is_followed = steps_itself or any(updates.follow(function, loop, self.frequency.leading) for function, loop in places)
+            for function, loops in steps.items():
+                self.steps[function] |= loops
+                self.updating[function] |= loops if is_followed else set()
+            for place, found in gates.items():
+                self._gates[place] += found
 
     def _above(self, backward: int, stepping: set[tuple[int, int]]) -> Above:
-        """The loops above a backward pass with the intervals around it, and the functions that lead there."""
+        """The loops above a backward pass with the intervals around it, and the functions with the loops that lead
+        there."""
         steps: dict[int, Loops] = defaultdict(set)
         gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         seen: set[int] = set()
-        functions: set[int] = set()
+        places: set[tuple[int, int]] = set()
         named: dict[int, tuple[str, str]] = {}
         todo: list[int] = []
 
@@ -126,7 +134,7 @@ class Training:
             module = self.program.module_of(call)
             site = module.table.sites[call & MASK]
             function = module.base | site.scope
-            functions.add(function)
+            places.add((function, site.loop))
             self.frequency.leading.add(call)
             loop = site.loop
             if not is_backward and loop >= 0 and self._calls_element(module, call & MASK, loop):
@@ -154,14 +162,14 @@ class Training:
             function = todo.pop()
             if function & MASK == 0:
                 continue
-            calls = self._callers(function)
+            calls = self.callers(function)
             if not calls:
                 steps[function].add(None)
             for call in calls:
                 if self._may_name(call, named.get(function), function):
                     named.update(self._named_at(call, function))
                     above(call, False)
-        return steps, gates, functions
+        return steps, gates, places
 
     def _calls_element(self, module: Module, call: int, loop: int) -> bool:
         """Whether a call is a method call on a loop's element, by a literal or a computed name."""
@@ -196,7 +204,7 @@ class Training:
         todo, seen = list(self.steps), set(self.steps)
         while todo and len(seen) < _MOST_ABOVE:
             function = todo.pop()
-            for call in self._callers(function) if function & MASK else ():
+            for call in self.callers(function) if function & MASK else ():
                 above = self.program.function_of(call)
                 if above not in seen:
                     seen.add(above)
@@ -235,7 +243,9 @@ class Training:
             row = module.plain(row[1])
         return False
 
-    def _callers(self, function: int) -> list[int]:
+    def callers(self, function: int) -> list[int]:
+        """The calls that may go to a function above a step, also as a method of any object, or as a function that is
+        passed on."""
         program = self.program
         program.above_training.add(function)
         if ("callers", function) in program.values:
@@ -410,6 +420,7 @@ class Training:
                     row = module.nodes[number]
                     if row[0] == "def":
                         self.steps[module.base | row[1]].add(None)
+                        self.updating[module.base | row[1]].add(None)
                         first = module.scopes[row[1]].params[1:2]
                         # After the batch Lightning passes indices: of the batch, of the optimizer.
                         only = {one: home for one in first} if name in OF_LIGHTNING else {"*": home}
@@ -474,6 +485,14 @@ class Training:
                         self.reached_by.setdefault(target, key)
                         todo.append((target, frozenset([None])))
         return asked
+
+    def running(self, function: int, loops: frozenset[int | None]) -> Iterator[tuple[int, list[int]]]:
+        """The calls (keys) of a function that run in each of the steps, and what each leads to that is part of a step."""
+        module = self.program.module_of(function)
+        for call in self._running(module, function, loops):
+            key = module.base | call
+            targets = (*self._followed(key), *sorted(self._properties.read_at(module, call)))
+            yield key, [one for one in targets if self._is_step(one)]
 
     def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
         """The calls of a function that run in each of the steps; most are under few guards."""
@@ -546,7 +565,9 @@ class Training:
     def _find_unseen_losses(self) -> None:
         """A loss without a visible caller is computed in a step that is not visible."""
         for function in list(UnseenLosses(self.program, self.reached).functions()):
+            self.unseen.add(function)
             self.steps[function].add(None)
+            self.updating[function].add(None)
             self._give_tensors(function)
         self._reach_all()
 

@@ -9,15 +9,21 @@ A gradient that only changes the input (guidance of a sampler, an attack, a sali
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 from ldlm_lint.code.table import Node
+from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary.tensors import TO_HOST
 
 _WRAPS = ("Parameter", "Variable")
 _MOST = 10
+_TO_HOST = TO_HOST | frozenset({"cpu", "is_cuda", "shape", "dtype"})
+_DECIDES = frozenset({"cmp", "bool", "not"})
+_HANDS_ON = frozenset({"copy", "phi"})
 
 
 class Updates:
@@ -27,13 +33,36 @@ class Updates:
         self.program = program
         self._marked: dict[int, frozenset[int]] = {}
         self._schedules: dict[int, bool] = {}
-        self.functions = self._updating()
+        self._users: dict[int, dict[int, list[int]]] = {}
+        self._calls = self._updating()
+        self.functions = set(self._calls)
         """The functions that call something by whose name parameters change."""
 
-    def _updating(self) -> set[int]:
+    def _updating(self) -> dict[int, list[int]]:
+        """The calls by whose name parameters change, by the functions that they are in."""
         program = self.program
-        named = ((name, call) for name, calls in program.calls.items() if _changes(name) for call in calls)
-        return {program.function_of(call) for name, call in named if self._updates(name, call)}
+        found: dict[int, list[int]] = defaultdict(list)
+        for name, calls in program.calls.items():
+            for call in calls if _changes(name) else ():
+                if self._updates(name, call):
+                    found[program.function_of(call)].append(call)
+        return found
+
+    def follow(self, function: int, loop: int, leading: Collection[int]) -> bool:
+        """Whether a function updates parameters by the gradients of a call in it (in one of its loops, -1 for none).
+
+        What is updated in a loop with backward passes of its own (``leading`` has all calls that lead to one) belongs
+        to these, if the call is outside of it.
+        """
+        module = self.program.module_of(function)
+        for call in self._calls.get(function, ()):
+            updated = module.table.sites[call & MASK].loop
+            if updated < 0 or _is_inside(module, loop, updated) or _is_inside(module, updated, loop):
+                return True
+            own = (module.table.sites[one & MASK].loop for one in leading if self.program.function_of(one) == function)
+            if not any(_is_inside(module, one, updated) for one in own):
+                return True
+        return False
 
     def _updates(self, name: str, call: int) -> bool:
         """Whether a call of such a name may update: a step of an optimizer takes a closure at most."""
@@ -108,13 +137,39 @@ class Updates:
         return all(_is_given(module, one) for one in steps[2])
 
     def reads_gradients(self, functions: Iterable[int]) -> bool:
-        """Whether the files of functions read gradients, as those that change parameters by hand do."""
+        """Whether the files of functions compute with gradients, as those that change parameters by hand do; to test them
+        and to collect them on the host changes nothing."""
         modules = {module.index: module for module in map(self.program.module_of, functions)}
         return any(
-            row[0] == "attr" and row[2] == "grad" and not self._is_made_in_step(module, row[1])
+            row[0] == "attr" and row[2] == "grad" and not self._is_made_in_step(module, row[1]) and self._computes_with(module, number)
             for module in modules.values()
-            for row in module.nodes
+            for number, row in enumerate(module.nodes)
         )
+
+    def _computes_with(self, module: Module, gradient: int) -> bool:
+        """Whether a gradient is used for more than tests and copies to the host."""
+        users = self._users_of(module)
+        todo, seen = [gradient], {gradient}
+        while todo:
+            number = todo.pop()
+            for user in users.get(number, ()):
+                row = module.nodes[user]
+                reads = row[0] == "attr" and row[2] in _TO_HOST
+                if row[0] in _DECIDES or reads or user in seen:
+                    continue
+                if row[0] not in _HANDS_ON:
+                    return True
+                seen.add(user)
+                todo.append(user)
+            if number != gradient and not users.get(number):
+                return True
+        return False
+
+    def _users_of(self, module: Module) -> dict[int, list[int]]:
+        known = self._users.get(module.index)
+        if known is None:
+            known = self._users[module.index] = users_in(module)
+        return known
 
     def _is_made_in_step(self, module: Module, number: int) -> bool:
         """Whether a value is marked as requiring gradients in each iteration again: an input, not a trained value."""
@@ -142,6 +197,15 @@ class Updates:
             rows = (one for one in written if module.nodes[one][0] == "phi" or (one in sites and sites[one].loop >= 0))
             self._marked[module.index] = frozenset(rows)
         return self._marked[module.index]
+
+
+def _is_inside(module: Module, loop: int, outer: int) -> bool:
+    """Whether a loop is another one, or inside of it."""
+    while loop >= 0:
+        if loop == outer:
+            return True
+        loop = module.table.loops[loop].parent
+    return False
 
 
 def _is_given(module: Module, number: int) -> bool:

@@ -7,6 +7,9 @@ from functools import cached_property
 
 from ldlm_lint.program.modules import Module, Modules
 
+IMPORT_BY_NAME = frozenset({"hydra", "jsonargparse", "mmengine", "mmcv", "pkgutil", "runpy", "detectron2", "stevedore"})
+"""Packages that import modules which a configuration or a folder names: what they load is not visible in an import."""
+
 
 class Together:
     """The imports between modules, read both ways."""
@@ -15,6 +18,7 @@ class Together:
         self._modules = modules
         self._live = list(live)
         self._programs: dict[int, frozenset[int]] = {}
+        self._loaded: dict[int, frozenset[int]] = {}
 
     def programs_of(self, module: Module) -> frozenset[int]:
         """The modules of all programs that a module takes part in: starting modules whose imports lead to it, and
@@ -24,6 +28,23 @@ class Together:
             tops = {one for one in above if not self._importers.get(one)} or above
             self._programs[module.index] = frozenset(closure(tops, lambda index: self._links.get(index, ())))
         return self._programs[module.index]
+
+    def loaded_by(self, module: Module) -> frozenset[int]:
+        """The modules that a program which starts in a module may load; all where names of modules are computed."""
+        if module.index not in self._loaded:
+            found = closure({module.index}, lambda index: self._links.get(index, ()))
+            if any(self._loads_by_name(self._modules.all[index]) for index in found):
+                found = {one.index for one in self._live}
+            self._loaded[module.index] = frozenset(found)
+        return self._loaded[module.index]
+
+    def is_imported(self, module: Module) -> bool:
+        """Whether a module of the program imports a module by its name."""
+        return bool(self._importers.get(module.index))
+
+    @staticmethod
+    def _loads_by_name(module: Module) -> bool:
+        return module.shown.imports_by_name or any(name.partition(".")[0] in IMPORT_BY_NAME for name, _, _, _ in module.shown.imports)
 
     @cached_property
     def _links(self) -> dict[int, set[int]]:

@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.wait_exceptions import WaitExceptions
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.waits import Wait, Waits
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
@@ -28,7 +28,10 @@ def find(view: View) -> Iterator[Finding]:
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     texts = WaitTexts(view)
     exceptions = WaitExceptions(view, texts)
-    for waits in groups.values():
+    for every in groups.values():
+        waits = [wait for wait in every if view.every_step.chain(wait.function) is not None]
+        if not waits:
+            continue
         module, _ = step_of(view, waits[0].function)
         path = view.path(module)
         if trains_on_device(view.context, path) and not only_differentiates(view.context.project, path):
@@ -43,19 +46,19 @@ def _finding(view: View, wait: Wait, texts: WaitTexts) -> Finding:
     where = view.context.each_step(view.path(module), line_of(place), view.path(wait.module))
     related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
     args = {"what": _what(wait, source.slice(span)), "where": where, "wait": FOR_ALL, "advice": texts.advice(wait)}
-    return view.finding(RULE, span, args, (related,), fix=texts.fix(wait))
+    chain = view.every_step.chain(wait.function)
+    is_assumed = chain is not None and view.every_step.is_assumed(chain.step)
+    confidence = Confidence.LOW if is_assumed else Confidence.MEDIUM
+    return view.finding(RULE, span, args, (related,), fix=texts.fix(wait), confidence=confidence)
 
 
 def step_of(view: View, function: int) -> tuple[Module, int]:
-    """The loop or function that is the step in which a function runs."""
-    training = view.training
-    seen = set()
-    while function not in training.steps and function in training.reached_by and function not in seen:
-        seen.add(function)
-        function = view.program.function_of(training.reached_by[function])
-    module = view.program.module_of(function)
-    loops = [loop for loop in training.steps.get(function, ()) if loop is not None]
-    return module, module.table.loops[min(loops)].place if loops else module.scopes[function & MASK].place
+    """The loop or function that is the step in which a function surely runs."""
+    chain = view.every_step.chain(function)
+    step = chain.step if chain is not None else function
+    module = view.program.module_of(step)
+    loops = [loop for loop in view.training.steps.get(step, ()) if loop is not None]
+    return module, module.table.loops[min(loops)].place if loops else module.scopes[step & MASK].place
 
 
 def _what(wait: Wait, text: str) -> str:

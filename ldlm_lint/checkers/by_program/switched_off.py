@@ -1,23 +1,40 @@
-"""Code under an option that is off by default and that no launch or configuration of the project turns on."""
+"""Code that the defaults of options switch off and that no launch or configuration of the project switches on."""
 
 from __future__ import annotations
 
-from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.table import guards_above
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import destination
+import operator
+from collections.abc import Callable, Iterable
 
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import Node, guards_above
+from ldlm_lint.program.atoms import FIRST, HOST, MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Flag, destination
+
+_OPERATORS: dict[str, Callable[..., object]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "In": lambda one, many: one in many,
+    "NotIn": lambda one, many: one not in many,
+}
 _MOST = 3
 """Options of one name above which it is not known which of them is meant."""
 
 
 class SwitchedOff:
-    """Answers for the guards of a program: ``if opt.show_oracle:`` with ``--show-oracle``, ``action="store_true"``."""
+    """Answers for the guards of a program: ``if opt.show_oracle:`` with ``--show-oracle``, ``action="store_true"``; ``if
+    self.task == "zero_shot":`` with ``--task``, ``default="forecast"``."""
 
     def __init__(self, view: View) -> None:
         self.view = view
         self._off: dict[int, bool] = {}
+        self._outcomes: dict[int, bool | None] = {}
 
     def is_one(self, module: Module, guard: int, function: int) -> bool:
         """Whether code in a function is under such an option and the step is not: users who train pass
@@ -25,11 +42,70 @@ class SwitchedOff:
         """
         while guard >= 0:
             one = module.table.guards[guard]
-            asks = one.kind == "if" and one.test and one.holds is True
-            if asks and any(self._is_off(module.base | test) for test in _parts(module, one.test)) and not self._trains(module, guard, function):
-                return True
+            if one.kind in ("if", "rest") and one.test and one.holds is not None:
+                asks = one.kind == "if" and one.holds
+                is_off = asks and any(self._is_off(module.base | test) for test in _parts(module, one.test))
+                is_off = is_off or self._by_default(module, one.test) is (not one.holds)
+                if is_off and not self._trains(module, guard, function):
+                    return True
             guard = one.parent
         return False
+
+    def _by_default(self, module: Module, test: int) -> bool | None:
+        """What a test comes out as with the defaults of the options that it asks for; None if they do not decide."""
+        key = module.base | test
+        if key not in self._outcomes:
+            self._outcomes[key] = None
+            self._outcomes[key] = self._of_row(module, test)
+        return self._outcomes[key]
+
+    def _of_row(self, module: Module, test: int) -> bool | None:
+        row = module.nodes[test]
+        if row[0] in ("not", "copy"):
+            inner = self._by_default(module, row[1])
+            return inner if inner is None or row[0] == "copy" else not inner
+        if row[0] == "bool":
+            parts = [self._by_default(module, one) for one in row[2]]
+            decides = row[1] == "Or"
+            return decides if decides in parts else (not decides) if all(one is (not decides) for one in parts) else None
+        if row[0] == "cmp":
+            return self._of_comparison(module, row)
+        return _agreed(bool(one) for one in self._defaults(module.base | test) or ())
+
+    def _of_comparison(self, module: Module, row: Node) -> bool | None:
+        compares = _OPERATORS.get(row[1][0]) if len(row[1]) == 1 else None
+        constant = module.nodes[row[3][0]]
+        inside = [module.nodes[one] for one in constant[2]] if constant[0] == "seq" else []
+        if compares is None or not (constant[0] == "const" or (inside and all(one[0] == "const" for one in inside))):
+            return None
+        right = tuple(one[1] for one in inside) if inside else constant[1]
+        try:
+            return _agreed(bool(compares(one, right)) for one in self._defaults(module.base | row[2]) or ())
+        except TypeError:
+            return None
+
+    def _defaults(self, key: int) -> set[object] | None:
+        """The values of an expression if nobody sets the options that it may come from; None if it has others."""
+        ask, atoms = self.view.ask, self.view.program.atoms
+        value = self.view.program.ask(key)
+        found: set[object] = set()
+        flags = [fields[1] for fields in atoms.kinds(value, "flag")]
+        if not flags or any(one >= FIRST and atoms.of[one][0] not in ("flag", "k") for one in value) or HOST in value:
+            return None
+        found.update(ask.meaning(key).constants)
+        for one in flags:
+            flag = ask.flag(one)
+            default = ask.default_of(flag)
+            if not self._is_left(one, flag) or not default.is_complete or len(default.constants) != len(default.value):
+                return None
+            found.update(default.constants)
+        return found
+
+    def _is_left(self, call: int, flag: Flag) -> bool:
+        """Whether an option may be left out, and no launch or configuration gives it."""
+        module = self.view.program.module_of(call)
+        is_optional = flag.name.startswith("-") and not any(name == "required" for name, _ in module.nodes[call & MASK][3])
+        return is_optional and not self.view.is_named_in_configurations(flag.name.lstrip("-"), destination(flag.name))
 
     def _trains(self, module: Module, guard: int, function: int) -> bool:
         """Whether a step is under a guard, or the code that leads to its backward pass."""
@@ -57,6 +133,12 @@ class SwitchedOff:
             return False
         names = {name for flag in flags for name in (flag.name.lstrip("-"), destination(flag.name))}
         return not self.view.is_named_in_configurations(*sorted(names))
+
+
+def _agreed(outcomes: Iterable[bool]) -> bool | None:
+    """The only outcome; None if there are two, or none."""
+    every = set(outcomes)
+    return every.pop() if len(every) == 1 else None
 
 
 def _parts(module: Module, test: int) -> list[int]:

@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.block_sizes import BlockSizes
+    from ldlm_lint.concepts.built import Built
     from ldlm_lint.concepts.built_classes import BuiltClasses
     from ldlm_lint.concepts.changing_datasets import ChangingDatasets
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
+    from ldlm_lint.concepts.every_step import EveryStep
     from ldlm_lint.concepts.host_models import HostModels
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.joined import Joined
@@ -346,6 +348,21 @@ class View:
         return RarePlaces(self.training)
 
     @cached_property
+    def built(self) -> Built:
+        """The classes that something builds."""
+        from ldlm_lint.concepts.built import Built
+
+        return Built(self.program, self.training.frequency.passes, lambda name: name.encode() in self._configured_words)
+
+    @cached_property
+    def every_step(self) -> EveryStep:
+        """What surely runs in every training step."""
+        from ldlm_lint.checkers.by_program.switched_off import SwitchedOff
+        from ldlm_lint.concepts.every_step import EveryStep
+
+        return EveryStep(self.training, self.rare_places, self.built, SwitchedOff(self).is_one)
+
+    @cached_property
     def training_loops(self) -> TrainingLoops:
         """The loops that train."""
         from ldlm_lint.concepts.training_loops import TrainingLoops
@@ -388,6 +405,12 @@ class View:
         project = self.context.project
         words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
         return any(word.search(project.data(path)) for path in project.others for word in words)
+
+    @cached_property
+    def _configured_words(self) -> frozenset[bytes]:
+        """The words of the project's configuration files and scripts."""
+        project = self.context.project
+        return frozenset(word for path in project.others for word in re.findall(rb"[A-Za-z_]\w*", project.data(path)))
 
     @cached_property
     def texts(self) -> Texts:

@@ -48,7 +48,7 @@ _FAMILIES = 10
 
 class EveryStep:
     """The chains of a program; ``is_off`` tells whether code under a guard of a function waits for an option that
-    nobody sets."""
+    no launch sets."""
 
     def __init__(self, training: Training, rare: RarePlaces, built: Built, is_off: Callable[[Module, int, int], bool]) -> None:
         self.training = training

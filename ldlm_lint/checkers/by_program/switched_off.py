@@ -85,7 +85,7 @@ class SwitchedOff:
             return None
 
     def _defaults(self, key: int) -> set[object] | None:
-        """The values of an expression if nobody sets the options that it may come from; None if it has others."""
+        """The values of an expression if the options that it may come from are left out; None if it has others."""
         ask, atoms = self.view.ask, self.view.program.atoms
         value = self.view.program.ask(key)
         found: set[object] = set()

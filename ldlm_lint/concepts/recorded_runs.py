@@ -7,7 +7,7 @@ each run of the model that it is a part of turns gradients off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import edges_of
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ldlm_lint.program.queries import Queries
 
 _OPTIMIZERS = "torch.optim."
+_TRAINER = "Trainer"
+"""How the classes are called that run models out of sight: of transformers, trl, ignite, composer, Lightning."""
 _LISTS = ("parameters", "named_parameters")
 _HOLDS = frozenset({"free", "param", "attr", "item", "phi", "copy", "call", "part", "elem", "choice"})
 """Expressions that may be a model; most calls are of imported functions."""
@@ -100,8 +102,8 @@ class RecordedRuns:
         return not self._optimized.isdisjoint((*self.program.order(owner), *self.program.below(owner)))
 
     def _find_optimized(self) -> set[int]:
-        """The classes whose ``parameters()`` are an argument of an optimizer."""
-        program, found = self.program, set[int]()
+        """The classes whose ``parameters()`` are an argument of an optimizer, or whose objects a framework trains."""
+        program, found = self.program, set(self._given_to_trainers())
         for name in _LISTS:
             for call in program.calls.get(name, ()):
                 module = program.module_of(call)
@@ -109,6 +111,17 @@ class RecordedRuns:
                 if function[0] == "attr" and self._goes_to_optimizer(call):
                     found |= self._classes(program.ask(module.base | function[1]))
         return found
+
+    def _given_to_trainers(self) -> Iterator[int]:
+        """The classes of the models that a ``Trainer`` of a framework gets, also one that a class of the project extends."""
+        program = self.program
+        names = {name for name in program.calls if name.endswith(_TRAINER)}
+        for call in (call for name in sorted(names) for call in program.calls[name]):
+            module = program.module_of(call)
+            row = module.nodes[call & MASK]
+            if self.ask.names_of(program.ask(module.base | row[1])):
+                for one in (*row[2], *(value for _, value in row[3])):
+                    yield from self._classes(program.ask(module.base | one))
 
     def _goes_to_optimizer(self, parameters: int) -> bool:
         """Whether an optimizer is created in the statement of a call."""

@@ -34,12 +34,12 @@ class Untrained:
         guard = site.guard
         while guard >= 0:
             one = module.table.guards[guard]
-            if one.kind == "with" and _called(module, one.test) in STOPPERS:
+            if one.kind == "with" and _turns_off(module, one.test):
                 return True
             guard = one.parent
         at = site.scope
         while at > 0:
-            if any(SPEAKS_OF_GRADIENTS.search(_called(module, one)) for one in module.scopes[at].decorators):
+            if any(_turns_off(module, one) or _may_turn_off(module, one) for one in module.scopes[at].decorators):
                 return True
             at = module.scopes[at].parent
         return False
@@ -157,6 +157,22 @@ def _called(module: Module, number: int) -> str:
     """The last name of a decorator or context, whether it is called or not."""
     row = module.nodes[number]
     return module.last_name(row[1] if row[0] == "call" else number)
+
+
+def _turns_off(module: Module, number: int) -> bool:
+    """Whether a context or decorator surely turns gradients off: ``set_grad_enabled(phase == "train")`` may not."""
+    name, row = _called(module, number), module.nodes[number]
+    given = [*row[2], *(value for _, value in row[3])] if row[0] == "call" else []
+    modes = [module.nodes[one] for one in given]
+    if name == "set_grad_enabled":
+        return modes == [_FALSE]
+    return name in STOPPERS and (name != "inference_mode" or modes in ([], [("const", True)]))
+
+
+def _may_turn_off(module: Module, number: int) -> bool:
+    """Whether a decorator of the project or of a package is called like one that turns gradients off."""
+    name = _called(module, number)
+    return name not in ("enable_grad", *STOPPERS) and SPEAKS_OF_GRADIENTS.search(name) is not None
 
 
 def readers(module: Module) -> dict[int, list[int]]:

@@ -86,7 +86,8 @@ class ChangingDatasets:
                 if row[0] == "free":
                     found.add((module.index, row[2]))
                     continue
-                names.add(row[2])
+                if not row[2].startswith("__"):
+                    names.add(row[2])
                 kept = self.program.ask(module.base | number)
                 held |= {one for one in kept if one >= FIRST and self.program.atoms.of[one][0] == "d"}
                 todo += [fields[1] for fields in self.program.atoms.kinds(kept, "i") if not self.program.is_module(fields[1])]
@@ -131,8 +132,11 @@ class ChangingDatasets:
 
     def _writes(self, state: State) -> Iterator[Change]:
         """``dataset.epoch = epoch``, on the object, its class or a module's global, by whatever way the code has it."""
-        wanted = state.names | {name for _, name in state.globals}
-        targets = {target for name in wanted for target, _ in self.program.other_writes.get(name, ()) if self._may_be(target, state)}
+        named = {name for _, name in state.globals}
+        written = [(name, target) for name in state.names | named for target, _ in self.program.other_writes.get(name, ())]
+        targets = {target for name, target in written if name in state.names and self._may_be(target, state)}
+        targets |= {target for name, target in written if name in named and self._is_module_of(self.program.ask(target), state)}
+        wanted = state.names | named
         for module in {self.program.module_of(target).index: self.program.module_of(target) for target in targets}.values():
             for number, scope in enumerate(module.scopes):
                 for base, name, _, place in scope.writes:
@@ -162,9 +166,18 @@ class ChangingDatasets:
         container, scope, loop = self._container(module, key)
         row = module.plain(container)
         is_part = row[0] == "attr" and row[2] in state.names and self._may_be(module.base | row[1], state)
-        is_held = bool(state.held & self.program.ask(module.base | container)) if not is_part and state.held else False
+        held = state.held & self.program.ask(module.base | container) if not is_part and state.held else frozenset()
+        # A function that makes a container and fills it makes another one each time.
+        is_held = any(self._function_of(fields[1]) != module.base | scope for fields in self.program.atoms.kinds(held, "d"))
         if (is_part or is_held) and self._owner_of(module, scope) not in {one for one in state.family}:
             yield Change(module.base | scope, loop, module.base | row[1] if is_part else 0)
+
+    def _function_of(self, place: int) -> int:
+        """The function in which a container is made; -1 at the top of a module, where it is made once."""
+        module = self.program.module_of(place)
+        begins = module.table.places[place & MASK]
+        around = [number for number, scope in enumerate(module.scopes) if scope.kind == "def" and scope.place <= begins < scope.end]
+        return module.base | max(around, key=lambda number: module.scopes[number].place) if around else -1
 
     def _container(self, module: Module, key: int) -> tuple[int, int, int]:
         """What a call or an assignment to an item changes, with the scope and the loop of the change."""
@@ -255,8 +268,6 @@ class ChangingDatasets:
         if self.program.class_of_self(module, key & MASK) is not None or (row[0] == "attr" and row[2] in _OF_MAIN_PROCESS):
             return False
         value = self.program.ask(key)
-        if self._is_module_of(value, state):
-            return True
         return not value or (row[0] == "attr" and row[2] in _OF_LOADERS and not self._is_known(value))
 
     def _is_known(self, value: Value) -> bool:

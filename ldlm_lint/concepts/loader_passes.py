@@ -233,6 +233,10 @@ class LoaderPasses:
             return False
         return any(calls[call] for call in written) if written else any(calls.values()) or not calls
 
+    def calls_behind(self, key: int) -> set[int]:
+        """The calls that an expression comes from."""
+        return self._calls_behind(key, set())
+
     def _calls_behind(self, key: int, seen: set[int]) -> set[int]:
         """The calls that an expression comes from, through names, parameters, attributes of ``self``, tuples, and arguments of other calls."""
         if key in seen or len(seen) > _MOST_BEHIND:

@@ -15,7 +15,7 @@ from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
 from ldlm_lint.concepts.training import Training
-from ldlm_lint.program.arms import Arms
+from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -273,10 +273,15 @@ class Loaders:
     def _is_taken_for_training(self, one: Pass, call: int) -> bool:
         """Whether a training takes the batches of a generator that goes through the loader, as its calls choose it."""
         function = self.program.function_of(call)
-        givers = callers_of(self.program, function) if function & MASK else []
+        edges = edges_of(self.program, function) if function & MASK else []
+        arms, guard = Arms(self.ask), self.program.module_of(call).table.sites[call & MASK].guard
+        home = self.program.module_of(call)
+        choosing = {edge >> 2 for edge in edges if arms.may_take(home, guard, (Entry(function, edge >> 2, edge & 3),))}
+        if edges and not choosing:
+            return False
         for two in self._passes.consumers(one, call):
-            comes = not givers or any(self._arms_through(giver).may_come(two.module.base | two.value, call) for giver in givers)
-            if comes and self._trains(two, call, set()):
+            made = self._passes.calls_behind(two.module.base | two.value) & {edge >> 2 for edge in edges}
+            if (not made or made & choosing) and self._trains(two, call, set()):
                 return True
         return False
 

@@ -22,7 +22,7 @@ _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.pa
 _SAME_MODEL = ("torch.compile", "torch.nn.SyncBatchNorm.convert", "torch.nn.modules.batchnorm.SyncBatchNorm.convert", "copy.")
 """Functions that give the model they get, or a copy of it."""
 _TAKES_OFF = frozenset({"unwrap_model", "extract_model_from_parallel"})
-"""Functions of Accelerate, timm and transformers that give the inner module of a wrapper (read in accelerate 1.0, timm 1.0)."""
+"""Functions of Accelerate and timm that give the inner module of a wrapper; by their names, not compared with a release."""
 _PREPARES = frozenset({"prepare", "prepare_model"})
 _RUNS_NOTHING = ("builtins.", "torch.", "contextlib.", "numpy.", "time.", "logging.", "accelerate.", "wandb.")
 _MOST = 4000

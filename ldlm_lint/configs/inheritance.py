@@ -1,9 +1,8 @@
 """The keys by which a configuration file names others that it is based on, as the loaders of frameworks and projects read
 them.
 
-Only the name is left to tell such a key from others that hold a path: each project merges files in its own code.
-`_BASE_` is detectron2's and PaddleDetection's, `_base_` OpenMMLab's, `extends` and `include` are those of CI systems and
-container tools (read in their documentation, 2026-11); the others were seen in training repositories.
+Only the name is left to tell such a key from others that hold a path: each project merges files in its own code. The list
+was written from memory, of detectron2, PaddleDetection, OpenMMLab and common habits; no documentation was read for it.
 """
 
 from __future__ import annotations

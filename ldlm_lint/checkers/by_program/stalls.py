@@ -19,7 +19,7 @@ from ldlm_lint.vocabulary.details import NEEDED, WANTED
 from ldlm_lint.wording import quoted
 
 _MOST = 40
-"""Calls that lead to a helper that are looked at."""
+"""Parts of a test, one inside of another, that are looked at."""
 _BRINGS_WEIGHTS = "load_state_dict"
 
 
@@ -28,14 +28,10 @@ def leading_calls(view: View, call: int) -> list[int] | None:
     not.
     """
     training, program = view.training, view.program
-    found: list[int] = []
-    function = program.function_of(call)
-    while function not in training.steps:
-        via = training.reached_by.get(function)
-        if function not in training.reached or via is None or via in found or len(found) > _MOST:
-            return None
-        found.append(via)
-        function = program.function_of(via)
+    chain = view.every_step.chain(program.function_of(call))
+    if chain is None:
+        return None
+    found = list(chain.calls)
     inside = [(one, program.function_of(one)) for one in (call, *found)]
     runs = (training.runs(program.module_of(one), one & MASK, at, training.reached.get(at, frozenset())) for one, at in inside)
     return found if all(runs) else None

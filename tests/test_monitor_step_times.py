@@ -52,6 +52,9 @@ OTHERS = (
     # Not a time: a parameter between 0 and 5, a count.
     ("step {i} loss {l:.4f} t {any:.3f}", "t"),
     ("step {i} loss {l:.4f} foo {t:.3f}", "foo"),
+    # A setting; the time of an epoch.
+    ("step {i} loss {l:.4f} t 0.7", "t"),
+    ("epoch {i} loss {l:.4f} took {t:.3f}s", "took"),
     # Milliseconds or seconds.
     ("step {i} loss {l:.4f} dt {ms:.1f}", "dt"),
     # Which of them is the step's is open.

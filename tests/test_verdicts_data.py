@@ -128,6 +128,8 @@ ONLY_COMPUTE, SLEEP, SOME_DISK = _load(20, 0.5, 0.48), _load(20, 0.03, 0.001), _
         (6, "cuda", SLEEP, 0, "refuted"),
         (6, "cuda", SLEEP, 60, "refuted"),
         (6, "cuda", SOME_DISK, 0, "inconclusive"),
+        # Twelve workers of 5 % beside other programs need less than one of eight CPUs.
+        (6, "cuda", _load(20, 0.005, 0.065), 60, "refuted"),
         (6, "cuda", _load(0.2, 0.5, 0.48), 0, "inconclusive"),
         (6, "cuda", None, 0, "inconclusive"),
     ],

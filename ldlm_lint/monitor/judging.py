@@ -55,6 +55,8 @@ class Series:
             self.curve.take(values, records)
         yield from found
         if self.may_be_time and self.curve.count >= step_times.FEWEST:
+            # Of a line for each epoch it is the time of an epoch.
+            self.may_be_time = records[0].step is not None or records[0].epoch is None
             self._decide()
         if finite:
             for one in self.detectors:
@@ -62,7 +64,7 @@ class Series:
 
     def _decide(self) -> None:
         """Take the column as the time of a step if its values behave so."""
-        if step_times.behaves(self.curve.values, self.key.named):
+        if self.may_be_time and step_times.behaves(self.curve.values, self.key.named):
             self.key = replace(self.key, template=step_times.promoted(self.key.template, self.key.column))
             self.detectors = detectors(self.key.template, self.key.column, self.key.named.raw)
             self.may_be_time = False

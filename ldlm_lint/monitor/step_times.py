@@ -50,7 +50,8 @@ def behaves(values: Sequence[float], column: Column) -> bool:
     if max(rises, falls) > _MOST_RISES * (len(values) - 1):
         return False
     first, middle, last = statistics.quantiles(values, n=4)
-    if not column.unit and middle > _LONGEST_UNSAID:
+    # A setting, such as a temperature, is always the same.
+    if not column.unit and (middle > _LONGEST_UNSAID or min(values) == max(values)):
         return False
     return last - first <= (_WIDEST if column.unit else _WIDEST_UNSAID) * middle
 

@@ -17,6 +17,8 @@ _TOO_MANY = "the ranks of a node start more DataLoader workers than it has CPUs,
 _FEWEST_SECONDS = 1.0
 # The shares of their time that workers wait for a CPU: so little costs nothing, so much does.
 _FEW_WAITS, _MANY_WAITS = 0.05, 0.20
+# The share of all CPUs that is enough for more workers.
+_LITTLE = 0.50
 # Workers that neither read nor wait for the training compute, or wait for a CPU, for most of their time.
 _ONLY_COMPUTE = 0.80
 _SAME_ORDER = "every epoch uses the data in the same order: set_epoch() is not called"
@@ -49,7 +51,7 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     reason = shown if ranks > 1 else f"{counted(workers, 'worker')} for {cpus:g} CPUs"
     verdict, settled_by = Verdict.REFUTED, ""
     if total > cpus:
-        verdict, load, settled_by = _competing(run, group)
+        verdict, load, settled_by = _competing(run, group, total / cpus)
         reason += f"; {load}"
     figure = Measurement("workers per CPU", total / cpus, "", n=len(group))
     judgement = Judgement(
@@ -59,16 +61,17 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     yield device_bound(run, dataclasses.replace(judgement, settled_by=settled_by))
 
 
-def _competing(run: WatchedRun, group: Group) -> tuple[Verdict, str, str]:
-    """Whether more workers than CPUs are too many, by what they did: workers that wait for a disk load faster if there
-    are more of them. With a text and what would decide it."""
+def _competing(run: WatchedRun, group: Group, per_cpu: float) -> tuple[Verdict, str, str]:
+    """Whether more workers than CPUs (``per_cpu`` for each) are too many, by what they did: workers that wait for a disk
+    load faster if there are more of them. With a text and what would decide it."""
     loads = [load for _, record in group if (load := record.get("worker_load"))]
     seconds, computed, waited = (sum(one[key] for one in loads) for key in ("seconds", "computed", "waited_for_cpu"))
     if seconds < _FEWEST_SECONDS:
         short = "too short to say whether they wait for a CPU" if loads else "whether they wait for a CPU was not recorded"
         return Verdict.INCONCLUSIVE, short, STEPS
     said = f"a worker computed {100 * computed / seconds:.0f} % of the time and waited {100 * waited / seconds:.0f} % for a CPU"
-    if waited <= _FEW_WAITS * seconds:
+    # Waiting beside other programs, they may all together need little of the CPUs.
+    if waited <= _FEW_WAITS * seconds or (computed + waited) * per_cpu <= _LITTLE * seconds:
         return Verdict.REFUTED, said, ""
     if waited < _MANY_WAITS * seconds or computed + waited < _ONLY_COMPUTE * seconds:
         return Verdict.INCONCLUSIVE, f"{said}: fewer workers may be slower", ""

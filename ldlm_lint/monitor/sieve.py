@@ -37,6 +37,8 @@ _LOOKED_FOR = Triggers((*events.TRIGGERS, *PAUSES, *_DRAWN, *_OPENS), events.ORD
 _MEASURES = {*_METRICS, *_DRAWN}
 # With more lines than this share it is faster to take all.
 _MOST = 0.6
+# Texts that are then read whole, since they will be like this one.
+_RESTS = 7
 
 
 class Sieve:
@@ -44,10 +46,14 @@ class Sieve:
 
     def __init__(self) -> None:
         self._open = False
+        self._resting = 0
 
     def lines(self, text: str, whole: Sequence[str]) -> dict[int, bool] | None:
         """The lines to read, by their indices in order, and the last one: whether each may have values. None for all of
         them. ``whole`` are the lines of the text."""
+        if self._resting:
+            self._resting -= 1
+            return None
         lower = text.lower()
         triggers = set(_LOOKED_FOR.among(text, words_of(text), lower))
         opened, self._open = self._open, not triggers.isdisjoint(_OPENS)
@@ -61,6 +67,7 @@ class Sieve:
         for index, measures in _found(text, lower, triggers, ends):
             found[index] = measures or found.get(index, False)
         if sum(found.values()) > _MOST * len(whole):
+            self._resting = _RESTS
             return None
         return dict(sorted(found.items()))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.concepts.training import Training
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.atoms import MASK, MAY_BE_ON_DEVICE
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.reading import ANSWERS, COLLECTS, DECODES, READS, SENDS
@@ -58,7 +58,8 @@ class Sent:
         result."""
         for user in self._users_of(module).get(number, ()):
             row = module.nodes[user]
-            if row[0] == "cmp":
+            if row[0] == "cmp" or self.program.ask(module.base | user) & MAY_BE_ON_DEVICE:
+                # A tensor that is made of it is not on the host.
                 continue
             yield module.base | user
             if row[0] != "call" or number == row[1]:

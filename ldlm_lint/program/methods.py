@@ -13,6 +13,7 @@ from ldlm_lint.program.atoms import (
     IF_TENSOR,
     LOADER,
     MASK,
+    MAY_BE_ON_DEVICE,
     MOVED,
     NOTHING,
     OF_PYTHON,
@@ -95,7 +96,7 @@ class Methods(Outside):
     def _of_record(self, homes: Value) -> Value:
         """The result of a method that no tensor has: what moved to the device is a batch or a module, or a text."""
         known = homes & HOMES
-        return WHERE_TENSOR if DEVICE in known else known
+        return known if known.isdisjoint(MAY_BE_ON_DEVICE) else WHERE_TENSOR
 
     def _entry_or_default(self, homes: Value, given: Given) -> Value:
         """The result of ``batch.get("name", default)``; tensors have no default."""

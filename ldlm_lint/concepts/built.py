@@ -54,6 +54,10 @@ class Built:
         self._mentions: dict[int, dict[str, list[int]]] = {}
         self._kept: dict[int, tuple[dict[int, list[int]], Counter[int]]] = {}
 
+    def is_configured(self, owner: int) -> bool:
+        """Whether a configuration or script of the project has the name of a class."""
+        return self._is_named(self.program.module_of(owner).scopes[owner & MASK].name)
+
     def is_built(self, owner: int, loaded: frozenset[int], started: int) -> bool:
         """Whether a program that starts in a module builds a class, or one derived from it."""
         for one in self.program.below(owner):

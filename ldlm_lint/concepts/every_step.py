@@ -43,7 +43,8 @@ class Edge(NamedTuple):
 
 
 _FAMILIES = 10
-"""Functions that one call may go to from which on each is a guess: of ten model families a run trains one."""
+"""Functions that one call may go to from which on each is a guess: of ten model families a run trains one. No fact says
+which, but for those that a configuration of the project chooses."""
 
 
 class EveryStep:
@@ -122,7 +123,7 @@ class EveryStep:
     def edge(self, call: int, function: int, target: int) -> Edge:
         """What is known about a call of a function that a step reaches and one of its targets."""
         programs = self._masks.get(function, 0)
-        if len(self.program.targets_of.get(call, ())) >= _FAMILIES:
+        if len(self.program.targets_of.get(call, ())) >= _FAMILIES and not self._is_configured(target):
             return Edge(call, target, 0, "it may go to one of many functions")
         for known, guess in ((self._loads(target), "no such program loads its file"), (self._builds(call, target), "no such program builds its class")):
             programs &= known
@@ -186,6 +187,14 @@ class EveryStep:
         for one in having:
             found |= self._building_of(one)
         return found
+
+    def _is_configured(self, target: int) -> bool:
+        """Whether a configuration or script of the project names a class that has a method."""
+        owner = self.program.owner.get(target)
+        if owner is None:
+            return False
+        name = self.program.module_of(target).scopes[target & MASK].name
+        return any(self._has(one, name) == owner and self.built.is_configured(one) for one in self.program.below(owner))
 
     def _has(self, owner: int, name: str) -> int | None:
         """The class that an object of a class has a method from."""

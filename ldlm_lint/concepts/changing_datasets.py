@@ -2,7 +2,8 @@
 
 The items of a dataset depend on its *state*: the attributes of it and of the objects that it holds, and the globals,
 that its methods read. Code outside these methods *changes* the dataset where it sets or fills a part of this state, or
-calls a method that does, while the same loader lives.
+calls a method that does, while the same loader lives. What the code of the items itself writes, a memo of work that is
+done, stays in the worker, and what a constructor writes is part of making its object: neither is a change.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from ldlm_lint.concepts.loaders import Loaders
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.together import closure
 
 _ITEMS = ("__getitem__", "__getitems__", "__iter__", "__next__", "__len__")
 _OF_LOADERS = frozenset({"dataset", "datasets", "train_dataloader", "val_dataloaders", "train_dataloaders", "datamodule"})
@@ -49,6 +51,7 @@ class ChangingDatasets:
         self.loaders = loaders
         self.program = loaders.program
         self._loop_around = loop_around
+        self._of_items: dict[frozenset[int], set[int]] = {}
 
     def changes(self, loader: int, classes: set[int], datasets: Sequence[int]) -> bool:
         """Whether the items of a dataset change during the life of the loader that a call makes: the classes that it may be
@@ -124,11 +127,31 @@ class ChangingDatasets:
         return None
 
     def _changes(self, state: State) -> Iterator[Change]:
-        yield from self._writes(state)
-        yield from self._fillings(state)
-        yield from self._calls_of_setattr(state)
-        yield from self._calls_of_methods(state)
-        yield from self._writes_of_globals(state)
+        ways = (self._writes, self._fillings, self._calls_of_setattr, self._calls_of_methods, self._writes_of_globals)
+        return (change for way in ways for change in way(state) if not self._is_own(change.function, state))
+
+    def _is_own(self, function: int, state: State) -> bool:
+        """Whether code belongs to the dataset: it makes an object of it, or runs where an item is made."""
+        return self._constructs(function, state) or function in self._making_items(state)
+
+    def _constructs(self, function: int, state: State) -> bool:
+        scope = self.program.module_of(function).scopes[function & MASK]
+        return scope.name == "__init__" and self.program.owner.get(function) in state.family
+
+    def _making_items(self, state: State) -> set[int]:
+        """The functions, and methods of these objects, that the code of the items leads to."""
+        if state.family not in self._of_items:
+            starts = {method for owner in state.family for name in _ITEMS for method in self.program.methods(owner, name)}
+            self._of_items[state.family] = closure(starts, lambda function: self._called_in(function, state))
+        return self._of_items[state.family]
+
+    def _called_in(self, function: int, state: State) -> Iterator[int]:
+        module = self.program.module_of(function)
+        for call in module.scopes[function & MASK].calls:
+            self.program.ask(("to", module.base | call))
+            for target in sorted(self.program.targets_of.get(module.base | call, ())):
+                if target not in self.program.owner or self.program.owner[target] in state.family:
+                    yield target
 
     def _writes(self, state: State) -> Iterator[Change]:
         """``dataset.epoch = epoch``, on the object, its class or a module's global, by whatever way the code has it."""
@@ -230,8 +253,13 @@ class ChangingDatasets:
     def _changes_itself(self, function: int, state: State) -> bool:
         module = self.program.module_of(function)
         scope = module.scopes[function & MASK]
-        if any(name in state.names for _, name, _, _ in scope.writes) or scope.globals:
+        fills_memo = function in self._making_items(state)
+        written = {name for _, name, value, _ in scope.writes if not (fills_memo and module.nodes[value][0] == "upd")}
+        if written & state.names or scope.globals:
             return True
+        if fills_memo:
+            # Wherever it is called.
+            return False
         parts = [module.nodes[event[1]][1] for event in scope.events if event[0] == "store"]
         for call in scope.calls:
             row = module.nodes[module.nodes[call][1]]

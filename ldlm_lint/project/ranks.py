@@ -17,6 +17,7 @@ from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.groups import may_join_group, names_trainer
 from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.flow import SAVES, CallSite
 from ldlm_lint.python.guards import OTHERS, RANK
 from ldlm_lint.python.local_ranks import local_test
@@ -39,6 +40,8 @@ _IN_GROUP = frozenset(
         ),
     }
 )
+# They raise where no group was created: one that may not run is no sign of a group.
+_WRAPS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
 # Names of process launchers in libraries and companies.
 _STARTS_GROUP = lazily(
     r"(^|\.)(init_process_group|init_distributed(_mode|_device)?|init_dist|setup_distributed|DistributedDataParallel)$"
@@ -161,9 +164,7 @@ class Ranks:
         """Whether the only rank that is tested on the path to a call is the local rank."""
         key = (path, call.position)
         if key not in self._of_nodes:
-            module = self._project.trees.of(path)
-            found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module is not None else iter(())
-            node = next(found, None)
+            node = self._node_of(path, call)
             self._of_nodes[key] = node is not None and local_test(node) is not None
         return self._of_nodes[key]
 
@@ -280,9 +281,19 @@ class Ranks:
 
     def _joins(self, path: str, call: CallSite) -> bool:
         name = call.callee.name
-        if call.callee.kind == "import" and name in _IN_GROUP:
-            return True
-        return _STARTS_GROUP.search(name) is not None and not self._calls.targets(path, call.callee)
+        known = call.callee.kind == "import" and name in _IN_GROUP
+        if not known and (_STARTS_GROUP.search(name) is None or self._calls.targets(path, call.callee)):
+            return False
+        return not name.endswith(_WRAPS) or self._may_wrap(path, call)
+
+    def _may_wrap(self, path: str, call: CallSite) -> bool:
+        node = self._node_of(path, call)
+        return node is None or may_wrap(self._project, node)
+
+    def _node_of(self, path: str, call: CallSite) -> nodes.Call | None:
+        module = self._project.trees.of(path)
+        found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module is not None else iter(())
+        return next(found, None)
 
     def _reached(self, start: Place) -> Iterator[Place]:
         """The functions that a place calls, directly or through others, and the top level of its module."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from astroid import nodes
+
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
 from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
+from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.ddp import GRADIENT_COPY
 
@@ -45,7 +49,12 @@ def find(view: View) -> Iterator[Finding]:
 
 
 def _never_runs(view: View, call: int) -> bool:
-    """Whether a wrapper is a second attempt, for a torch of the past, or in code that nothing calls."""
+    """Whether a wrapper is a second attempt, for a torch of the past, in code that nothing calls, or under a switch that
+    nothing turns on where nothing starts ranks."""
+    module = view.program.module_of(call)
+    node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
+    if isinstance(node, nodes.Call) and not may_wrap(view.context.project, node):
+        return True
     return calls.handler_around(view, call) or view.old_torch.is_needed_at(call) or not view.may_run(view.program.function_of(call))
 
 

@@ -65,7 +65,8 @@ STEPS = """\
 3. {fixtures}/bad_short.{suffix} and {better}.{suffix}: the defect and its repair in at most twelve lines each, for `explain`.
 4. {module}: the consequence, every text that begins with "write:", the references (https, primary sources), the triggers.
 5. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
-6. python -m pytest tests/test_rule_texts.py tests/test_rules.py tests/test_explain.py -k {name}
+6. python -m pytest tests/test_rule_texts.py tests/test_rules.py tests/test_explain.py --rule {name}
+   (with --update, it writes {fixtures}/expected.out: read it)
 7. python scripts/gen_docs.py, and read CHANGELOG.md.
 8. Run it over real repositories and read every finding.
 """

@@ -11,15 +11,18 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
+import collected
 import pytest
 from calling import Enter, Run, calling, entered
+from harness import Case, cases, lint, materialize
 from hypothesis import settings
 
 from ldlm_lint import batch
+from ldlm_lint.model import Report
 
 # Several suites may share the processors: how long an example takes says nothing.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -38,6 +41,17 @@ os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 # The few files of a test stand for those of a large project, which is asked ahead.
 batch.MOST_UNASKED = 0
 
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the output of fixture cases as it is now (tests/snapshots.py)")
+    parser.addoption("--rule", default="", help="only the tests of this rule, among those that are made for every rule")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    collected.ONLY = config.getoption("--rule")
+
+
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 
 
@@ -45,9 +59,11 @@ NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` one process takes a file, whose tests share runs; demonstrations share nothing."""
+    if collected.ONLY:
+        items[:] = [item for item in items if collected.is_chosen(item.name, getattr(item, "function", None))]
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            if item.path.name != "test_demonstrations.py":
+            if item.path.name != "test_demonstrations.py" and item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
@@ -69,6 +85,38 @@ def _failed_if_skipped():
         report.outcome = "failed"
         report.longrepr = f"skipped, though LDLM_LINT_ALL is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture(scope="session")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Path]:
+    """A project of its own for each fixture case."""
+    top = tmp_path_factory.mktemp("cases")
+    return {case: materialize(case, case.path, top / case.symbol / case.path.stem) for case in cases()}
+
+
+class Reports(Mapping[Case, Report]):
+    """The fast engine's report on each case, made when it is asked for: a test of one case lints no other."""
+
+    def __init__(self, projects: Mapping[Case, Path]) -> None:
+        self._projects = projects
+        self._made: dict[Case, Report] = {}
+
+    def __getitem__(self, case: Case) -> Report:
+        if case not in self._made:
+            self._made[case] = lint(self._projects[case])
+        return self._made[case]
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._projects)
+
+    def __len__(self) -> int:
+        return len(self._projects)
+
+
+@pytest.fixture(scope="session")
+def reports(projects: dict[Case, Path]) -> Reports:
+    """The reports on the fixture cases; files of tests that ask for them share a process (``xdist_group``)."""
+    return Reports(projects)
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ directory (a small project of several files) that is called
 trickier cases have names. An ``options.toml`` in a rule's directory holds keys of ``[tool.ldlm-lint]`` for all its
 cases, one in a case's own directory those of that case alone.
 
+``expected.out`` holds the whole output of all cases of a rule; `tests/snapshots.py` writes and compares it.
+
 JSON has no comments: there a file ``<name>.expect`` beside it holds a line ``<line> <symbol>`` for each finding.
 
 ``tests/fixtures/projects/<name>/`` is a whole small repository, linted with the default rules (`test_projects.py`).
@@ -44,6 +46,8 @@ from ldlm_lint.rules import ALL, by_symbol
 FIXTURES = Path(__file__).parent / "fixtures"
 PROJECTS = FIXTURES / "projects"
 EXPECT_FILE = ".expect"
+SNAPSHOT = "expected.out"
+"""The whole output of a rule's cases (`tests/snapshots.py`)."""
 OPTIONS = "options.toml"
 EXPECT = re.compile(EXPECTATION.encode() + rb"(?=\r?\n|\r|\Z)")
 _CASE = re.compile(r"(?P<kind>bad|good)(?P<name>_\w+)?(?P<fixed>\.fixed)?(?P<suffix>\.py|\.sh|\.slurm|\.ya?ml|\.json|\.toml|\.env|\.Dockerfile)?")
@@ -96,7 +100,7 @@ def cases() -> list[Case]:
     """Every bad and good case of every rule, in order; raises ValueError for a file that belongs to none."""
     found = []
     for path in sorted(FIXTURES.glob("*/*")):
-        if path.parent == PROJECTS or path.suffix == EXPECT_FILE:
+        if path.parent == PROJECTS or path.suffix == EXPECT_FILE or path.name == SNAPSHOT:
             continue
         match = _CASE.fullmatch(path.name)
         if match is None and path.name != OPTIONS:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from harness import Case, cases, lint, materialize
+from harness import cases, lint, materialize
 from outline import outline
 
 from ldlm_lint.add_ignores import REASON, add_ignores, same_code
@@ -182,14 +182,18 @@ def test_a_declared_encoding_stays_where_it_counts() -> None:
 DOCUMENTS = {".yaml": Kind.YAML, ".yml": Kind.YAML, ".json": Kind.JSON, ".toml": Kind.TOML}
 # Of a comment that silences nothing, a comment that silences it would say the same again.
 WITHOUT_PLACE = (UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol, UNUSED_SUPPRESSION.symbol)
-CASES = [case for case in cases() if case.bad and case.symbol not in WITHOUT_PLACE]
+ALL_CASES = [case for case in cases() if case.bad and case.symbol not in WITHOUT_PLACE]
+# Where a comment goes depends on the kind of file and on the statement there, hardly on the rule: some cases of each kind.
+KINDS = {suffix: [case for case in ALL_CASES if case.path.suffix == suffix] for suffix in sorted({case.path.suffix for case in ALL_CASES})}
+CASES = [case for of_kind in KINDS.values() for case in of_kind[:: max(1, len(of_kind) // 8)]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("windows", [False, True], ids=["unix", "windows"])
-def test_every_bad_case_is_silent_afterwards(case: Case, windows: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_a_bad_case_is_silent_afterwards(number: int, tmp_path: Path) -> None:
+    case = CASES[number]
     root = materialize(case, case.path, tmp_path / "case")
-    if windows:
+    # Every second one as editors of Windows write it.
+    if number % 2:
         for path in case_files(root):
             path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
     before = {path: path.read_bytes() for path in case_files(root)}

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from harness import cases, contents
 
 from ldlm_lint.examples import small
@@ -21,7 +21,7 @@ SCRIPT = ROOT / "scripts" / "gen_docs.py"
 DOCS = ROOT / "docs"
 INDEX = (DOCS / "rules.md").read_text(encoding="utf-8")
 
-every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+every_rule = for_every("rule", ALL, lambda rule: rule.symbol)
 
 
 def generate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +83,7 @@ def test_every_rule_has_a_page_that_findings_link_to(rule):
     assert f"| {rule.code} | {rule.consequence.value} | {rule.severity.label} |" in section(text, "Facts")
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.path.stem == "bad_short"], ids=lambda case: case.symbol)
+@for_every("case", [case for case in cases() if case.path.stem == "bad_short"], lambda case: case.symbol)
 def test_a_page_starts_with_a_marked_example_its_message_and_its_fix(case):
     text = read(case.symbol)
     headings = re.findall(r"^## (.*)$", re.sub(r"^````.*?^````$", "", text, flags=re.M | re.S), re.M)
@@ -99,7 +99,7 @@ def test_a_page_starts_with_a_marked_example_its_message_and_its_fix(case):
     assert re.search(r"^`ldlm-lint --fix.*` writes:$|made by hand:$", section(text, "Fix"), re.M)
 
 
-@pytest.mark.parametrize("case", [case for case in cases() if case.path.stem in ("bad", "good")], ids=lambda case: case.name)
+@for_every("case", [case for case in cases() if case.path.stem in ("bad", "good")], lambda case: case.name)
 def test_the_long_examples_are_shown_without_the_comments_of_the_harness(case):
     text = read(case.symbol)
     assert "# expect:" not in text

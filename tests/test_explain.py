@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import Case, cases, contents, expected
 
 from ldlm_lint import examples
@@ -30,7 +31,7 @@ SHORT = [case for case in cases() if case.path.stem in ("bad_short", "good_short
 MOST_LINES = 12
 SCREEN = 50
 SECTIONS = ("Why", "What it costs", "When not to follow it", "Versions", "How to verify", "References")
-every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+every_rule = for_every("rule", ALL, lambda rule: rule.symbol)
 
 
 def described(text: str) -> str:
@@ -47,7 +48,7 @@ def test_a_page_has_every_section_of_its_rule(rule):
     assert ("Bad" in lines, "Good" in lines) == ("bad" in shown, "good" in shown)
 
 
-@pytest.mark.parametrize("case", EXAMPLES, ids=lambda case: case.name)
+@for_every("case", EXAMPLES, lambda case: case.name)
 def test_a_page_shows_the_example_files_whole(case: Case):
     files = examples.example(case.symbol, case.path.stem)
     assert sorted(files) == sorted(contents(case.path))
@@ -58,7 +59,7 @@ def test_a_page_shows_the_example_files_whole(case: Case):
         assert not code or f"\n  {name}:\n" in text
 
 
-@pytest.mark.parametrize("case", [case for case in EXAMPLES if case.fixed.exists()], ids=lambda case: case.name)
+@for_every("case", [case for case in EXAMPLES if case.fixed.exists()], lambda case: case.name)
 def test_a_page_shows_what_the_fix_does(case: Case):
     change = page(by_symbol[case.symbol]).partition(f"\nWhat {fixing(by_symbol[case.symbol])} does to the bad example\n")[2]
     before, after = (examples.example(case.symbol, kind) for kind in ("bad", "bad.fixed"))

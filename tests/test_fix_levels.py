@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from test_proof_safe import WRONG_LAUNCH, WRONG_PROGRAM
 
 from ldlm_lint.model import Applicability
@@ -117,7 +118,7 @@ SAFE = {
 # A change of comments cannot be done wrong so that a training shows it.
 OF_COMMENTS = {"unused-suppression"}
 
-every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+every_rule = for_every("rule", ALL, lambda rule: rule.symbol)
 
 
 def limit(symbol: str) -> Applicability | None:

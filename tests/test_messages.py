@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from harness import PROJECTS, cases, lint, materialize
+from collected import for_every
+from harness import PROJECTS, Case, cases, lint, materialize
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Finding, Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.wording import LONGEST, begins_loop, function_begun, listed, located, quoted
 
@@ -45,14 +46,14 @@ def texts_of(finding: Finding) -> Iterator[Text]:
         yield Text(finding.rule, "reason", finding.fix.reason)
 
 
+pytestmark = pytest.mark.xdist_group("fixtures")
+
+
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> list[Text]:
+def texts(reports: dict[Case, Report]) -> list[Text]:
     """Every text of every finding of the fixtures, each once."""
-    top = tmp_path_factory.mktemp("messages")
-    roots = [materialize(case, case.path, top / case.symbol / case.path.stem) for case in cases() if case.bad]
-    reports = [lint(root) for root in roots]
-    reports += [engine.run([one], Config.load(one), base=one) for one in sorted(PROJECTS.iterdir()) if one.is_dir()]
-    found = {text for report in reports for finding in report.findings for text in texts_of(finding)}
+    whole = [engine.run([one], Config.load(one), base=one) for one in sorted(PROJECTS.iterdir()) if one.is_dir()]
+    found = {text for report in (*reports.values(), *whole) for finding in report.findings for text in texts_of(finding)}
     return sorted(one for one in found if one.text)
 
 
@@ -95,7 +96,7 @@ def test_no_text_is_archaic_or_a_riddle(texts: list[Text]) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("symbol", sorted(by_symbol))
+@for_every("symbol", sorted(by_symbol))
 def test_the_texts_of_a_rule_are_not_archaic(symbol: str) -> None:
     rule = by_symbol[symbol]
     assert [one for text in (rule.message, rule.summary) for one in ARCHAIC if one in prose(text)] == []

@@ -55,12 +55,11 @@ def new_rule(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return python(tree, "scripts/new_rule.py", *arguments)
 
 
-def failures(tree: Path) -> tuple[set[str], str]:
+def failures(tree: Path, *options: str) -> tuple[set[str], str]:
     """Which tests of the rule fail in the fast engine, and all that pytest prints of them."""
-    chosen = f"{NAME} and not pylint"
-    done = python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "-k", chosen)
+    done = python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "--rule", NAME, "-k", "not pylint", *options)
     assert "passed" in done.stdout, done.stdout + done.stderr
-    return set(re.findall(r"^FAILED \S+::(\w+)\[", done.stdout, re.M)), done.stdout
+    return set(re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.M)), done.stdout
 
 
 def state(tree: Path) -> dict[str, bytes]:
@@ -99,14 +98,14 @@ def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
         "test_the_references_are_https_links_to_primary_sources",
         "test_fix_safety_says_the_level_first",
         "test_a_rule_reads_artefacts_and_has_triggers_for_them",
-        "test_the_engine_finds_what_is_expected",
+        "test_a_case_has_the_output_that_is_recorded",
     } <= red
     assert "write: what the rule finds, in one sentence" in printed
     assert f"{{('bad.py', 3, '{NAME}'): 1}}" in printed
 
     fill_texts(tree)
     red, _ = failures(tree)
-    assert "test_the_engine_finds_what_is_expected" in red
+    assert "test_a_case_has_the_output_that_is_recorded" in red
     assert not {one for one in red if "text" in one or "message" in one or "references" in one}
 
     fixtures = tree / "tests" / "fixtures" / NAME
@@ -116,6 +115,10 @@ def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
     (fixtures / "good_short.py").write_text("batch = 1\n", encoding="utf-8")
     with (tree / "ldlm_lint" / "checkers" / f"{FILE}.py").open("a", encoding="utf-8") as file:
         file.write(DETECTION)
+    red, printed = failures(tree)
+    assert red == {"test_a_case_has_the_output_that_is_recorded"}, printed
+    red, printed = failures(tree, "--update")
+    assert not red, printed
     red, printed = failures(tree)
     assert not red, printed
 

@@ -6,16 +6,17 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from harness import cases, lint, materialize
+from collected import for_every
 
 from ldlm_lint.checkers.by_program import queries
 from ldlm_lint.checkers.messages import message_definitions
-from ldlm_lint.model import Applicability, Report, Rule, Severity
+from ldlm_lint.model import Applicability, Rule, Severity
 from ldlm_lint.rules import ALL, OPTIONS, by_symbol
 from ldlm_lint.rules.linter import HOST_RULES
 
-every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
-every_option = pytest.mark.parametrize("option", OPTIONS.values(), ids=lambda option: option.name)
+pytestmark = pytest.mark.xdist_group("fixtures")
+every_rule = for_every("rule", ALL, lambda rule: rule.symbol)
+every_option = for_every("option", OPTIONS.values(), lambda option: option.name)
 
 # The families of the catalogue.
 FAMILIES = {"68", "71", "72", "73", "75", "76", "78"}
@@ -64,14 +65,6 @@ TEMPLATE = re.compile(r"%\((\w+)\)[sd]")
 
 def texts(rule: Rule) -> dict[str, str]:
     return {name: getattr(rule, name) for name in SENTENCES if getattr(rule, name)}
-
-
-@pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
-    """The fast engine on every bad fixture."""
-    top = tmp_path_factory.mktemp("texts")
-    bad = [case for case in cases() if case.bad]
-    return [lint(materialize(case, case.path, top / case.symbol / case.path.stem)) for case in bad]
 
 
 @every_rule
@@ -185,7 +178,7 @@ def test_an_option_is_kebab_case_and_its_help_is_a_phrase_with_the_unit(option):
 
 def test_every_message_that_a_fixture_brings_about_is_filled(reports):
     spoken: dict[str, set[str]] = {}
-    for report in reports:
+    for report in reports.values():
         for finding in report.findings:
             rule = by_symbol[finding.rule]
             assert set(TEMPLATE.findall(rule.message)) <= {name for name, _ in finding.args}
@@ -201,7 +194,7 @@ def test_every_message_that_a_fixture_brings_about_is_filled(reports):
 
 
 def test_every_fix_and_related_place_of_a_fixture_says_what_it_is(reports):
-    findings = [finding for report in reports for finding in report.findings]
+    findings = [finding for report in reports.values() for finding in report.findings]
     fixes = [finding.fix for finding in findings if finding.fix]
     notes = [related.message for finding in findings for related in finding.related]
     assert fixes

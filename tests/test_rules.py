@@ -1,17 +1,19 @@
-"""Every rule on its fixtures, in the fast engine and in pylint: findings, fixes, and what a rule promises of them."""
+"""Every rule on its fixtures, in the fast engine and in pylint: findings, fixes, and what a rule promises of them.
+
+The whole output of each case is in ``tests/fixtures/<rule>/expected.out``; ``--update`` writes it (`snapshots.py`).
+"""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from collected import for_every
 from harness import (
     Case,
-    Seen,
     by_project,
     cases,
     contents,
@@ -27,6 +29,7 @@ from harness import (
     strip,
 )
 from outline import outline
+from snapshots import Snapshots, rendered
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.edits import apply_edits
@@ -45,57 +48,22 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_bad_case = pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
 FIXED = [case for case in BAD if case.fixed.exists()]
 every_fixed_case = pytest.mark.parametrize("case", FIXED, ids=lambda case: case.name)
-every_rule = pytest.mark.parametrize(
-    "rule", [one for one in ALL if one not in HOST_RULES], ids=lambda one: one.symbol
-)
+every_rule = for_every("rule", [one for one in ALL if one not in HOST_RULES], lambda one: one.symbol)
+# The smallest case of each rule, for what depends on a kind of file and not on what a rule finds.
+SHORT = [case for case in BAD if case.path.stem == "bad_short"]
+every_short_case = for_every("case", SHORT, lambda case: case.name)
 
-Projects = dict[Case, Path]
-Hosts = dict[str, dict[Path, list[Seen]]]
-
-
-@pytest.fixture(scope="module")
-def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
-    """A project of its own for each case."""
-    top = tmp_path_factory.mktemp("cases")
-    return {case: materialize(case, case.path, top / case.symbol / case.path.stem) for case in CASES}
-
-
-class Reports(Mapping[Case, Report]):
-    """The fast engine's report on each case, made when it is asked for: a test of one case lints no other."""
-
-    def __init__(self, projects: Projects) -> None:
-        self._projects = projects
-        self._made: dict[Case, Report] = {}
-
-    def __getitem__(self, case: Case) -> Report:
-        if case not in self._made:
-            self._made[case] = lint(self._projects[case])
-        return self._made[case]
-
-    def __iter__(self) -> Iterator[Case]:
-        return iter(self._projects)
-
-    def __len__(self) -> int:
-        return len(self._projects)
+# One process lints all cases, for this file and for those that read their texts.
+pytestmark = pytest.mark.xdist_group("fixtures")
 
 
 @pytest.fixture(scope="module")
-def reports(projects: Projects) -> Reports:
-    """The fast engine's report on each case."""
-    return Reports(projects)
-
-
-@pytest.fixture(scope="module")
-def messages(projects: Projects) -> dict[str, list[dict[str, Any]]]:
-    """pylint's messages on all cases at once: of a run in this process, and of one with two workers."""
-    top = next(iter(projects.values())).parent.parent
-    return {"-j1": pylint_in_process(top), "-j2": pylint_in_workers(top)}
-
-
-@pytest.fixture(scope="module")
-def pylint_hosts(projects: Projects, messages: dict[str, list[dict[str, Any]]]) -> Hosts:
-    """What pylint says of each case."""
-    return {jobs: by_project(found, list(projects.values())) for jobs, found in messages.items()}
+def snapshots(request: pytest.FixtureRequest) -> Iterator[Snapshots]:
+    """What is recorded of all cases; ``--update`` writes what the tests that run have seen."""
+    found = Snapshots(request.config.getoption("--update"))
+    yield found
+    if found.update:
+        found.write(CASES)
 
 
 def fix(root: Path, report: Report, limit: Applicability = Applicability.UNSAFE) -> FixResult:
@@ -112,7 +80,7 @@ def test_a_rule_has_its_fixtures(rule):
     assert examples["bad"].fixed.exists() == fixable
 
 
-@pytest.mark.parametrize("rule", [one for one in ALL if any(one.triggers)], ids=lambda one: one.symbol)
+@for_every("rule", [one for one in ALL if any(one.triggers)], lambda one: one.symbol)
 def test_the_good_cases_tempt_the_rule_as_often_as_the_bad_ones(rule):
     # The small example repeats what another case has.
     own = [case for case in CASES if case.symbol == rule.symbol and not case.path.stem.endswith("_short")]
@@ -124,60 +92,75 @@ def test_the_good_cases_tempt_the_rule_as_often_as_the_bad_ones(rule):
     assert tempting >= positive
 
 
-@pytest.mark.parametrize("folder", sorted({case.symbol for case in CASES}))
+@for_every("folder", sorted({case.symbol for case in CASES}))
 def test_a_folder_of_fixtures_belongs_to_a_rule(folder):
     assert folder in by_symbol
 
 
-@every_case
-def test_the_engine_finds_what_is_expected(case, projects, reports):
-    assert places(seen_by_engine(projects[case], reports[case])) == expected(case)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_has_the_output_that_is_recorded(case, projects, reports, snapshots):
+    root, report = projects[case], reports[case]
+    assert places(seen_by_engine(root, report)) == expected(case)
     assert bool(expected(case)) == case.bad
+    said = rendered(root, report)
+    if snapshots.update:
+        snapshots.record(case, said)
+    assert said == snapshots.of(case)
 
 
-@every_bad_case
-def test_line_ends_of_old_macs_fail_no_rule(case, projects):
-    scripts = {path.as_posix(): path.read_bytes().replace(b"\n", b"\r") for path in projects[case].rglob("*.py")}
-    assert INTERNAL_ERROR.symbol not in {one.rule for one in lint(projects[case], scripts).findings}
+def test_what_is_recorded_belongs_to_a_case(snapshots):
+    assert snapshots.update or snapshots.without_case(CASES) == []
 
 
-@every_case
-@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
-def test_pylint_finds_the_same(case, jobs, projects, reports, pylint_hosts):
-    seen = pylint_hosts[jobs][projects[case]]
-    assert places(seen) == expected(case)
-    assert seen == seen_by_engine(projects[case], reports[case])
-
-
-@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
-def test_pylint_gets_absolute_paths_from_us_as_from_its_own_checkers(jobs, messages):
-    assert [one for one in messages[jobs] if not Path(one["absolutePath"]).is_absolute()] == []
-
-
-@every_bad_case
-def test_fixing_makes_the_fixed_case(case, projects, reports):
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
+def test_fixing_makes_the_fixed_case_which_stays_as_it_is(case, projects, reports, tmp_path):
     root = projects[case]
     result = fix(root, reports[case])
     before = {name: strip(data) for name, data in contents(case.path).items()}
     changed = {Path(path).relative_to(root).as_posix(): data for path, data in result.changed.items()}
-    wanted = {name: strip(data) for name, data in contents(case.fixed).items()} if case.fixed.exists() else before
-    assert before | changed == wanted
+    is_fixed = case.fixed.exists()
+    assert before | changed == ({name: strip(data) for name, data in contents(case.fixed).items()} if is_fixed else before)
     assert result.converged
     assert not result.rejected
+    if is_fixed:
+        a_fixed_case_is_clean_and_stays(case, reports[case], materialize(case, case.fixed, tmp_path / "fixed"))
 
 
-@every_fixed_case
-def test_a_fixed_case_is_clean_and_stays_as_it_is(case, tmp_path, reports):
-    root = materialize(case, case.fixed, tmp_path / "fixed")
+def a_fixed_case_is_clean_and_stays(case: Case, before: Report, root: Path) -> None:
     report = lint(root)
-    remaining = places(seen_by_engine(root, report))
-    assert remaining == expected_to_remain(case)
+    assert places(seen_by_engine(root, report)) == expected_to_remain(case)
     assert fix(root, report).changed == {}
-    old = Counter(finding.rule for finding in reports[case].findings)
-    new = Counter(finding.rule for finding in report.findings)
+    old, new = (Counter(finding.rule for finding in one.findings) for one in (before, report))
     assert new < old
     for path in root.rglob("*.py"):
         ast.parse(path.read_bytes())
+
+
+def test_pylint_finds_the_same_in_every_case(projects, reports):
+    top = next(iter(projects.values())).parent.parent
+    messages = pylint_in_process(top)
+    seen = by_project(messages, list(projects.values()))
+    assert [case.name for case, root in projects.items() if seen[root] != seen_by_engine(root, reports[case])] == []
+    # As for the messages of its own checkers.
+    assert [one for one in messages if not Path(one["absolutePath"]).is_absolute()] == []
+
+
+def test_pylint_finds_the_same_with_two_workers(projects, reports, tmp_path):
+    # Rules of one file, of several files, of scripts and of configurations.
+    chosen = [case for case in BAD if case.path.is_dir()][:: len(BAD) // 40] + SHORT[::20]
+    roots = {case: materialize(case, case.path, tmp_path / case.symbol / case.path.stem) for case in chosen}
+    messages = pylint_in_workers(tmp_path)
+    seen = by_project(messages, list(roots.values()))
+    found = {case: seen_by_engine(root, lint(root)) for case, root in roots.items()}
+    assert all(found.values())
+    assert [case.name for case, root in roots.items() if seen[root] != found[case]] == []
+    assert [one for one in messages if not Path(one["absolutePath"]).is_absolute()] == []
+
+
+@every_short_case
+def test_line_ends_of_old_macs_fail_no_rule(case, projects):
+    scripts = {path.as_posix(): path.read_bytes().replace(b"\n", b"\r") for path in projects[case].rglob("*.py")}
+    assert INTERNAL_ERROR.symbol not in {one.rule for one in lint(projects[case], scripts).findings}
 
 
 def windows(data: bytes) -> bytes:
@@ -185,15 +168,14 @@ def windows(data: bytes) -> bytes:
     return b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")
 
 
-@pytest.mark.parametrize("case", [case for case in FIXED if case.path.suffix == ".py"], ids=lambda case: case.name)
-def test_line_endings_and_a_byte_order_mark_survive_the_fix(case, tmp_path):
-    root = materialize(case, case.path, tmp_path / "windows")
+@for_every("case", [case for case in SHORT if case.path.suffix == ".py" and case.fixed.exists()], lambda case: case.name)
+def test_line_endings_and_a_byte_order_mark_survive_the_fix(case, tmp_path_factory):
+    root = materialize(case, case.path, tmp_path_factory.mktemp("windows") / case.symbol)
     file = root / case.path.name
     file.write_bytes(windows(file.read_bytes()))
     report = lint(root)
     assert places(seen_by_engine(root, report)) == expected(case)
-    changed = fix(root, report).changed
-    assert changed == {file.as_posix(): windows(strip(case.fixed.read_bytes()))}
+    assert fix(root, report).changed == {file.as_posix(): windows(strip(case.fixed.read_bytes()))}
 
 
 @every_rule

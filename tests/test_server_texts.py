@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from collected import for_every
 from lsprotocol import types
 
 from ldlm_lint.report.common import rule_url
@@ -52,7 +53,7 @@ def height(text: str) -> int:
 
 
 @pytest.mark.parametrize("markdown", [True, False])
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+@for_every("rule", ALL, lambda rule: rule.symbol)
 def test_a_page_fits_and_links_to_the_whole_one(rule, markdown: bool) -> None:
     page = short_page(rule, ["set it (unsafe). It may change a run."], MOST_LINES, markdown=markdown)
     assert height(page) <= MOST_LINES

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ldlm_lint.config import JOURNAL, Config, Configured, marked_root, may_be_project, project_root
 from ldlm_lint.config_files import NAMES
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
-from ldlm_lint.ignores import FILE_NAME, Level, Note, ignored, level, levels_above, note_nothing
+from ldlm_lint.ignores import CACHE_TAG, FILE_NAME, Level, Note, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.detect import is_shell
@@ -39,7 +39,6 @@ TOOL_DIRECTORIES = frozenset(
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw", ".ipynb"))
 _PYTHON_SHEBANG = lazily(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
-CACHE_TAG = "CACHEDIR.TAG"
 _NO_INPUT = "neither Python nor a shell script nor a configuration file, not checked"
 NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 FILE_NAME = ".gitignore"
+CACHE_TAG = "CACHEDIR.TAG"
+"""A file that marks its folder as a cache (https://bford.info/cachedir/)."""
 _OF_REPOSITORY = ".git/info/exclude"
 _LARGEST = 2_000_000
 _MOST_PATTERNS = 20_000

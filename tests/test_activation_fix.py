@@ -35,7 +35,7 @@ _INIT = """class Model(nn.Module):
 _TRAIN = """
 
 def train(loader):
-    model = Model(64, 12)
+    model = Model(1024, 12)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for x in loader:
         model(x).mean().backward()
@@ -198,8 +198,8 @@ def test_no_option_where_the_constructor_is_not_its_own(tmp_path):
         ("self, width, depth, *args", "self, width, depth, *args, gradient_checkpointing=True"),
         ("self, width, depth, **kwargs", "self, width, depth, gradient_checkpointing=True, **kwargs"),
         (
-            "self, width: int, *, depth: int = 3",
-            "self, width: int, *, depth: int = 3, gradient_checkpointing: bool = True",
+            "self, width: int, *, depth: int = 12",
+            "self, width: int, *, depth: int = 12, gradient_checkpointing: bool = True",
         ),
         ("self, width, depth=2 ** 3", "self, width, depth=2 ** 3, gradient_checkpointing=True"),
         (

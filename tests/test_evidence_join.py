@@ -197,7 +197,7 @@ def test_a_machine_s_experiment_speaks_to_all_findings_of_a_rule_and_makes_none_
     before = [one["confidence"] for one in check()["findings"] if one["rule"] == PREFETCH]
     assert [one["confidence"] for one in found] == before
     assert check("--evidence", tmp_path / "m", "--ignore", f"{UNUSED},{SYNC}")["code"] == 0
-    assert "probe: verified on this machine: 1.4 times as fast" in run("check", "--evidence", tmp_path / "m", ".")[1]
+    assert "probe: verified on this machine: 1.4 times as fast" in run("check", "--format", "full", "--evidence", tmp_path / "m", ".")[1]
 
 
 def test_a_cpu_settles_no_rule_of_the_device_unless_it_is_the_target(project, check, tmp_path):

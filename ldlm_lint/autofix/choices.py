@@ -3,6 +3,7 @@
 A fix may add an option that is missing or correct an amount. It must not turn ``persistent_workers=False`` into ``True``
 or drop ``set_to_none=False``: the code rarely shows everything the author knew. `Rule.overrides` says for a rule why
 its value cannot have been meant, because it raises or nothing reads it; every such rule has a demonstration or a source.
+A run of the probe that allows a fix is a demonstration, too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def respecting_choices(findings: Iterable[Finding], sources: Mapping[str, Source
 
 def _respectful(finding: Finding, sources: Mapping[str, Source]) -> Fix | None:
     fix = finding.fix
-    if fix is None or fix.applicability is Applicability.DISPLAY or by_symbol[finding.rule].overrides:
+    is_shown = finding.evidence is not None and finding.evidence.was_seen and finding.evidence.lifting is not None
+    if fix is None or fix.applicability is Applicability.DISPLAY or by_symbol[finding.rule].overrides or is_shown:
         return fix
     reversed_value = next((old for edit in fix.edits if (old := reversed_by(edit, fix.edits, sources))), "")
     return fix.only_shown(f"`{reversed_value}` was written on purpose") if reversed_value else fix

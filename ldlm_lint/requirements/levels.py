@@ -11,7 +11,7 @@ from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 
-from ldlm_lint.ignores import FILE_NAME, Level, Note, ignored, level, levels_above, note_nothing
+from ldlm_lint.ignores import CACHE_TAG, FILE_NAME, Level, Note, ignored, level, levels_above, note_nothing
 from ldlm_lint.requirements import Bound, Said, lists
 from ldlm_lint.requirements.installs import of_commands, of_container, of_images
 from ldlm_lint.requirements.specifiers import bound
@@ -125,6 +125,8 @@ class Levels:
         count = 0
         while waiting:
             folder = waiting.pop()
+            if self._is_cache(folder):
+                continue
             names, folders = self._entries(folder)
             count += len(names or ()) + len(folders)
             if names is None or count > _MOST_FILES or not _OF_A_PROJECT.isdisjoint(names) or any(one.endswith(_CODE) and one != _OF_SPHINX for one in names):
@@ -134,6 +136,12 @@ class Levels:
         if any(posixpath.basename(one) == _OF_SPHINX for one in found):
             return [one for one in sorted(found) if _reader(posixpath.basename(one)) is _DOCUMENTATION]
         return sorted(found)
+
+    def _is_cache(self, folder: str) -> bool:
+        """Whether a folder is marked as a cache, as ours may be: its list changes with each run."""
+        tag = f"{folder}/{CACHE_TAG}"
+        self._note("exists", tag)
+        return os.path.exists(tag)
 
     def _entries(self, folder: str) -> tuple[list[str] | None, list[str]]:
         """The names of the files and folders in a folder, in order; None for more files than lists of packages are."""

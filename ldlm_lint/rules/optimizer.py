@@ -39,8 +39,7 @@ OPTIMIZER_NOT_FUSED = Rule(
     "% of its step (deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also be slower: 85 to "
     "68 TFLOPS on an A40 with 512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure. "
     "On an H100 the default step of AdamW over 80 tensors of 32,768 numbers took 1.08 ms, the fused one 0.32 ms.",
-    exceptions="Training on a CPU, also of one model among others; a step that `torch.compile` compiles, which makes kernels "
-    "of its own; complex or sparse parameters; Lightning with mixed precision and gradient "
+    exceptions="Training on a CPU, also of one model among others; a step that `torch.compile` compiles; complex or sparse parameters; Lightning with mixed precision and gradient "
     "clipping, which raises for an optimizer that unscales gradients itself (modules of Lightning are reported if "
     "their Trainers are in the project and nothing in the project clips); code that clips scaled gradients under a "
     "GradScaler; an optimizer over a handful of tensors; a wrapper (DeepSpeed, bitsandbytes, apex) with its own "

@@ -139,8 +139,8 @@ def _conflicting(finding: Finding, context: Context) -> Iterator[Related]:
         start = len(b"".join(at.splitlines(keepends=True)[: bound.line - 1]))
         end = start + len(at[start:].partition(b"\n")[0].rstrip())
         others = context.torch.others(finding.span.path, newest.since)
-        without = f"`{bound.text}` chooses a torch without {newest.name} (since torch {_words(newest.since)})"
-        yield Related(Span(bound.path, start, end), f"{without}; {others} allows a newer one")
+        without = f"`{bound.text}` lacks {newest.name} (since torch {_words(newest.since)})"
+        yield Related(Span(bound.path, start, end), f"{without}, but {others} allows it")
 
 
 def _words(version: tuple[int, int]) -> str:

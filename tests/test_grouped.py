@@ -14,7 +14,19 @@ import pytest
 from calling import Enter, Run
 from test_report import BASE, make_rule
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Frequency, Report, Rule, Severity, Span
+from ldlm_lint.model import (
+    Applicability,
+    Confidence,
+    Consequence,
+    Edit,
+    Finding,
+    Fix,
+    Frequency,
+    Report,
+    Rule,
+    Severity,
+    Span,
+)
 from ldlm_lint.report import text
 from ldlm_lint.report.markdown import MOST_OF_A_COMMENT
 from ldlm_lint.report.ranking import GROUPS, ORDERS, ordered

@@ -204,7 +204,7 @@ def test_code_that_sets_a_setting(code: str, given: bool) -> None:
     assert sets(code.encode(), "save_total_limit") is given
 
 
-READS = "from transformers import HfArgumentParser, TrainingArguments\n"
+READS = "from transformers import HfArgumentParser, TrainingArguments\nfrom transformers import Trainer\n\n(arguments,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\nTrainer(args=arguments).train()\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ A related place is accounted for if it
 - is in a function that calls the finding's function, directly or through others, or is called by it, or both are called
   by one caller of the finding's function that passes on a value,
 - is in the code of a module or class (a definition), and the finding's module imports that module, or is imported by it,
-- is in a file that a launch, a sourcing script or a reader of configurations joins with the finding's file.
+- is in a file that a launch, a sourcing script or a reader of configurations joins with the finding's file,
+- says which versions of torch the finding's file may run with.
 
 A note about a file on the disk is joined by the file's path instead: `ldlm_lint.concepts.file_paths`.
 """
@@ -70,7 +71,11 @@ class RelatedPlaces:
         if _is_python(one.path) and _is_python(other.path):
             return self._joined_by_calls(one, other)
         pairs = ((one.path, other.path), (other.path, one.path))
-        return one.path == other.path or any(self._joined_by_runs(*pair) or self._names(*pair) for pair in pairs)
+        return one.path == other.path or any(self._joined_by_runs(*pair) or self._names(*pair) or self._bounds(*pair) for pair in pairs)
+
+    def _bounds(self, path: str, other: str) -> bool:
+        """Whether a file says which torch a module may run with."""
+        return _is_python(path) and any(bound.path == other for bound in self.context.torch.of(path).bounds)
 
     def _names(self, path: str, other: str) -> bool:
         """Whether scripts run in one shell with another, since one sources the other or a third one sources both, or a

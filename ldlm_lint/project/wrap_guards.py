@@ -1,4 +1,4 @@
-"""Wraps of models for several ranks that stand under a switch which nothing turns on: ``if self.world_size > 1:`` where
+"""Wraps of models for several ranks under a switch which nothing turns on: ``if self.world_size > 1:`` where
 every caller leaves ``world_size=1``. They are no sign that ranks start."""
 
 from __future__ import annotations

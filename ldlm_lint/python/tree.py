@@ -7,9 +7,11 @@ scope lookup gives the same names in both (measured on 83,578 calls of three rep
 from __future__ import annotations
 
 import ast
+import functools
 import os.path
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from astroid import nodes
@@ -61,7 +63,14 @@ def parse(source: Source, module_name: str) -> Parsed:
 
 def readable(source: Source, line: int, message: str) -> str:
     """The parseable part of a text with a syntax error at a line: all except a missing block, or the code before it."""
-    return _with_block(source, message) or _prefix_before(source, line)
+    return _readable("\n".join(source.lines), line, message)
+
+
+@functools.lru_cache(maxsize=1)
+def _readable(text: str, line: int, message: str) -> str:
+    """The same for a text; the rules of single files and the linked program both ask for the last one."""
+    lines = text.split("\n")
+    return _with_block(lines, message) or _prefix_before(lines, line)
 
 
 def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.Module:
@@ -73,11 +82,11 @@ def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.
     return module
 
 
-def _with_block(source: Source, message: str) -> str:
+def _with_block(text: Sequence[str], message: str) -> str:
     """The whole text with a ``pass`` if a block is missing after its colon; empty if that does not fix it."""
     match = _EMPTY_BLOCK.search(message)
     at = int(match[1]) if match else 0
-    lines = list(source.lines)
+    lines = list(text)
     if not at or not lines[at - 1].rstrip().endswith(":"):
         return ""
     lines[at - 1] += " pass"
@@ -85,13 +94,12 @@ def _with_block(source: Source, message: str) -> str:
     return text if _failure(text) is None else ""
 
 
-def _prefix_before(source: Source, line: int) -> str:
+def _prefix_before(lines: Sequence[str], line: int) -> str:
     """The longest text of whole lines before the error that parses, in the same line numbers.
 
     The statement with the error is often the whole ``main()``, so lines are removed one by one first, closing an open
     ``try``, and whole top-level statements only after that.
     """
-    lines = source.lines
     start = min(line, len(lines))
     closest = [at - 1 for at in range(start, max(line - _LINES_BEFORE_ERROR, 0), -1)]
     top_level = [at - 1 for at in range(start, 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")]

@@ -127,7 +127,7 @@ def _prefix_before(lines: Sequence[str], line: int) -> str:
     return ""
 
 
-def _open_tries(lines: tuple[str, ...]) -> list[str]:
+def _open_tries(lines: Sequence[str]) -> list[str]:
     """The ``finally: pass`` clauses that close each ``try:`` still open at the end of the lines, innermost first."""
     closing: list[str] = []
     limit = float("inf")

@@ -67,15 +67,15 @@ def test_a_request_travels_as_plain_values():
 
 def test_the_answer_is_about_the_model_as_it_is_and_names_what_would_fit():
     as_is, blocks = _variant("as it is", 100), _variant("each block checkpointed", 40)
-    assert answer([as_is, blocks], 200).startswith("It fits into 200 B as it is: 100 B (50%) are left")
-    assert answer([as_is, blocks], 100).startswith("It fits")
-    assert answer([as_is, blocks], 60) == (
+    assert answer({"variants": [as_is, blocks], "loss": True}, 200).startswith("It fits into 200 B as it is: 100 B (50%) are left")
+    assert answer({"variants": [as_is, blocks], "loss": True}, 100).startswith("It fits")
+    assert answer({"variants": [as_is, blocks], "loss": True}, 60) == (
         "It does not fit into 60 B: 40 B too much as it is; with each block checkpointed it fits, and 20 B are left."
     )
-    assert answer([as_is, blocks], 10).endswith("and also with checkpoints.")
-    assert answer([as_is], 10) == "It does not fit into 10 B: 90 B too much as it is."
+    assert answer({"variants": [as_is, blocks], "loss": True}, 10).endswith("and also with checkpoints.")
+    assert answer({"variants": [as_is], "loss": True}, 10) == "It does not fit into 10 B: 90 B too much as it is."
     failed = _variant("each block checkpointed", 0, error="boom")
-    assert answer([as_is, failed], 60).endswith("and also with checkpoints.")
+    assert answer({"variants": [as_is, failed], "loss": True}, 60).endswith("and also with checkpoints.")
 
 
 def test_the_table_shows_every_variant_and_the_reason_of_one_that_failed():

@@ -450,12 +450,12 @@ def _is_math(module: Module, number: int) -> bool:
     row = module.plain(number)
     bound = module.scopes[0].bindings.get(row[2], ()) if row[0] == "free" else ()
     rows = [module.nodes[one] for one in bound] if row[0] == "free" else [row]
-    return any(one[:2] == ("imp", "math") for one in rows)
+    return any(one == ("imp", "math", 0) for one in rows)
 
 
 def _is_from_math(module: Module, row: Node) -> bool:
-    """Whether a name is one imported from `math`: ``from math import sqrt``."""
-    return any(module.nodes[one][:2] == ("impf", "math") for one in module.scopes[0].bindings.get(row[2], ()))
+    """Whether a name is one imported from `math`: ``from math import sqrt``; ``from .math import rope`` is another."""
+    return any(module.nodes[one][:2] == ("impf", "math") and module.nodes[one][3] == 0 for one in module.scopes[0].bindings.get(row[2], ()))
 
 
 def _is_of_record(module: Module, row: Node) -> bool:

@@ -106,7 +106,8 @@ def _default_off(test: nodes.NodeNG) -> str:
 def _is_named_elsewhere(project: Project, name: str) -> bool:
     """Whether code, a script or a configuration mentions a switch except to read it; text in backticks is prose."""
     read = re.compile(rb"getattr\([^()\n]*[\"']%s[\"'][^()\n]*\)|`[^`\n]*`" % re.escape(name.encode()))
-    spelled = re.compile(rb"[-_]".join(re.escape(part.encode()) for part in name.split("_")))
+    # ``gradient_checkpointing_enable()`` of another model is another name.
+    spelled = re.compile(rb"(?<!\w)%s(?!\w)" % rb"[-_]".join(re.escape(part.encode()) for part in name.split("_")))
     texts = (project.data(path) for path in (*project.files, *project.others))
     return any(spelled.search(read.sub(b"", text)) for text in texts if spelled.search(text))
 

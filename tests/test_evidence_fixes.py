@@ -92,14 +92,14 @@ def test_a_fixed_setting_makes_no_finding_at_the_call_that_was_watched(project, 
     (project / "train.py").write_text(
         "import yaml\nfrom torch.utils.data import DataLoader\n\n\n"
         "def main(model, dataset):\n    with open('config.yaml') as file:\n        config = yaml.safe_load(file)\n"
-        "    loader = DataLoader(dataset, num_workers=4, persistent_workers=config['persistent_workers'])\n"
+        "    loader = DataLoader(dataset, num_workers=config['num_workers'], persistent_workers=True)\n"
         "    for epoch in range(3):\n        for batch in loader:\n            model(batch).mean().backward()\n"
     )
-    (project / "config.yaml").write_text("persistent_workers: false\n")
-    rule, place = "dataloader-without-persistent-workers", site(project / "train.py", 8, project)
+    (project / "config.yaml").write_text("num_workers: 64\n")
+    rule, place = "dataloader-too-many-workers", site(project / "train.py", 8, project)
     folder = written(tmp_path / "e", project, judged(rule, VERIFIED, [place]))
     code, out, _ = run("check", "--evidence", folder, "--fix", "--unsafe-fixes", "--select", rule, ".")
-    assert (project / "config.yaml").read_text() == "persistent_workers: true\n"
+    assert (project / "config.yaml").read_text() == "num_workers: 8\n"
     assert (code, "seen at run time" in out) == (0, False)
 
 

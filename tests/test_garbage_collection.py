@@ -11,6 +11,7 @@ from pylint.lint import PyLinter
 
 from ldlm_lint.checkers.project import ProjectChecker
 from ldlm_lint.garbage_collection import _OF_PYTHON, PACE, Settled, at_our_pace
+from ldlm_lint.rules.linter import INTERNAL_ERROR
 
 
 def test_the_pace_is_given_back_also_after_a_failure() -> None:
@@ -35,9 +36,9 @@ def test_a_failure_of_ours_is_one_message_of_the_file(monkeypatch: pytest.Monkey
 
     linter, told = PyLinter(), []
     monkeypatch.setattr(ProjectChecker, "_take", fail)
-    monkeypatch.setattr(linter, "add_message", lambda symbol, **kwargs: told.append((symbol, kwargs["args"]["error"])))
+    monkeypatch.setattr(linter, "add_message", lambda symbol, **kwargs: told.append((symbol, *kwargs["args"])))
     ProjectChecker(linter).leave_module(None)  # type: ignore[arg-type]
-    assert told == [("ldlm-internal-error", "leave_module: ValueError: of ours")]
+    assert told == [("ldlm-internal-error", INTERNAL_ERROR.text((("error", "leave_module: ValueError: of ours"),)))]
 
 
 @pytest.fixture(autouse=True)

@@ -319,9 +319,10 @@ class Frequency:
             if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:
                 under = _is_under(module, module.table.sites[call].guard, guard)
                 (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
-        # An optimizer that steps at an interval, while another one steps each iteration with its own gradients, follows
-        # a schedule.
-        return bool(inside) and not (inside == {"step"} and outside >= {"step", "zero_grad"})
+        # While another optimizer clears its gradients and steps in each iteration, this one follows a schedule: a
+        # regularization every 16 steps, a generator every fifth.
+        is_scheduled = outside >= {"step", "zero_grad"} and (inside == {"step"} or "backward" in inside)
+        return bool(inside) and not is_scheduled
 
 
 def _counts_rounds(module: Module, row: Node) -> bool:

@@ -359,10 +359,25 @@ def test_information_leaves_the_exit_code_alone_in_both_hosts(jobs, tmp_path):
 
 
 SAVED = """
+    import accelerate
     import argparse
+    import numpy
     import time
     import torch
     from flashy import Solver
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, batch):
+            return self.layer(batch)
+
+    def main():
+        net = Net().cuda()
+        run = Run(net, torch.optim.SGD(net.parameters(), lr=0.1), argparse.ArgumentParser().parse_args())
+        run.train(torch.utils.data.DataLoader(torch.ones(8, 4)))
 
     class Run(Solver):
         def __init__(self, net, optimizer, args):
@@ -399,6 +414,17 @@ PAYLOADS = {
     '{"net": self.net.state_dict(), "args": vars(self.args)}': False,
     '{"net": self.net.state_dict(), "when": unknown(epoch)}': False,
     "dict(net=self.net.state_dict(), run=self)": False,
+    '{"net": self.net.state_dict(), "best": unknown(epoch).max()}': False,
+    '{"net": self.net.state_dict(), "best": max(self.best, unknown(epoch))}': False,
+    '{"net": self.net.state_dict(), "best": max(self.best, float(unknown(epoch)))}': True,
+    '{"net": self.net.state_dict(), "rng": numpy.random.get_state()}': False,
+    '{"net": self.net.state_dict(), "args": self.args.copy()}': False,
+    '{"net": self.net.state_dict(), "size": getattr(self.args, "size", 3)}': False,
+    '{"net": self.net.state_dict(), "when": round(unknown(epoch), 3)}': False,
+    "unknown(self.net).state_dict()": False,
+    'torch.load("first.pt", map_location="cpu")': False,
+    '{**torch.load("first.pt", map_location="cuda"), "epoch": epoch}': False,
+    'accelerate.Accelerator().prepare(self.optimizer).state_dict()': False,
 }
 
 
@@ -422,3 +448,91 @@ def test_all_that_is_written_under_the_name_counts(tmp_path):
 """
     (finding,) = found(tmp_path, train=text)
     assert "with tensors only" not in finding.why_minor
+
+
+TRUE_NET = """
+    import argparse
+    import os
+    import deepspeed
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4)
+
+    args = argparse.ArgumentParser().parse_args()
+"""
+WHOLE_FLOWS = {
+    "the file that this run wrote": (
+        """
+        def main():
+            net = Net()
+            torch.save(net.state_dict(), os.path.join(args.out, "own_best.pt"))
+            net.load_state_dict(torch.load(os.path.join(args.out, "own_best.pt")))
+        """,
+        True,
+    ),
+    "a helper, all of whose callers read what was written": (
+        """
+        def read(path):
+            return torch.load(path)
+
+        def main():
+            net = Net()
+            torch.save(net.state_dict(), args.out + "/own_best.pt")
+            net.load_state_dict(read(args.out + "/own_best.pt"))
+        """,
+        True,
+    ),
+    "a helper that another caller gives what a user names": (
+        """
+        def read(path):
+            return torch.load(path)
+
+        def main():
+            net = Net()
+            net.load_state_dict(read(args.begin_with))
+            torch.save(net.state_dict(), args.out + "/own_best.pt")
+            net.load_state_dict(read(args.out + "/own_best.pt"))
+        """,
+        False,
+    ),
+    "that name in a folder that a user names": (
+        """
+        def main():
+            net = Net()
+            net.load_state_dict(torch.load(os.path.join(args.begin_with, "own_best.pt")))
+            torch.save(net.state_dict(), os.path.join(args.out, "own_best.pt"))
+        """,
+        False,
+    ),
+    "beside what an engine writes with its client's state": (
+        """
+        def main():
+            net = Net()
+            engine, _, _, _ = deepspeed.initialize(model=net)
+            torch.save(net.state_dict(), args.out)
+            engine.save_checkpoint(args.out, client_state={"args": args})
+            net.load_state_dict(torch.load(args.out))
+        """,
+        False,
+    ),
+    "the sharded optimizer of an engine": (
+        """
+        def main():
+            net = Net()
+            engine, optimizer, _, _ = deepspeed.initialize(model=net)
+            torch.save(optimizer.state_dict(), "own_optimizer.pt")
+            optimizer.load_state_dict(torch.load("own_optimizer.pt"))
+        """,
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE_FLOWS)
+def test_all_sources_of_the_path_are_files_that_the_flow_wrote(name, tmp_path):
+    text, is_known = WHOLE_FLOWS[name]
+    (finding,) = found(tmp_path, train=textwrap.dedent(TRUE_NET) + textwrap.dedent(text))
+    assert ("every version of torch loads it" in str(dict(finding.args)["stakes"])) is is_known, finding.args

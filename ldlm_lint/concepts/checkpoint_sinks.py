@@ -94,6 +94,14 @@ class Sinks:
         yield from self._of_functions(_SINKS.keys() & FILES - _PICKLES)
         yield from (sink for sink, _ in self._of_objects())
 
+    def engines(self) -> Iterator[Sink]:
+        """Every call that has an engine write its own state and that of its client below a path."""
+        yield from (sink for sink in self._of_methods() if self._is_engine(sink.call))
+
+    def _is_engine(self, call: int) -> bool:
+        module = self.program.module_of(call)
+        return module.last_name(module.nodes[call & MASK][1]) == "save_checkpoint"
+
     def _written(self) -> Iterator[Sink]:
         yield from self._of_functions(_SHARDED)
         yield from (sink for sink in self._of_functions(_SINKS.keys() - _SHARDED.keys()) if self.states.written_by(sink.call))

@@ -358,4 +358,4 @@ def _ways(row: Node) -> tuple[int, ...]:
     return (row[1],) if kind in ("copy", "star", "enter", "elem", "part", "comp") else ()
 
 
-__all__ = ["FilePath", "FilePaths"]
+__all__ = ["FilePath", "FilePaths", "Home"]

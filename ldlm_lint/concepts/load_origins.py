@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
-from ldlm_lint.concepts.file_paths import FilePath, FilePaths
+from ldlm_lint.concepts.file_paths import FilePath, FilePaths, Home
+from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.payloads import Payloads
@@ -70,14 +71,41 @@ class LoadOrigins:
         if fetched:
             return Origin(fetched=fetched)
         near = self.program.module_of(call)
-        written = [one.call for one in self._written if known.is_one_of(one.path)]
+        matching = [one for one in self._written if known.is_one_of(one.path)]
+        written = [one.call for one in matching]
         own = self.program.function_of(call)
         nearest = min(written, key=lambda one: (self.program.module_of(one) is not near, self._joined.path(own, self.program.function_of(one))), default=0)
-        return Origin(written=nearest, only_tensors=bool(written) and all(map(self._payloads.are_tensors_only, written)), resumes=self._resumes(call))
+        only = bool(matching) and self._are_all_of(near, known, matching) and self._hold_tensors_only(known, written)
+        return Origin(written=nearest, only_tensors=only, resumes=self._resumes(call))
+
+    def _hold_tensors_only(self, known: FilePath, written: list[int]) -> bool:
+        return not any(known.is_one_of(one.path) for one in self._by_engines) and all(map(self._payloads.are_tensors_only, written))
+
+    def _are_all_of(self, near: Module, known: FilePath, written: list[_Written]) -> bool:
+        """Whether every source of a loaded path is one of a path that the same flow writes: a folder or a file that a
+        user names is where others may have put a file of that name."""
+        together = self.program.together.programs_of(near)
+        same = [one.path for one in written if self.program.module_of(one.call).index in together]
+        homes = {home for path in same for home in path.homes}
+        if not all(home in homes for home in known.homes if self._is_given(home)):
+            return False
+        whole = not known.homes and known.names <= {name for one in written for name in one.path.names if not one.path.homes}
+        return whole or (not known.homes.isdisjoint(homes))
+
+    def _is_given(self, home: Home) -> bool:
+        """Whether a user, or a caller that is not seen, decides what a path begins with."""
+        if home[0] != "parameter":
+            return home[0] == "setting"
+        _, function, name = home
+        return isinstance(function, int) and not handed_in(self.program, function, str(name))
 
     @cached_property
     def _written(self) -> list[_Written]:
         return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.files()]
+
+    @cached_property
+    def _by_engines(self) -> list[_Written]:
+        return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.engines()]
 
     def _fetched_to(self, load: int, read: int, known: FilePath) -> int:
         """The call that downloads to the path: a downloader in this file, or a function of the project that receives

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
+from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.written_states import FILLS, WrittenStates
-from ldlm_lint.program.atoms import BOOLEAN, FALSE, FIRST, HOMES, MASK, NONE, TRUE, Value
+from ldlm_lint.program.atoms import DEVICE, HOST_TENSOR, MASK, TENSOR, Value
+from ldlm_lint.program.calls import UNKNOWN
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
@@ -19,14 +20,21 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
 
 _WRITTEN = ("obj", "tensors")
-_PLAIN = frozenset({"int", "float", "str", "len", "bool", "round", "abs", "range", "item", "tolist", "format", "time", "strftime", "hexdigest"})
-"""Functions and methods that give numbers, texts or lists of them, whatever they are given."""
-_COPIES = frozenset({"dict", "list", "tuple", "OrderedDict", "deepcopy", "copy", "sorted", "sum", "max", "min"})
-_SAME = frozenset({"cpu", "detach", "clone", "to", "half", "float", "contiguous", "items", "values"})
+_MADE_PLAIN = frozenset({"int", "float", "str", "len", "bool", "range", "format"})
+"""Functions of Python that give a number or a text, or several of them, whatever they are given; ``round`` and ``abs`` of a
+number of numpy give one of numpy."""
+_PLAIN_METHODS = frozenset({"item", "tolist", "format", "strftime", "hexdigest"})
+_CLOCKS = frozenset({"time.time", "time.strftime"})
+_COPIES = frozenset({"dict", "list", "tuple", "OrderedDict", "deepcopy", "copy", "sorted", "sum", "max", "min", "round", "abs"})
+_SAME = frozenset({"cpu", "detach", "clone", "to", "half", "float", "contiguous", "items", "values", "keys", "copy", "sum", "max", "min"})
 """Methods of tensors and containers that give the same in another form."""
-_STATES = frozenset({"state_dict", "get_rng_state", "get_rng_state_all"})
-"""What gives the state of a module or an optimizer, or that of torch's generators: tensors, numbers and texts."""
-_VALUES = HOMES | {BOOLEAN, TRUE, FALSE, NONE}
+_RANDOM_STATES = frozenset({"torch.get_rng_state", "torch.random.get_rng_state", "torch.cuda.get_rng_state", "torch.cuda.get_rng_state_all"})
+_OF_TORCH = ("torch.nn.", "torch.optim.", "torch.amp.", "torch.cuda.amp.")
+"""Where the classes come from whose state is made of tensors, numbers and texts; that of a sharded module is not."""
+_LOADS = frozenset({"torch.load", "torch.serialization.load", "torch.hub.load", "torch.hub.load_state_dict_from_url"})
+_TENSORS = frozenset({DEVICE, HOST_TENSOR, TENSOR})
+_WHOLE_ENGINES = frozenset({"save_checkpoint"})
+"""Methods that write what they are given together with objects of their own."""
 _MOST = 200
 """Expressions of one object that are looked at."""
 
@@ -42,6 +50,8 @@ class Payloads:
         """Whether an object is known to be made of tensors, numbers, texts and containers of these."""
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
+        if module.last_name(row[1]) in _WHOLE_ENGINES:
+            return False
         first = row[2][0] if row[2] else next((value for name, value in row[3] if name in _WRITTEN), 0)
         return bool(first) and self._is_plain(module.base | first, set())
 
@@ -55,20 +65,38 @@ class Payloads:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
-        if kind in ("const", "fstr", "cmp") or self._is_value(self.program.ask(key)):
+        if kind in ("const", "fstr", "not"):
             return True
         if kind == "call":
             return self._is_made(module, key, row, seen)
-        if kind == "op" and any(_is_number(module.nodes[one]) for one in row[2:4]):
-            # ``state["steps"] + 1``
-            return True
         if kind in ("param", "free"):
-            return self._are_plain(behind(self.program, module, row), seen)
+            return self._are_plain(self._handed(module, row), seen)
         if kind in ("map", "seq"):
             return all(self._is_plain(module.base | one, seen) for one in (*row[2], *self._states.filled(module, key & MASK)))
         if kind == "attr":
             return self._are_plain(self._stored(module, row), seen)
+        if kind == "part" and self._is_count(module, row):
+            return True
         return self._are_plain((module.base | one for one in _held(row)), seen)
+
+    def _handed(self, module: Module, row: Node) -> list[int]:
+        """All that a name may stand for: what each caller passes, or what the module binds; nothing if not all is known."""
+        if row[0] == "free":
+            return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
+        function, default = module.base | row[1], module.scopes[row[1]].defaults.get(row[2])
+        given: list[int] = []
+        for edge in edges_of(self.program, function):
+            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, row[2])
+            if node is None and (edge & 3 == UNKNOWN or not default):
+                return []
+            given.append(module.base | default if node is None and default else node or 0)
+        return given
+
+    def _is_count(self, module: Module, row: Node) -> bool:
+        """``for epoch, batch in enumerate(loader)``"""
+        element = module.plain(row[1])
+        made = module.plain(element[1]) if element[0] == "elem" else ("",)
+        return row[2] == 0 and made[0] == "call" and module.nodes[made[1]][0] == "free" and module.last_name(made[1]) == "enumerate"
 
     def _are_plain(self, keys: Iterable[int], seen: set[int]) -> bool:
         """Whether all of at least one expressions are."""
@@ -80,7 +108,8 @@ class Payloads:
         owner = self.program.class_of_self(module, row[1])
         classes = self.program.order(owner) if owner is not None else ()
         stored = [value for one in classes for value in self.program.own_writes.get((one, row[2]), ())]
-        return stored + [value for one in classes for value in self._put_into(one, row[2])]
+        elsewhere = [value for _, value in self.program.other_writes.get(row[2], ())]
+        return [*stored, *elsewhere, *(value for one in classes for value in self._put_into(one, row[2]))] if stored else []
 
     def _put_into(self, owner: int, name: str) -> Iterator[int]:
         """The values that the methods of a class put into an attribute: ``self.losses.append(loss)``."""
@@ -92,10 +121,8 @@ class Payloads:
             if held[0] == "attr" and held[2] == name and self.program.class_of_self(module, held[1]) == owner:
                 yield from (module.base | one for one in row[2])
 
-    def _is_value(self, value: Value) -> bool:
-        """Whether a value can only be a tensor, a number or a text."""
-        of = self.program.atoms.of
-        return bool(value) and all(one in _VALUES or (one >= FIRST and of[one][0] == "k") for one in value)
+    def _is_tensor(self, value: Value) -> bool:
+        return bool(value) and value <= _TENSORS
 
     def _is_made(self, module: Module, call: int, row: Node, seen: set[int]) -> bool:
         self.program.ask(("to", call))
@@ -103,21 +130,56 @@ class Payloads:
         name, function = module.last_name(row[1]), module.nodes[row[1]]
         if targets:
             return all(map(self._returns, targets)) and self._are_plain((one for target in targets for one in self._returned(target)), seen)
-        if name in _STATES and function[0] == "attr":
-            return self._is_of_torch(module.base | function[1])
-        if name in _PLAIN:
+        names = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | row[1]), "x")}
+        is_method = function[0] == "attr" and not names
+        if names and names <= _RANDOM_STATES | _CLOCKS:
             return True
+        if is_method and name == "state_dict":
+            return self._is_of_torch(module.base | function[1], set())
+        if name in (_PLAIN_METHODS if is_method else _MADE_PLAIN):
+            return True
+        if is_method:
+            return self._is_tensor(self.program.ask(call)) or (name in _SAME and self._is_plain(module.base | function[1], seen))
         parts = [*row[2], *(value for _, value in row[3])]
         if name in _COPIES:
             return not parts or self._are_plain((module.base | one for one in parts), seen)
-        return function[0] == "attr" and name in _SAME and self._is_plain(module.base | function[1], seen)
+        return bool(names) and names.isdisjoint(_LOADS) and all(one.startswith("torch.") for one in names) and self._is_tensor(self.program.ask(call))
 
-    def _is_of_torch(self, key: int) -> bool:
-        """Whether an object with a state may be a module or an optimizer; an object of a class of the project that is
-        neither gives what it likes."""
-        atoms, value = self.program.atoms, self.program.ask(key)
+    def _is_of_torch(self, key: int, seen: set[int]) -> bool:
+        """Whether an object can only be a module or an optimizer of torch, whose state is its own: what prepares, shards or
+        wraps one for another package gives the state that this package likes."""
+        if key in seen or len(seen) > _MOST:
+            return key in seen
+        seen.add(key)
+        module = self.program.module_of(key)
+        row, owner = module.nodes[key & MASK], self.program.class_of_self(module, key & MASK)
+        if owner is not None:
+            return self._keeps_tensors(owner)
+        sources = self._sources(module, key, row)
+        return all(self._is_of_torch(one, seen) for one in sources) if sources else row[0] != "param" and self._is_made_by_torch(self.program.ask(key))
+
+    def _sources(self, module: Module, key: int, row: Node) -> list[int]:
+        """The expressions of which one is the object."""
+        if row[0] in ("param", "free"):
+            return self._handed(module, row)
+        if row[0] == "attr":
+            return self._stored(module, row)
+        if row[0] == "call":
+            self.program.ask(("to", key))
+            return [one for target in sorted(self.program.targets_of.get(key, ())) for one in self._returned(target)]
+        return [module.base | one for one in _held(row)] if row[0] in ("phi", "copy", "choice") else []
+
+    def _is_made_by_torch(self, value: Value) -> bool:
+        atoms = self.program.atoms
         owners = [fields[1] for kind in ("i", "self") for fields in atoms.kinds(value, kind)]
-        return all(self.program.is_module(one) or any(name.startswith("torch.") for name in self.program.outside_of(one)) for one in owners)
+        made = [fields[1] for fields in atoms.kinds(value, "o")]
+        known = len(owners) + len(made) == len(value) and bool(value)
+        return known and all(map(self._keeps_tensors, owners)) and all(one.startswith(_OF_TORCH) for one in made)
+
+    def _keeps_tensors(self, owner: int) -> bool:
+        outside = self.program.outside_of(owner)
+        is_own = self.program.is_module(owner) or any(one.startswith(_OF_TORCH) for one in outside)
+        return is_own and all(one.startswith("torch.") for one in outside) and not self.program.methods(owner, "get_extra_state")
 
     def _returns(self, function: int) -> bool:
         return bool(self._returned(function))
@@ -125,10 +187,6 @@ class Payloads:
     def _returned(self, function: int) -> list[int]:
         module = self.program.module_of(function)
         return [module.base | value for value, _ in module.scopes[function & MASK].returns if value]
-
-
-def _is_number(row: Node) -> bool:
-    return row[0] == "const" and isinstance(row[1], (int, float))
 
 
 def _held(row: Node) -> list[int]:
@@ -140,8 +198,12 @@ def _held(row: Node) -> list[int]:
         return [row[1], row[3]]
     if kind in ("dcomp", "choice"):
         return list(row[2:4])
-    if kind == "op":
-        return list(row[2:4])
+    if kind in ("op", "un"):
+        return list(row[2:])
+    if kind == "cmp":
+        return [row[2], *row[3]]
+    if kind == "bool":
+        return list(row[2])
     return [row[1]] if kind in ("copy", "comp", "part", "elem", "item", "star") else []
 
 

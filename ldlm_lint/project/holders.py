@@ -128,5 +128,7 @@ def _claimed(text: str) -> Iterator[str]:
         if found is not None and _OFFERED.search(line):
             name = _DATES.sub(" ", found["rest"])
             name = " ".join(_ENDS.split(name, maxsplit=1)[0].split()).strip(" .,:;#*-\"'()")
+            # ``Pan Qiwei (William)`` ends with the sign that closes what it opened.
+            name += ")" * (name.count("(") - name.count(")"))
             if words_of(name):
                 yield name[:_LONGEST]

@@ -422,9 +422,10 @@ PAYLOADS = {
     '{"net": self.net.state_dict(), "size": getattr(self.args, "size", 3)}': False,
     '{"net": self.net.state_dict(), "when": round(unknown(epoch), 3)}': False,
     "unknown(self.net).state_dict()": False,
-    'torch.load("first.pt", map_location="cpu")': False,
-    '{**torch.load("first.pt", map_location="cuda"), "epoch": epoch}': False,
+    'torch.load("first.pt", map_location="cpu", weights_only=True)': False,
+    '{**torch.load("first.pt", map_location="cuda", weights_only=True), "epoch": epoch}': False,
     'accelerate.Accelerator().prepare(self.optimizer).state_dict()': False,
+    '[one.state_dict() for one in accelerate.Accelerator().prepare(self.net, self.optimizer)]': False,
 }
 
 
@@ -434,6 +435,27 @@ def test_a_file_of_tensors_is_told_from_one_that_may_not_load(payload, tmp_path)
     assert finding.severity is Severity.INFO
     assert ("with tensors only" in finding.why_minor) is PAYLOADS[payload], finding
     assert ("every version of torch loads it" in str(dict(finding.args)["stakes"])) is PAYLOADS[payload]
+
+
+PREPARED = """
+    import accelerate, torch
+
+    def train(loader):
+        net = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.AdamW(net.parameters())
+        {prepare}
+        for batch in loader:
+            net(batch).mean().backward()
+            optimizer.step()
+        torch.save(optimizer.state_dict(), "own_optimizer.pt")
+        optimizer.load_state_dict(torch.load("own_optimizer.pt"))
+"""
+
+
+@pytest.mark.parametrize(("prepare", "known"), [("net = net.cuda()", True), ("net, optimizer = accelerate.Accelerator().prepare(net, optimizer)", False)])
+def test_the_state_of_what_another_package_prepares_is_not_known(prepare, known, tmp_path):
+    (finding,) = found(tmp_path, train=PREPARED.format(prepare=prepare))
+    assert ("with tensors only" in finding.why_minor) is known
 
 
 def test_what_a_list_is_filled_with_counts(tmp_path):

@@ -61,7 +61,7 @@ def test_the_page_has_a_section_of_its_own_for_information(project: Path, run: R
     assert 'id="consequence-deprecated"' not in page and "Level info: copied from parser." in page
 
 
-OWN = "import torch\n\n\ndef keep(net):\n    torch.save(net.state_dict(), 'own_weights.pt')\n    net.load_state_dict(torch.load('own_weights.pt'))\n"
+OWN = "import torch\n\ndef keep():\n    net = torch.nn.Linear(2, 2)\n    torch.save(net.state_dict(), 'own_weights.pt')\n    net.load_state_dict(torch.load('own_weights.pt'))\n"
 
 
 def test_own_files_come_below_the_others_in_one_line(project: Path, run: Run) -> None:

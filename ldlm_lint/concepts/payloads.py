@@ -155,8 +155,18 @@ class Payloads:
         row, owner = module.nodes[key & MASK], self.program.class_of_self(module, key & MASK)
         if owner is not None:
             return self._keeps_tensors(owner)
+        if row[0] == "part" and self._comes_from_outside(module, row[1]):
+            return False
         sources = self._sources(module, key, row)
         return all(self._is_of_torch(one, seen) for one in sources) if sources else row[0] != "param" and self._is_made_by_torch(self.program.ask(key))
+
+    def _comes_from_outside(self, module: Module, number: int) -> bool:
+        """``net, optimizer = accelerator.prepare(net, optimizer)``"""
+        call = module.base | number
+        if module.nodes[number][0] != "call":
+            return False
+        self.program.ask(("to", call))
+        return not self.program.targets_of.get(call)
 
     def _sources(self, module: Module, key: int, row: Node) -> list[int]:
         """The expressions of which one is the object."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ldlm_lint.concepts.built import Built
+from ldlm_lint.concepts.class_builders import ClassBuilders
 from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.training import Training
@@ -51,11 +51,11 @@ class EveryStep:
     """The chains of a program; ``is_off`` tells whether code under a guard of a function waits for an option that
     no launch sets."""
 
-    def __init__(self, training: Training, rare: RarePlaces, built: Built, is_off: Callable[[Module, int, int], bool]) -> None:
+    def __init__(self, training: Training, rare: RarePlaces, builders: ClassBuilders, is_off: Callable[[Module, int, int], bool]) -> None:
         self.training = training
         self.program = training.program
-        self.built = built
-        self.programs = Programs(training.program, built, training.callers)
+        self.builders = builders
+        self.programs = Programs(training.program, builders, training.callers)
         self._rare = rare
         self._is_off = is_off
         self._assumed: set[int] = set()
@@ -181,7 +181,7 @@ class EveryStep:
         by_super = function[0] == "attr" and module.last_name(function[1]) == "()super"
         name = self.program.module_of(target).scopes[target & MASK].name
         having = [one for one in self.program.below(owner) if by_super or self._has(one, name) == owner]
-        if self.is_library and not any(map(self.built.sites, self.program.below(owner))):
+        if self.is_library and not any(map(self.builders.sites, self.program.below(owner))):
             return -1
         found = 0
         for one in having:
@@ -194,7 +194,7 @@ class EveryStep:
         if owner is None:
             return False
         name = self.program.module_of(target).scopes[target & MASK].name
-        return any(self._has(one, name) == owner and self.built.is_configured(one) for one in self.program.below(owner))
+        return any(self._has(one, name) == owner and self.builders.is_configured(one) for one in self.program.below(owner))
 
     def _has(self, owner: int, name: str) -> int | None:
         """The class that an object of a class has a method from."""
@@ -203,7 +203,7 @@ class EveryStep:
 
     def _building_of(self, owner: int) -> int:
         if owner not in self._building:
-            built = [self.built.is_built(owner, loaded, started) for loaded, started in zip(self._loaded, self._started, strict=True)]
+            built = [self.builders.is_built(owner, loaded, started) for loaded, started in zip(self._loaded, self._started, strict=True)]
             self._building[owner] = sum(1 << bit for bit, one in enumerate(built) if one)
         return self._building[owner]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.concepts.built import Built
+from ldlm_lint.concepts.class_builders import ClassBuilders
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 
@@ -15,9 +15,9 @@ ANY = -1
 class Programs:
     """The programs that functions run in, each by the module that it starts in."""
 
-    def __init__(self, program: Program, built: Built, callers: Callable[[int], Iterable[int]]) -> None:
+    def __init__(self, program: Program, builders: ClassBuilders, callers: Callable[[int], Iterable[int]]) -> None:
         self.program = program
-        self.built = built
+        self.builders = builders
         self.scripts: set[int] = set()
         """The modules (indexes) whose own statements lead to one of the functions that were asked for."""
         self._callers = callers
@@ -55,7 +55,7 @@ class Programs:
             return [program.function_of(call) for call in calls]
         owner = program.owner.get(function)
         if owner is not None:
-            return self.built.builders(owner)
+            return self.builders.functions_for(owner)
         module = program.module_of(function)
         scope = module.scopes[function & MASK].parent
         while scope > 0 and module.scopes[scope].kind != "def":

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.agreement import Agreement
     from ldlm_lint.concepts.block_sizes import BlockSizes
-    from ldlm_lint.concepts.built import Built
     from ldlm_lint.concepts.built_classes import BuiltClasses
     from ldlm_lint.concepts.changing_datasets import ChangingDatasets
     from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+    from ldlm_lint.concepts.class_builders import ClassBuilders
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.every_step import EveryStep
     from ldlm_lint.concepts.host_models import HostModels
@@ -348,11 +348,11 @@ class View:
         return RarePlaces(self.training)
 
     @cached_property
-    def built(self) -> Built:
+    def class_builders(self) -> ClassBuilders:
         """The classes that something builds."""
-        from ldlm_lint.concepts.built import Built
+        from ldlm_lint.concepts.class_builders import ClassBuilders
 
-        return Built(self.program, self.training.frequency.passes, lambda name: name.encode() in self._configured_words)
+        return ClassBuilders(self.program, self.training.frequency.passes, lambda name: name.encode() in self._configured_words)
 
     @cached_property
     def every_step(self) -> EveryStep:
@@ -360,7 +360,7 @@ class View:
         from ldlm_lint.checkers.by_program.switched_off import SwitchedOff
         from ldlm_lint.concepts.every_step import EveryStep
 
-        return EveryStep(self.training, self.rare_places, self.built, SwitchedOff(self).is_one)
+        return EveryStep(self.training, self.rare_places, self.class_builders, SwitchedOff(self).is_one)
 
     @cached_property
     def training_loops(self) -> TrainingLoops:

@@ -38,7 +38,7 @@ class Site(NamedTuple):
     is_main: bool
 
 
-class Built:
+class ClassBuilders:
     """Answers for the classes of a program.
 
     ``can_run`` tells whether code under a guard of a function can run at all; ``is_named`` whether a configuration or
@@ -66,7 +66,7 @@ class Built:
                     return True
         return False
 
-    def builders(self, owner: int) -> list[int] | None:
+    def functions_for(self, owner: int) -> list[int] | None:
         """The functions that build a class, or one derived from it; None if something unknown builds it."""
         sites = [site for one in self.program.below(owner) for site in self.sites(one)]
         if any(site.module == _ANYWHERE or not site.function for site in sites):

@@ -381,9 +381,9 @@ def test_a_file_that_becomes_a_checkpoint_by_its_name_is_a_save(tmp_path: Path) 
         (tmp_path / "download").write_bytes(b"weights")
         (tmp_path / "download").replace(tmp_path / f"epoch={step}.ckpt")
 
-    # Eleven, since this very file has code that deletes checkpoints.
-    seen, _ = _watched(lambda: _train(_net(), 11, after))
-    judged = _judged(seen)
+    # So many, since this very file has code that deletes checkpoints.
+    seen, _ = _watched(lambda: _train(_net(), 101, after), steps=101)
+    judged = _judged(seen, 101)
     assert (judged["unbounded-checkpoints"], judged["non-atomic-checkpoint"]) == ("verified", "refuted")
 
 
@@ -409,9 +409,9 @@ def test_files_of_safetensors_are_saves(tmp_path: Path) -> None:
     def after(step: int) -> None:
         save_file({"weight": net.head.weight.detach()}, str(tmp_path / f"model{step}.safetensors"))
 
-    seen, _ = _watched(lambda: _train(net, 11, after))
-    assert len(seen["checkpoint_files"]["saves"]) == 11
-    assert _judged(seen)["unbounded-checkpoints"] == "verified"
+    seen, _ = _watched(lambda: _train(net, 101, after), steps=101)
+    assert len(seen["checkpoint_files"]["saves"]) == 101
+    assert _judged(seen, 101)["unbounded-checkpoints"] == "verified"
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler's times of processes are Linux's")

@@ -288,7 +288,16 @@ class Queries:
         bound = self.bound_to(module, row) if kind == "free" else ()
         if bound:
             return bound
+        if kind == "attr" and self._is_left_open(module, row):
+            return None
         return () if self.program.ask(key) else None
+
+    def _is_left_open(self, module: Module, row: Node) -> bool:
+        """Whether an attribute is a field of a record that some construction may fill with a value that is not known:
+        ``Config(**json.load(file))``."""
+        records = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | row[1]), "i")]
+        made = (call for owner in records if self.program.is_field(owner, row[2]) for call in self.program.constructions(owner))
+        return any(given.state is State.OPEN for given in (self.argument(call, row[2]) for call in made))
 
     @staticmethod
     def bound_to(module: Module, row: Node) -> Iterable[int]:

@@ -104,17 +104,20 @@ def save(state: dict, step: int, options: argparse.Namespace) -> None:
     path = os.path.join(
         options.out, "last.pt" if options.saves in ("in-place", "atomic", "removed-first") else f"step{step}.pt"
     )
-    if options.saves == "removed-first" and os.path.exists(path):
-        os.remove(path)
+    if options.saves == "removed-first":
+        # Imported here: a program that loads no code that removes files cannot have a rotation.
+        from removing import remove_if_there
+
+        remove_if_there(path)
     if options.saves == "atomic":
         torch.save(state, path + ".part")
         os.replace(path + ".part", path)
     else:
         torch.save(state, path)
     if options.saves == "pruned":
-        old = os.path.join(options.out, f"step{step - 2}.pt")
-        if os.path.exists(old):
-            os.remove(old)
+        from removing import remove_if_there
+
+        remove_if_there(os.path.join(options.out, f"step{step - 2}.pt"))
 
 
 def backward(model: nn.Module, rows: torch.Tensor, micro: int, options: argparse.Namespace) -> torch.Tensor:

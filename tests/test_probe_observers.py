@@ -382,8 +382,8 @@ def test_a_file_that_becomes_a_checkpoint_by_its_name_is_a_save(tmp_path: Path) 
         (tmp_path / "download").replace(tmp_path / f"epoch={step}.ckpt")
 
     # So many, since this very file has code that deletes checkpoints.
-    seen, _ = _watched(lambda: _train(_net(), 101, after), steps=101)
-    judged = _judged(seen, 101)
+    seen, _ = _watched(lambda: _train(_net(), 102, after), steps=102)
+    judged = _judged(seen, 102)
     assert (judged["unbounded-checkpoints"], judged["non-atomic-checkpoint"]) == ("verified", "refuted")
 
 
@@ -409,9 +409,9 @@ def test_files_of_safetensors_are_saves(tmp_path: Path) -> None:
     def after(step: int) -> None:
         save_file({"weight": net.head.weight.detach()}, str(tmp_path / f"model{step}.safetensors"))
 
-    seen, _ = _watched(lambda: _train(net, 101, after), steps=101)
-    assert len(seen["checkpoint_files"]["saves"]) == 101
-    assert _judged(seen, 101)["unbounded-checkpoints"] == "verified"
+    seen, _ = _watched(lambda: _train(net, 102, after), steps=102)
+    assert len(seen["checkpoint_files"]["saves"]) == 102
+    assert _judged(seen, 102)["unbounded-checkpoints"] == "verified"
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the scheduler's times of processes are Linux's")

@@ -26,6 +26,7 @@ _STARTS = Trait(
     lazily(b"|".join(map(re.escape, _STARTING)) + rb"|^[ \t]*(?:from|import)[ \t]+(?:" + b"|".join(_LIBRARIES) + rb")\b", re.M),
     (*_STARTING, *_LIBRARIES),
 )
+# Who gives a parameter a value is known to the linked program, which `ldlm_lint.project.ranks` does not ask yet, so texts decide.
 # A value that turns a switch on: neither nothing, nor one rank, nor the same name passed on.
 _GIVEN = (
     rb"(?<![\w])(?:%s[\"']?\]?\s*(?::\s*[\w.\[\], |]+?)?\s*(?:=(?!=)|:(?=\s*[\w\"'$]+\s*(?:[,}#\n]|$)))\s*"

@@ -2,7 +2,7 @@
 
 No flow tells an example from a training that users start by hand: both are programs that nothing imports and no script
 starts. So the name decides, and only for a folder beside a package that the repository builds
-(`ldlm_lint.project.examples`). Seen in 40 public libraries in November 2026; ``scripts``, ``tools``, ``recipes`` and
+(`ldlm_lint.project.examples`). Dated November 2026; ``scripts``, ``tools``, ``recipes`` and
 ``projects`` are not among the names, since many repositories keep their trainings there.
 """
 

@@ -107,7 +107,8 @@ def _prefix_before(lines: Sequence[str], line: int) -> str:
     for ends in (closest, top_level[:_LINES_BEFORE_ERROR]):
         left = _MOST_TRIED
         for end in ends:
-            if end > longest:
+            # No code ends with a decorator.
+            if end > longest or lines[end - 1].lstrip().startswith("@"):
                 continue
             text = "\n".join(lines[:end])
             left -= len(text)

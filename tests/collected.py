@@ -4,49 +4,110 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-_Value = TypeVar("_Value")
 _Test = Callable[..., None]
+_Row = type(pytest.param())
+# What a name of a value is cut to.
+_LENGTH = 100
 
 ONLY = ""
-"""The rule that ``--rule`` names: values of other names are left out."""
+"""What ``--rule`` names: values of other names are left out."""
 
 
-def for_every(name: str, values: Iterable[_Value], called: Callable[[_Value], str] = str) -> Callable[[_Test], _Test]:
-    """Call a test with each value as the argument ``name``; ``called`` says what a value is named in a failure.
+def for_every(
+    names: str | Sequence[str], values: Iterable[Any], ids: Callable[[Any], object] | Iterable[object] | None = None
+) -> Callable[[_Test], _Test]:
+    """Call a test with each value, as `pytest.mark.parametrize` would; ``ids`` says what a value is named in a failure.
 
     ``pytest.mark.parametrize`` makes an item of each value instead, which for ten thousand values costs more than the
-    tests. The other arguments are fixtures, made once for all values.
+    tests. The other arguments are fixtures, made once for all values, but that each value has a ``tmp_path`` of its own.
     """
+    arguments = [one.strip() for one in names.split(",")] if isinstance(names, str) else list(names)
     every = list(values)
+    called = _called(every, len(arguments), ids)
+    rows = [
+        (name, dict(zip(arguments, _values(row, len(arguments)), strict=True)))
+        for row, name in zip(every, called, strict=True)
+    ]
 
     def decorate(test: _Test) -> _Test:
-        @functools.wraps(test)
-        def collected(**fixtures: Any) -> None:
-            # A test of nothing could not fail.
-            complaints = [] if every or ONLY else [f"no {name} to test"]
-            for value in every:
-                if ONLY in called(value):
-                    try:
-                        test(**fixtures, **{name: value})
-                    except (Exception, pytest.fail.Exception) as error:
-                        complaints.append(f"{called(value)}: {type(error).__name__}: {error}")
-            if complaints:
-                pytest.fail("\n".join(complaints), pytrace=False)
-
-        given = inspect.signature(test).parameters.values()
-        collected.__signature__ = inspect.Signature([one for one in given if one.name != name])  # type: ignore[attr-defined]
-        collected.is_for_every = True  # type: ignore[attr-defined]
-        return collected
+        # Of two tables every pair is tried.
+        inner, names, others = getattr(test, "table", (test, [], [("", {})]))
+        pairs = [(f"{name}-{other}".rstrip("-"), {**row, **more}) for name, row in rows for other, more in others]
+        return _collected(inner, [*arguments, *names], pairs)
 
     return decorate
+
+
+def _collected(test: _Test, arguments: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]) -> _Test:
+    """One test for rows, each with its name."""
+
+    @functools.wraps(test)
+    def collected(**fixtures: Any) -> None:
+        # A test of nothing could not fail.
+        complaints = [] if rows or ONLY else ["nothing to test"]
+        for number, (name, row) in enumerate(rows):
+            if ONLY in name:
+                try:
+                    test(**_fresh(fixtures, number), **row)
+                except (Exception, pytest.fail.Exception) as error:
+                    complaints.append(f"{name}: {_told(error, test)}")
+        if complaints:
+            pytest.fail("\n".join(complaints), pytrace=False)
+
+    kept = [one for one in inspect.signature(test).parameters.values() if one.name not in arguments]
+    collected.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
+    collected.is_for_every = True  # type: ignore[attr-defined]
+    collected.table = test, arguments, rows  # type: ignore[attr-defined]
+    return collected
 
 
 def is_chosen(item: str, test: object) -> bool:
     """Whether an item with this name is about the rule of ``--rule``: one of its own, or one about every rule."""
     return hasattr(test, "is_for_every") or ONLY in item
 
+
+def _called(rows: Sequence[Any], count: int, ids: Callable[[Any], object] | Iterable[object] | None) -> list[str]:
+    """The names of all rows, in order; a function is asked for each value of a row, and may say None."""
+    if callable(ids):
+        said = [[ids(one) for one in _values(row, count)] for row in rows]
+        return ["-".join(str(one) for one in names if one is not None) for names in said]
+    given = list(ids) if ids is not None else [None] * len(rows)
+    return [str(name) if name else _short(row) for row, name in zip(rows, given, strict=True)]
+
+
+def _short(row: Any) -> str:
+    if isinstance(row, _Row):
+        return str(row.id) if row.id else _short(row.values)
+    text = row if isinstance(row, str) else repr(row)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
+
+
+def _values(row: Any, count: int) -> Sequence[Any]:
+    if isinstance(row, _Row):
+        return row.values
+    return (row,) if count == 1 else row
+
+
+def _fresh(fixtures: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The fixtures, with a folder for the value of this number instead of the one that all would share."""
+    if "tmp_path" not in fixtures:
+        return dict(fixtures)
+    folder = fixtures["tmp_path"] / f"value{number}"
+    folder.mkdir()
+    return {**fixtures, "tmp_path": folder}
+
+
+def _told(error: BaseException, test: _Test) -> str:
+    """What has failed, and in which line of the test."""
+    code = inspect.unwrap(test).__code__
+    lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if one.filename == code.co_filename]
+    place = f"{Path(code.co_filename).name}:{lines[-1]}: " if lines else ""
+    return f"{place}{type(error).__name__}: {error}"

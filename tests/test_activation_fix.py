@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.config import Config
 from ldlm_lint.fixing import apply_fixes
@@ -67,7 +68,7 @@ def with_forward(tmp_path: Path, forward: str, head: str = _HEAD, init: str = _I
     return None if after == text else after
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("loop", "expected"),
     [
         (
@@ -115,7 +116,7 @@ def test_shapes(tmp_path, loop, expected):
     assert "        self.gradient_checkpointing = gradient_checkpointing\n" in after
 
 
-@pytest.mark.parametrize(
+@for_every(
     "loop",
     [
         pytest.param("for block in self.blocks:\n            x, cache = block(x, c=cache)", id="a cache is handed on"),
@@ -192,7 +193,7 @@ def test_no_option_where_the_constructor_is_not_its_own(tmp_path):
     assert "            if self.training:\n                x = checkpoint(block, x, use_reentrant=False)\n" in after
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("signature", "expected"),
     [
         ("self, width, depth, *args", "self, width, depth, *args, gradient_checkpointing=True"),

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import cases, lint, materialize
 from outline import outline
 
@@ -53,7 +54,7 @@ def commented(
     return after.decode()
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, after",
     [
         pytest.param("x = eval(a)\n", f"x = eval(a)  {NOTE}\n", id="one-line"),
@@ -115,7 +116,7 @@ def test_python(before: str, after: str | None) -> None:
     assert commented(got) == got
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, after",
     [
         pytest.param("export A=1\n", f"export A=1  {NOTE}\n", id="one-line"),
@@ -188,7 +189,7 @@ KINDS = {suffix: [case for case in ALL_CASES if case.path.suffix == suffix] for 
 CASES = [case for of_kind in KINDS.values() for case in of_kind[:: max(1, len(of_kind) // 8)]]
 
 
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+@for_every("number", range(len(CASES)), ids=[case.name for case in CASES])
 def test_a_bad_case_is_silent_afterwards(number: int, tmp_path: Path) -> None:
     case = CASES[number]
     root = materialize(case, case.path, tmp_path / "case")

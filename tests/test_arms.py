@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.project.arms import stands_in_other_arm
 
 ENGINE = re.compile(rb"deepspeed")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "expected"),
     [
         ("if args.deepspeed:\n    a()\nelse:\n    wrap()\n", True),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,7 +185,7 @@ def test_the_result_does_not_depend_on_the_order_of_findings(text: str, random: 
     assert fix_files(shuffled, files, SAFE, max_rounds=4) == fix_files(report, files, SAFE, max_rounds=4)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after", "worse"),
     [
         (b"x = 1", b"x = 2", None),
@@ -205,7 +206,7 @@ def test_validate_python(before: bytes, after: bytes, worse: str | None) -> None
     assert reason is None if worse is None else reason is not None and worse in reason
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after", "worse"),
     [
         (b"a && b\n", b"a\n", False),

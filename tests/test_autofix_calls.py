@@ -8,6 +8,7 @@ import sys
 import tokenize
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +35,7 @@ def add(code: str | bytes, name: str = "fused", value: str = "True") -> str:
     return apply_edits(data, [edit], source.encoding).decode(source.encoding)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after"),
     [
         ("f()", "f(fused=True)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate import VALIDATORS, kind_of
@@ -12,7 +13,7 @@ from ldlm_lint.source import Kind
 YAML = "a: 1  # c\nb:\n  c: [1, 2]\n  d: x\ne: &e {f: 1}\ng: *e\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, after, kind",
     [
         pytest.param(YAML, YAML.replace("a: 1", "a: 2"), Kind.YAML, id="value"),
@@ -33,7 +34,7 @@ def test_sound(before: str, after: str, kind: Kind) -> None:
     assert VALIDATORS[kind](before.encode(), after.encode()) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, after, kind, words",
     [
         pytest.param("a: 1\nb: 2\n", "a: 1\n b: 2\n", Kind.YAML, "no longer load", id="yaml"),
@@ -68,7 +69,7 @@ def judge(before: str, kind: Kind, *changes: tuple[str, str]) -> str | None:
     return VALIDATORS[kind](data, apply_edits(data, edits), edits)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, kind, changes",
     [
         pytest.param(YAML, Kind.YAML, [("f: 1", "f: 2")], id="in-an-anchor"),
@@ -84,7 +85,7 @@ def test_sound_outside_of_the_edits(before: str, kind: Kind, changes: list[tuple
     assert judge(before, kind, *changes) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, kind, changes, words",
     [
         pytest.param(
@@ -109,7 +110,7 @@ def test_unsound_outside_of_the_edits(before: str, kind: Kind, changes: list[tup
     assert words in (judge(before, kind, *changes) or "")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "path, data, kind",
     [
         ("/p/a.yaml", b"", Kind.YAML),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.imports import ensure_import
@@ -26,7 +27,7 @@ def ensure(code: str | bytes, module: str = MODULE, name: str = NAME) -> tuple[s
     return new.decode(source.encoding), expression
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after"),
     [
         ("", f"{LINE}\n"),
@@ -72,7 +73,7 @@ def test_where_the_line_goes(before: str, after: str) -> None:
     assert ensure(before) == (after, NAME)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "expression"),
     [
         (LINE, "checkpoint"),
@@ -100,7 +101,7 @@ def test_a_module_without_dots() -> None:
 OLD, NEW = "from contextlib import nullcontext\n", "from datetime import timedelta\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after"),
     [
         # Grouped and sorted files stay so.
@@ -139,7 +140,7 @@ def test_where_a_line_of_the_standard_library_goes(before: str, after: str) -> N
     assert ensure(before, "datetime", "timedelta") == (after, "timedelta")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after", "expression"),
     [
         ("import sys\n", "import os\nimport sys\n", "os.replace"),
@@ -163,7 +164,7 @@ def test_packages_go_to_packages_and_stay_behind_what_runs_first() -> None:
     assert ensure(code)[0] == code + LINE + "\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         "checkpoint = 1",

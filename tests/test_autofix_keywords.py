@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.keywords import remove_arguments
@@ -23,7 +23,7 @@ def removed(text: str, *names: str) -> str | None:
     return None if edits is None else apply_edits(source.data, edits).decode()
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after"),
     [
         ("f(a, x=1)\n", "f(a)\n"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,7 +163,7 @@ def test_edits_outside_of_the_data_and_of_the_encoding_are_refused() -> None:
     assert apply_edits(b"abc", [edit(1, 2, "\xe9")], "latin-1") == b"a\xe9c"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("data", "span", "left"),
     [
         (b"a\nbcd\ne\n", (3, 4), b"a\ne\n"),

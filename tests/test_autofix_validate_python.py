@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate_python import validate_python
@@ -25,7 +25,7 @@ def judge(code: str, *changes: Change) -> str | None:
     return validate_python(data, apply_edits(data, edits, encoding), edits)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "changes"),
     [
         # Arguments, values, names.
@@ -81,7 +81,7 @@ def test_what_is_meant_is_accepted(code: str, changes: list[Change]) -> None:
     assert judge(code, *changes) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "changes", "words"),
     [
         # An operand is taken from its operator.

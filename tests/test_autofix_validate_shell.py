@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate_shell import validate_shell
@@ -21,7 +21,7 @@ def judge(code: str, *changes: tuple[str, str]) -> str | None:
     return validate_shell(data, apply_edits(data, edits), edits)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "changes"),
     [
         (BLOCK, [("export A=1 \\\n  B=2\n", "export B=2\n")]),
@@ -48,7 +48,7 @@ def test_what_is_meant_is_accepted(code: str, changes: list[tuple[str, str]]) ->
     assert judge(code, *changes) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "changes", "words"),
     [
         # What was a command of its own becomes words of another one.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from collected import for_every
 
 from ldlm_lint.bench import compare, samples
 from ldlm_lint.bench.compare import Change
@@ -95,7 +96,7 @@ def with_losses(before, again, after) -> list[Sample]:
     return [Sample(arm, index, 1.0, logged=Logged(curve)) for index in range(5) for arm, curve in curves.items()]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("again", "after", "agreement"),
     [
         (LOSSES, LOSSES, Agreement.IDENTICAL),
@@ -117,7 +118,7 @@ def until(step: int, *, bad: float = math.nan, last: int = 9) -> dict[int, float
     return {index: 2.0 if index < step else bad for index in range(last)}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after", "agreement", "said"),
     [
         (until(9), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
@@ -172,7 +173,7 @@ def test_each_round_has_every_arm_and_the_orders_differ():
     assert len({tuple(one) for one in found}) > 3
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "timed_out", "statuses", "expected"),
     [
         (0, False, [], False),
@@ -240,7 +241,7 @@ def test_a_run_that_hangs_ends_at_its_limit(trees, capsys):
     assert "still ran after" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("budget", "spent", "seconds", "done", "enough"),
     [
         (32, 2, [2, 3], 0, True),
@@ -309,7 +310,7 @@ PLAIN = "import torch\noptimizer = torch.optim.AdamW(parameters, lr=1e-3{})\npri
 GUARD = "fused=torch.cuda.is_available()"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "after", "expected"),
     [
         (PLAIN.format(""), PLAIN.format(f", {GUARD}"), (GUARD,)),

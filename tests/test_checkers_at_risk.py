@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.checkers import CHECKERS, host
 from ldlm_lint.config import Config
@@ -15,7 +16,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 SEVERAL = [(checker, rule) for checker in CHECKERS if len(checker.rules) > 1 for rule in checker.rules]
 
 
-@pytest.mark.parametrize(("checker", "rule"), SEVERAL, ids=lambda one: getattr(one, "symbol", ""))
+@for_every(("checker", "rule"), SEVERAL, ids=lambda one: getattr(one, "symbol", ""))
 def test_a_rule_alone_is_found_as_among_others(checker: type, rule: Rule) -> None:
     for path in sorted((FIXTURES / rule.symbol).rglob("*.py")):
         source = Source.read(path, Kind.PYTHON)

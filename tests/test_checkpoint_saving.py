@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -242,11 +242,11 @@ fit(m, Tokens("cache.pt"), o)
 }
 
 
-@pytest.mark.parametrize("files", BAD.values(), ids=BAD)
+@for_every("files", BAD.values(), ids=BAD)
 def test_every_rank_saves(files: dict[str, str], tmp_path: Path) -> None:
     assert finds(tmp_path, files)
 
 
-@pytest.mark.parametrize("files", GOOD.values(), ids=GOOD)
+@for_every("files", GOOD.values(), ids=GOOD)
 def test_one_rank_saves_or_there_is_one_only(files: dict[str, str], tmp_path: Path) -> None:
     assert not finds(tmp_path, files)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 
 from ldlm_lint import __version__, cli, engine
 from ldlm_lint.commands.output import exit_code
@@ -31,7 +32,7 @@ def finding(code: str) -> Finding:
     return Finding("some-rule", code, Span("/p/x.py", 0, 0))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "report, fail_level, exit_zero, expected",
     [
         pytest.param(Report((), files=1, requested=1), Severity.REFACTOR, False, 0, id="clean"),

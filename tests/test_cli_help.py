@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run, every_parser
+from collected import for_every
 
 from ldlm_lint.cli import COMMANDS, parser_of
 from ldlm_lint.commands.completion import SHELLS, described
@@ -31,7 +32,7 @@ def test_help_fits_a_screen(project: Path, run: Run) -> None:
     assert all(f"\n  {command.name} " in out for command in COMMANDS)
 
 
-@pytest.mark.parametrize("parser", list(every_parser()), ids=lambda parser: parser.prog.removeprefix("ldlm-lint "))
+@for_every("parser", list(every_parser()), ids=lambda parser: parser.prog.removeprefix("ldlm-lint "))
 def test_every_command_shows_an_example_that_parses_and_says_what_each_argument_is_for(
     parser: argparse.ArgumentParser,
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.commands import progress
@@ -90,7 +91,7 @@ def test_a_patch_goes_into_a_file_too(project: Path, run: Run) -> None:
     assert (project / "fixes.patch").read_text() == patch
 
 
-@pytest.mark.parametrize(
+@for_every(
     "choice, environ, terminal, expected",
     [
         ("auto", {}, True, True),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from written import FileWriter, Ways, observed
@@ -267,7 +268,7 @@ def _held(text: str, name: str = "use") -> list[frozenset[object]]:
     return [Ways(table).of(table.nodes[call][2][0]) for call in table.named[name]]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "held"),
     [
         ("x = 1\nx = 2\nuse(x)\n", {2}),
@@ -309,7 +310,7 @@ def test_a_read_may_be_what_it_is_when_the_program_runs(seed: int) -> None:
         )
 
 
-@pytest.mark.parametrize("text", [
+@for_every("text", [
     "x = " + "-" * 5000 + "1\n",
     "x = " + "(" * 5000 + "1" + ")" * 5000 + "\n",
     "x = a" + ".b" * 5000 + "\n",
@@ -331,7 +332,7 @@ def check_size(text: str) -> None:
     assert len(table.nodes) < 4 * len(text) + 10
 
 
-@pytest.mark.parametrize("text", [
+@for_every("text", [
     "x = 0\n" + "if c: x = 1\n" * 10_000,
     "x = {" + "'k': 1, " * 100_000 + "}\n",
     "for i in y:\n" + "    if i: a = b; b = a; continue\n" * 2000,

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from collected import for_every
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "compare_findings.py"
 LINTER = """
@@ -87,7 +88,7 @@ def test_what_is_gone_and_what_is_new(script: ModuleType) -> None:
     assert found.counts == (2, 3)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("changed", "topics"),
     [
         ({"severity": "info"}, ["level"]),

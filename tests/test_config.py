@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.config import Config, Overrides, common_directory, project_root
 from ldlm_lint.model import Consequence, Option, Rule, Severity
@@ -82,7 +83,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.selected(RULES) == {"excessive-heartbeat-timeout", "optimizer-not-fused"}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, line, key, words",
     [
         pytest.param("heartbeat-limits = 1", 3, "heartbeat-limits", 'did you mean "heartbeat-limit"', id="unknown-key"),
@@ -208,7 +209,7 @@ def test_common_directory(tmp_path: Path) -> None:
     assert common_directory([tmp_path / "a" / "x.py"]) == tmp_path / "a"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, line",
     [
         ("[tool.ldlm-lint]\nlevel = 1\n", 2),

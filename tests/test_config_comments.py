@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from test_add_ignores import NOTE, RULES, commented
 
 from ldlm_lint.cli import main
@@ -16,7 +17,7 @@ from ldlm_lint.suppress import suppressions
 LONG = "x" * 90
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, after, kind",
     [
         pytest.param("a: 1\nb: A=1\n", f"a: 1\nb: A=1  {NOTE}\n", Kind.YAML, id="yaml"),
@@ -44,7 +45,7 @@ def test_json_has_no_comments() -> None:
         commented('{"a": "A=1"}', "A=1", Kind.JSON)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, silent",
     [
         pytest.param("a: A=1  # ldlm-lint: ignore[eval-used]\n", Kind.YAML, True, id="behind"),
@@ -77,7 +78,7 @@ def identity(text: str, piece: str, kind: Kind) -> tuple[str, str]:
     return found.symbol, found.code
 
 
-@pytest.mark.parametrize(
+@for_every(
     "kind, piece, symbol, texts",
     [
         (Kind.YAML, "num: 0", "data.num", ["data:\n  é: 1\n  num: 0\nx: 1\n", "# c\nx: 1\ndata:\n  num: 0  # c\n  é: 1\n"]),

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import yaml
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_files import findings, fixed, found
@@ -89,7 +90,7 @@ YAML = {
 }
 
 
-@pytest.mark.parametrize(("text", "after"), YAML.values(), ids=YAML)
+@for_every(("text", "after"), YAML.values(), ids=YAML)
 def test_fixes_of_yaml(text: str, after: str) -> None:
     assert fixed(text, Kind.YAML) == after
     assert list(yaml.safe_load_all(after))
@@ -127,7 +128,7 @@ def test_fixes_of_toml(text: str, after: str) -> None:
     assert fixed(text, Kind.TOML) == after
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "Environment:\n  - Name: NCCL_DEBUG\n    Value: !Ref INFO\n",

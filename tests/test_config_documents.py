@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,7 +173,7 @@ def check_scalars(of: Source, found: Document) -> None:
             assert entry.text == text
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, value",
     [
         ("yes", True),
@@ -347,7 +348,7 @@ def error(text: str, kind: Kind = Kind.YAML) -> tuple[str, int]:
     return caught.value.message, caught.value.line
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, words, line",
     [
         pytest.param("a: 1\n b: 2\n", Kind.YAML, "mapping values are not allowed", 2, id="indent"),
@@ -375,7 +376,7 @@ def test_errors_have_their_line(text: str, kind: Kind, words: str, line: int) ->
     assert "template" not in message
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, placeholder, line",
     [
         pytest.param("a: 1\nb: {{ cookiecutter.name }}\n", Kind.YAML, "{{ cookiecutter.name }}", 2, id="jinja-value"),

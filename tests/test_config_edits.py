@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_config_documents import VALUES, data_of, toml_text
@@ -46,7 +47,7 @@ def insert(text: str, kind: Kind, path: Path, name: str, value: edits.Scalar) ->
     return edited(text, kind, path, lambda *given: edits.insert_beside(*given, name, value))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, path, value, after",
     [
         pytest.param("a:  1  # c\n", Y, ("a",), 8, "a:  8  # c\n", id="number"),
@@ -85,7 +86,7 @@ def test_set_value(text: str, kind: Kind, path: Path, value: edits.Scalar, after
     assert set_value(text, kind, path, value) == after
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, path, name, after",
     [
         pytest.param("a: 1\n", Y, ("a",), "b", "b: 1\n", id="yaml"),
@@ -104,7 +105,7 @@ def test_rename_key(text: str, kind: Kind, path: Path, name: str, after: str | N
     assert rename(text, kind, path, name) == after
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, path, after",
     [
         pytest.param("a: 1\nb: 2  # c\n# d\nc: 3\n", Y, ("b",), "a: 1\n# d\nc: 3\n", id="line"),
@@ -138,7 +139,7 @@ def test_remove(text: str, kind: Kind, path: Path, after: str | None) -> None:
     assert remove(text, kind, path) == after
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, kind, path, value, after",
     [
         pytest.param("t:\n  a: 1  # c\n  b: 2\n", Y, ("t", "a"), True, "t:\n  a: 1  # c\n  new: true\n  b: 2\n", id="line"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hydra_example import EXPECTED, FILES
 
 from ldlm_lint.config import Config
@@ -38,7 +39,7 @@ def value(of: Composition, keys: str) -> object:
     return "nothing" if held is None else held.entry.value
 
 
-@pytest.mark.parametrize("name, overrides", EXPECTED)
+@for_every("name, overrides", EXPECTED)
 def test_as_hydra_composes_it(example: Project, name: str, overrides: str) -> None:
     got = composed(example, name, overrides)
     expected = EXPECTED[name, overrides]
@@ -65,7 +66,7 @@ def test_what_is_shadowed(example: Project) -> None:
     assert [(one.value, Path(one.span.path).name) for one in held.shadowed] == [(1, "small.yaml"), (0, "common.yaml")]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "keys, resolved, through",
     [("x", 1, 1), ("y", 5, 1), ("z", "a1b5", 0), ("w", 1, 2), ("v", 1, 1), ("q", None, 0), ("seed", 1, 0), ("db.up", 1, 1)],
 )
@@ -78,7 +79,7 @@ def test_interpolations(example: Project, keys: str, resolved: object, through: 
         assert (got.value, len(got.through)) == (resolved, through)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, expected, variable",
     [
         ("${b.c}", 8, ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from job_files import fixed, found
 
 from ldlm_lint.autofix.validate_containers import validate_dockerfile, validate_dotenv
@@ -27,13 +28,13 @@ DOTENV = {
 }
 
 
-@pytest.mark.parametrize(("text", "after"), DOTENV.values(), ids=DOTENV)
+@for_every(("text", "after"), DOTENV.values(), ids=DOTENV)
 def test_fixes_of_an_env_file(text: str, after: str) -> None:
     assert fixed(text, Kind.DOTENV) == after
     assert validate_dotenv(text.encode(), after.encode()) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "# NCCL_TIMEOUT=5\n",
@@ -56,9 +57,9 @@ def test_an_env_file_for_debugging_may_debug(name: str) -> None:
     assert found("NCCL_DEBUG=INFO\n", Kind.DOTENV, ".env.example")
 
 
-@pytest.mark.parametrize("kind", [Kind.DOTENV, Kind.DOCKERFILE, Kind.YAML])
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+@for_every("kind", [Kind.DOTENV, Kind.DOCKERFILE, Kind.YAML])
+@for_every("ending", ["\n", "\r\n"])
+@for_every("bom", [b"", b"\xef\xbb\xbf"])
 def test_bytes_around_an_edit_survive(kind: Kind, ending: str, bom: bytes) -> None:
     lines = {
         Kind.DOTENV: ["# été", "NCCL_TIMEOUT=5 # weg", 'NCCL_DEBUG="INFO"  # é', "A=ü"],
@@ -121,14 +122,14 @@ DOCKERFILES = {
 }
 
 
-@pytest.mark.parametrize(("text", "after"), DOCKERFILES.values(), ids=DOCKERFILES)
+@for_every(("text", "after"), DOCKERFILES.values(), ids=DOCKERFILES)
 def test_fixes_of_a_dockerfile(text: str, after: str) -> None:
     head = "" if text.startswith("#") else "FROM x\n"
     assert fixed(head + text, Kind.DOCKERFILE) == head + after
     assert validate_dockerfile((head + text).encode(), (head + after).encode()) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "FROM x\nRUN export NCCL_DEBUG=INFO && make\n",
@@ -173,7 +174,7 @@ def test_a_broken_env_file_is_refused() -> None:
     assert validate_dotenv(b"A=1\n", b"1\n")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("name", "kind"),
     [
         ("Dockerfile-cuda", Kind.DOCKERFILE),

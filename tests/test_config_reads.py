@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from snippets import ROOT, argument
 
 from ldlm_lint.configs import keys
@@ -43,7 +44,7 @@ def ask(question: str, subject: str, files: Mapping[str, str], path: str, *keys:
 # What an expression reads
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, keys",
     [
         pytest.param("cfg = load()\ntarget(cfg.data.num_workers)", "data.num_workers", id="attributes"),
@@ -120,7 +121,7 @@ def origins(files: Mapping[str, str]) -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, keys",
     [
         pytest.param({}, [("data", "num_workers")], id="through-a-function"),
@@ -148,7 +149,7 @@ ARGUMENT = TRAIN.replace('open("train.yaml")', "open(args.config)").replace(
 )
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, path, expected",
     [
         pytest.param({}, "train.yaml", True, id="literal-path"),
@@ -186,7 +187,7 @@ HYDRA = """
     """
 
 
-@pytest.mark.parametrize(
+@for_every(
     "arguments, path, text, expected",
     [
         pytest.param('config_path="conf", config_name="train"', "conf/train.yaml", "data: {num_workers: 64}", True, id="primary"),
@@ -280,7 +281,7 @@ OVERRIDES = {
 }
 
 
-@pytest.mark.parametrize(
+@for_every(
     "arguments, expected",
     [
         pytest.param([""], True, id="none"),
@@ -371,7 +372,7 @@ READER = """
     """
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, dead",
     [
         pytest.param("", True, id="nothing"),
@@ -408,7 +409,7 @@ def test_what_one_program_hands_on_another_may_not(first: str) -> None:
     assert dead == {"train": True, "other": False}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, keys",
     [
         pytest.param("model:\n  width: 3\n  _target_: a.B\n  streams: 2\n", ("model", "streams"), id="argument-of-a-class"),

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ldlm_lint.config import Config
@@ -93,7 +94,7 @@ def test_every_key_of_the_schema_is_a_setting_and_the_other_way_round() -> None:
     assert config_schema(ALL)["properties"].keys() == {one.name for one in SETTINGS} | options
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.glob("*.schema.json")), ids=lambda path: path.name)
+@for_every("path", sorted(DOCS.glob("*.schema.json")), ids=lambda path: path.name)
 def test_published_schemas_are_schemas_with_an_address_of_their_own(path: Path) -> None:
     published = json.loads(path.read_text(encoding="utf-8"))
     (Draft7Validator if "draft-07" in published["$schema"] else Draft202012Validator).check_schema(published)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 from configured import LINKS, errors, write
 from jsonschema import Draft7Validator
 
@@ -58,7 +59,7 @@ pedantic = "yes"
         assert words in line
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, message",
     [
         *(

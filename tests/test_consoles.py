@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -23,7 +24,7 @@ def test_every_page_with_a_session_is_known() -> None:
     assert shown == update_consoles.PAGES.keys() | OF_A_MACHINE
 
 
-@pytest.mark.parametrize(
+@for_every(
     "old, new, expected",
     [
         pytest.param("a\nb\n", "a\nc\n", "a\nc\n", id="all-of-it"),

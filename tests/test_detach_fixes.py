@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -37,7 +38,7 @@ def levels(root: Path, collect: str, use: str, imports: str = TORCH) -> list[App
     return [finding.fix.applicability for finding in found if finding.fix]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "use, expected",
     [
         ('print(f"{total / len(loader):.4f}")', SAFE),
@@ -73,7 +74,7 @@ def test_a_sum_is_detached_safely_where_only_its_value_is_read(
     assert levels(tmp_path, "total += loss", use, imports) == [expected]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "use, expected",
     [
         ("print(torch.stack(losses).mean().item())", SAFE),

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.config import Config
 from ldlm_lint.discover import Discovery, discover, kind_of
@@ -41,7 +42,7 @@ def problems(root: Path, found: Discovery) -> list[tuple[str, str]]:
     return [(Path(one.path).relative_to(root).as_posix(), one.message) for one in found.problems]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, first_line, expected",
     [
         ("a.py", "", Kind.PYTHON),

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import cli
 from ldlm_lint.commands import probe
@@ -30,7 +31,7 @@ def test_both_examples_are_there():
     assert len(CONSOLE) == 2
 
 
-@pytest.mark.parametrize("command", SHELL)
+@for_every("command", SHELL)
 def test_the_command_is_one(command):
     words = command.split()[1:]
     if words[0] == "probe":

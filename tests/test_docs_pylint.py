@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
 
@@ -39,7 +39,7 @@ def shown(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command_line, capture_output=True, text=True, cwd=folder, env=environment, check=False)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_every("command", COMMANDS)
 def test_every_command_is_one_that_pylint_takes(command: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     done = shown(command, tmp_path)

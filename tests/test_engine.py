@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from snippets import source
@@ -222,7 +223,7 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
     assert "no such node" in report.problems[0].message
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, kind, expected",
     [
         pytest.param(b"import torch\n", Kind.PYTHON, False, id="torch-alone"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -255,7 +256,7 @@ REMOVALS = {
 }
 
 
-@pytest.mark.parametrize(("script", "after"), REMOVALS.values(), ids=REMOVALS)
+@for_every(("script", "after"), REMOVALS.values(), ids=REMOVALS)
 def test_removal(script: str, after: str) -> None:
     assert fixed(script) == after
 
@@ -314,7 +315,7 @@ SAFETY = {
 }
 
 
-@pytest.mark.parametrize(("script", "level"), SAFETY.values(), ids=SAFETY)
+@for_every(("script", "level"), SAFETY.values(), ids=SAFETY)
 def test_safety_of_removing_a_useless_variable(script: str, level: Applicability) -> None:
     (finding,) = findings(script)
     assert finding.fix is not None
@@ -322,7 +323,7 @@ def test_safety_of_removing_a_useless_variable(script: str, level: Applicability
     assert bool(finding.fix.reason) is (level is Applicability.UNSAFE)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "use",
     [
         'torchrun t.py --timeout "$NCCL_TIMEOUT"',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.checkers.host import lint as lint_python
@@ -63,14 +64,14 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("one", "two", "symbol"), PAIRS)
-@pytest.mark.parametrize("form", TOGETHER.values(), ids=TOGETHER)
+@for_every(("one", "two", "symbol"), PAIRS)
+@for_every("form", TOGETHER.values(), ids=TOGETHER)
 def test_settings_that_a_process_sees_together_are_compared(form, one, two, symbol):
     assert symbol in symbols(shell(form.format(one=one, two=two)))
 
 
-@pytest.mark.parametrize(("one", "two", "symbol"), PAIRS)
-@pytest.mark.parametrize("form", APART.values(), ids=APART)
+@for_every(("one", "two", "symbol"), PAIRS)
+@for_every("form", APART.values(), ids=APART)
 def test_settings_that_no_process_sees_together_are_not(form, one, two, symbol):
     assert symbol not in symbols(shell(form.format(one=one, two=two)))
 
@@ -136,7 +137,7 @@ def test_a_name_that_the_script_uses_elsewhere_is_not_renamed():
 # Values
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("value", "text"),
     [("90s", "90"), ("15min", "900"), ("2h", "7200"), ("1e3", "1000"), ("soon", None), ("''", None), ("1e9", None)],
 )
@@ -145,12 +146,12 @@ def test_what_a_malformed_heartbeat_seems_to_mean(value, text):
     assert [edit.text for edit in fix.edits] == [text] if text else fix is None
 
 
-@pytest.mark.parametrize("value", ["$X", "$((60 * M))", "${X}s", "$(date)", "1", "0", "+30", "' 30 '"])
+@for_every("value", ["$X", "$((60 * M))", "${X}s", "$(date)", "1", "0", "+30", "' 30 '"])
 def test_values_that_torch_can_read_or_nobody_knows_are_silent(value):
     assert not symbols(shell(f"export TORCH_NCCL_ASYNC_ERROR_HANDLING={value}\n".replace("=0\n", "=2\n")))
 
 
-@pytest.mark.parametrize(("value", "bad"), [("0", True), ("-1", True), ("1", False), ("31", False), ("32", True), ("x", False)])
+@for_every(("value", "bad"), [("0", True), ("-1", True), ("1", False), ("31", False), ("32", True), ("x", False)])
 def test_the_range_of_the_infiniband_timeout(value, bad):
     assert symbols(shell(f"export NCCL_IB_TIMEOUT={value}\n")) == ["nccl-ib-timeout-out-of-range"] * bad
 
@@ -170,7 +171,7 @@ def test_lowering_threads_is_safe_unless_the_script_uses_the_number():
 # Debugging
 
 
-@pytest.mark.parametrize(
+@for_every(
     "script",
     [
         "if $DEBUG; then export NCCL_DEBUG=INFO; fi\n",
@@ -221,13 +222,13 @@ def test_silencing_nccl_is_safe_unless_the_script_uses_the_level():
 FILE = 'export NCCL_DEBUG=INFO\nexport NCCL_DEBUG_FILE={}\n'
 
 
-@pytest.mark.parametrize("name", ["/tmp/n.log", '"$LOGS/nccl.txt"', "nccl_$SLURM_NODEID_$JOB", "/logs/${NODE_RANK}.log"])
-@pytest.mark.parametrize("launch", [LAUNCH, "srun torchrun train.py\n", "accelerate launch train.py\n"])
+@for_every("name", ["/tmp/n.log", '"$LOGS/nccl.txt"', "nccl_$SLURM_NODEID_$JOB", "/logs/${NODE_RANK}.log"])
+@for_every("launch", [LAUNCH, "srun torchrun train.py\n", "accelerate launch train.py\n"])
 def test_a_file_that_all_ranks_of_a_node_share(name, launch):
     assert "nccl-debug-file-shared" in symbols(shell(FILE.format(name) + launch))
 
 
-@pytest.mark.parametrize("name", ["/tmp/%p.log", "$LOG", "n_$LOCAL_RANK.log", "n_$$.log", "`mktemp`", "/dev/stderr", "$SLURM_PROCID.log"])
+@for_every("name", ["/tmp/%p.log", "$LOG", "n_$LOCAL_RANK.log", "n_$$.log", "`mktemp`", "/dev/stderr", "$SLURM_PROCID.log"])
 def test_a_file_for_each_process(name):
     assert "nccl-debug-file-shared" not in symbols(shell(FILE.format(name) + LAUNCH))
 
@@ -303,7 +304,7 @@ RANGES = [
 ]
 
 
-@pytest.mark.parametrize(("script", "oldest", "newest", "title"), RANGES)
+@for_every(("script", "oldest", "newest", "title"), RANGES)
 def test_the_range_of_torch_decides_on_the_fix(script, oldest, newest, title):
     found = shell(script, target_torch=oldest, newest_torch=newest).findings
     assert [one.fix.title for one in found if one.fix] == ([title] if title else [])

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 from calling import Run as Command
 from calling import calling
+from collected import for_every
 from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
 
 import ldlm_lint.evidence.verdicts as verdicts_package
@@ -84,7 +85,7 @@ def test_what_is_written_is_what_the_schema_says_and_what_is_read(tmp_path):
     assert files.read(tmp_path) == [WHOLE]
 
 
-@pytest.mark.parametrize("status", Status)
+@for_every("status", Status)
 def test_compact_evidence_is_the_same_in_one_line(tmp_path: Path, status: Status) -> None:
     odd = {"named": {1: (2, float("inf"))}, "kind": Status.FINISHED, "pair": {(1, 2): {3}}}
     one = replace(WHOLE, run=replace(WHOLE.run, status=status))
@@ -108,7 +109,7 @@ def test_the_schemas_agree_on_what_they_share():
     assert all(other[part] == first[part] for other in others for part in SHARED)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("place", "bad"),
     [
         (("schema",), "ldlm-evidence/2"),
@@ -145,7 +146,7 @@ def test_a_value_of_another_type_is_no_evidence(place, bad):
         from_json(document)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text", ["", "[" * 100_000, "{}", "[1]", '"x"', "nul", '{"schema": "ldlm-evidence/1"}', "\x00"]
 )
 def test_a_file_that_is_no_evidence_is_named(tmp_path, text):
@@ -155,7 +156,7 @@ def test_a_file_that_is_no_evidence_is_named(tmp_path, text):
         files.read(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "observed", [7, "x", [], [7], [[]], {}, {"a": 7}, [{"site": 7}], [{"site": {"path": 7}}], [None]]
 )
 def test_observations_of_another_shape_end_their_room_with_a_note(observed):
@@ -170,7 +171,7 @@ def test_observations_of_another_shape_end_their_room_with_a_note(observed):
         assert all(isinstance(note, str) for note in assessed.notes)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "path",
     ["../train.py", "a/../train.py", "/etc/passwd", "C:\\train.py", "", ".", "/", "train.py/..", "\x00", "x" * 9999],
 )
@@ -358,7 +359,7 @@ def test_numbers_that_json_does_not_have_become_null(tmp_path, judge):
 # The table that all forms of `probe` print.
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("value", "unit", "shown"),
     [
         (1.3123, "x", "1.31x"),

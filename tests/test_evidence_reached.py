@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 from dossiers import REFUTED, judged, site, written
 
 from ldlm_lint.evidence.reached import ran
@@ -59,7 +60,7 @@ def _line(text: str, mark: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), 1) if mark in line.partition("# ")[2].split(", ")]
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_every("name", CASES)
 def test_a_line_that_need_not_run_is_not_taken_to_have_run(name):
     expected, text = CASES[name]
     (asked,) = _line(text, "asked")

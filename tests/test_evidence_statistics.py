@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.evidence.model import Verdict
 from ldlm_lint.evidence.statistics import (
@@ -89,8 +90,8 @@ def test_nor_in_the_few_epochs_of_a_loader(noise):
     assert Verdict.VERIFIED not in {judged(noise, 1.0, seed, FEWEST_EPOCHS) for seed in range(TRIALS)}
 
 
-@pytest.mark.parametrize("noise", [quiet, drift])
-@pytest.mark.parametrize("effect", [1.15, 1.3, 3.0])
+@for_every("noise", [quiet, drift])
+@for_every("effect", [1.15, 1.3, 3.0])
 def test_a_real_effect_is_seen_on_a_quiet_machine(noise, effect):
     found = Counter(judged(noise, effect, seed) for seed in range(10))
     assert found[Verdict.VERIFIED] >= 9

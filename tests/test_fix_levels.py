@@ -10,7 +10,6 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from collected import for_every
 from test_proof_safe import WRONG_LAUNCH, WRONG_PROGRAM
 
@@ -155,7 +154,7 @@ def test_every_safe_fix_was_also_done_wrong():
     assert SAFE.keys() - OF_COMMENTS == WRONG_PROGRAM.keys() | WRONG_LAUNCH.keys()
 
 
-@pytest.mark.parametrize("symbol", SAFE)
+@for_every("symbol", SAFE)
 def test_the_evidence_of_a_safe_fix_exists(symbol):
     evidence = SAFE[symbol]
     assert evidence.tests

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from calling import Run, entered
+from collected import for_every
 from jsonschema import Draft4Validator, Draft202012Validator
 from pages import checked
 
@@ -227,7 +228,7 @@ def written(form: str, view: View) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@for_every("form", FORMATS)
 def test_hostile_names_and_messages_stay_text(form: str) -> None:
     got = written(form, hostile_view())
     assert not set("\x1b\x00\u202e\r") & set(got)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from collected import for_every
 from snippets import ROOT, ask, context
 
 from ldlm_lint import tables
@@ -55,7 +56,7 @@ def test_the_distinctive_names_of_transformers_are_fields_of_its_arguments() -> 
     assert set(transformers.defaults) <= transformers.fields
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, framework",
     [
         pytest.param(TRAINER, "transformers", id="trainer"),
@@ -85,7 +86,7 @@ def test_a_dump_of_all_arguments_is_no_configuration() -> None:
     assert sections_of(everything) == []
 
 
-@pytest.mark.parametrize(
+@for_every(
     "path, record",
     [
         ("/p/wandb/run-1/files/config.yaml", True),
@@ -101,8 +102,8 @@ def test_what_runs_write_down_is_data(path: str, record: bool) -> None:
     assert is_record(path) is record
 
 
-@pytest.mark.parametrize("number", [".inf", ".nan", "1e400", "-1", "0", "1e-320", "9" * 40, "[]", "{}", "''", "0x10", "true"])
-@pytest.mark.parametrize(
+@for_every("number", [".inf", ".nan", "1e400", "-1", "0", "1e-320", "9" * 40, "[]", "{}", "''", "0x10", "true"])
+@for_every(
     "key",
     ["save_steps", "max_steps", "num_train_epochs", "max_samples", "ddp_timeout", "dataloader_num_workers", "gradient_accumulation_steps"],
 )
@@ -137,7 +138,7 @@ def test_values_of_a_section() -> None:
     assert not one.on("b", "e", "z")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "schedule, count, harmless",
     [
         pytest.param(Schedule(), None, False, id="defaults"),
@@ -182,7 +183,7 @@ def test_what_is_said_of_them(schedule: Schedule, text: str) -> None:
     assert schedule.described == text
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, given",
     [
         pytest.param("TrainingArguments(save_total_limit=3)", True, id="keyword"),
@@ -207,7 +208,7 @@ def test_code_that_sets_a_setting(code: str, given: bool) -> None:
 READS = "from transformers import HfArgumentParser, TrainingArguments\nfrom transformers import Trainer\n\n(arguments,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\nTrainer(args=arguments).train()\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, reader, expected",
     [
         pytest.param({"train.py": READS}, "transformers", True, id="python-speaks-of-it"),
@@ -230,7 +231,7 @@ def test_the_nearest_training_decides() -> None:
     assert ask("trainer-reads-configuration", own, "transformers", at="configs/config.yaml").holds
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, entry, expected",
     [
         pytest.param({"src/train.py": READS}, "train.py", True, id="by-name"),
@@ -285,7 +286,7 @@ def engine(text: str):
     return read(source(text, "engine.yaml"))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, makes, recomputes",
     [
         pytest.param("optimizer: {type: AdamW}", True, False, id="described"),
@@ -303,7 +304,7 @@ def test_duties_that_an_engine_takes_over(text: str, makes: bool, recomputes: bo
     assert checkpoints_activations(engine(text)) is recomputes
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, rules",
     [
         pytest.param("timeout: 36000\n", set(), id="another-key"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.python.frozen_texts import is_frozen
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "root", "frozen"),
     [
         ("for p in vae.parameters():\n    p.requires_grad = False\n", "vae", True),

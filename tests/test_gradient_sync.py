@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.autofix.edits import apply_edits
@@ -54,7 +55,7 @@ def fixed(root: Path, text: str) -> str:
     return after
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("parts", "expected"),
     [
         ({}, f"{SYNC}            loss = model(batch).mean()\n            loss.backward()\n        if"),
@@ -135,7 +136,7 @@ def test_the_micro_batches_before_the_last_stay_local(parts, expected, tmp_path)
     assert expected in re.sub(r"with \(\n +(.+)\n +(if .+)\n +(else .+)\n +\):", r"with \1 \2 \3:", text)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "parts",
     [
         # What is left at the end of the loop is stepped on, and would be local.
@@ -199,7 +200,7 @@ def test_the_last_pass_of_a_loop_over_micro_batches_is_synchronised(loop, last, 
     assert f"with nullcontext() if {last} else model.no_sync():\n" in text
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("loop", "extra"),
     [
         ("piece in pieces", "pass"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run, calling
+from collected import for_every
 from jsonschema import Draft202012Validator
 
 from ldlm_lint.graph import is_spoken_of
@@ -135,7 +136,7 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, monkeypatc
     assert "\x1b" not in out and "\x07" not in out
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("name", "expected"),
     [
         ("num_workers", True),

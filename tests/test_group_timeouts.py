@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from test_nccl_block import fixed
 
 from ldlm_lint import engine
@@ -34,7 +34,7 @@ def test_scripts_that_agree_share_the_timeout(tmp_path: Path) -> None:
     assert after["train.py"].count("timeout=") == 1
 
 
-@pytest.mark.parametrize(
+@for_every(
     "train",
     [
         TRAIN + 'dist.init_process_group("gloo")\n',
@@ -52,7 +52,7 @@ def test_without_exactly_one_call_to_take_it_the_variable_just_goes(tmp_path: Pa
     assert fixed(tmp_path, {"run.sh": SCRIPT, "train.py": train}, RULE) == {"run.sh": WITHOUT, "train.py": train}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "line",
     [
         "export NCCL_TIMEOUT=12000000",
@@ -109,7 +109,7 @@ def test_python_without_a_call_of_its_own_loses_the_line_only(tmp_path: Path) ->
     assert after == "import os\n\nmain()\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         'import os\n\nif fast:\n    os.environ["NCCL_TIMEOUT"] = "1800"\n',

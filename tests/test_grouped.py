@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 from test_report import BASE, make_rule
 
 from ldlm_lint.model import (
@@ -163,7 +164,7 @@ RANKED = [
 ]
 
 
-@pytest.mark.parametrize("first, second", RANKED)
+@for_every("first, second", RANKED)
 def test_what_is_shown_first(first: Finding, second: Finding) -> None:
     assert ordered([first, second], RULES, "consequence") == ordered([second, first], RULES, "consequence") == [first, second]
 

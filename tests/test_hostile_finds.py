@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from fuzz.properties import check_fixes, check_lint
 from test_bad_input import BEAT
 
@@ -24,7 +24,7 @@ FINDS = {
 }
 
 
-@pytest.mark.parametrize("what", FINDS)
+@for_every("what", FINDS)
 def test_what_was_found_is_mended(what: str) -> None:
     name, text = FINDS[what]
     check_lint(name, text.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.identity import LONGEST, folded, shortened
 from ldlm_lint.python.tree import parse
@@ -13,7 +13,7 @@ from ldlm_lint.scopes import by_tokens, python_scopes, scopes, scopes_of, symbol
 from ldlm_lint.source import Kind, Source
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, other",
     [
         ("f(a, b)", "f(\n    a,\n    b,\n)"),
@@ -29,7 +29,7 @@ def test_layout_does_not_count_in_python(code: str, other: str) -> None:
     assert folded(code, Kind.PYTHON) == folded(other, Kind.PYTHON)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, other",
     [
         ("f('a b')", "f('a  b')"),
@@ -114,7 +114,7 @@ def test_symbols_of_shell() -> None:
     assert [symbol_at(found, data.index(word)) for word in (b"a=", b"b=", b"c=", b"d=", b"e=")] == ["", "f", "f.g", "h", ""]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from collected import for_every
 from faults import Disk, failing, faulty, interrupt
 
 from ldlm_lint import baseline
@@ -56,8 +56,8 @@ def _carried_out(document: Document, path: Path, disk: Disk) -> bool:
     return True
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@for_every("fault", FAULTS)
+@for_every("kind", DOCUMENTS)
 def test_a_document_is_the_old_one_or_the_new_one(kind: str, fault: str, tmp_path: Path) -> None:
     document = DOCUMENTS[kind]
     for at in range(POINTS):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.model import Applicability, Finding
@@ -56,7 +57,7 @@ def one(script: str | bytes, symbol: str) -> Finding:
     return found
 
 
-@pytest.mark.parametrize(("script", "cause"), CAUSES.items(), ids=CAUSES)
+@for_every(("script", "cause"), CAUSES.items(), ids=CAUSES)
 def test_a_command_that_ends_early_says_why_and_what_is_lost(script: str, cause: str) -> None:
     finding = one(script, "truncated-command")
     assert dict(finding.args) == {"launcher": "python", "cause": cause, "lost": "`--b`"}
@@ -64,7 +65,7 @@ def test_a_command_that_ends_early_says_why_and_what_is_lost(script: str, cause:
     assert joined == " ".join(script.replace("\\", " ").replace("# why", "").split())
 
 
-@pytest.mark.parametrize("script", WHOLE.values(), ids=WHOLE)
+@for_every("script", WHOLE.values(), ids=WHOLE)
 def test_a_command_that_is_whole_is_left_alone(script: str) -> None:
     assert findings(script, "truncated-command") == []
 
@@ -157,7 +158,7 @@ TRAININGS = {
 }
 
 
-@pytest.mark.parametrize(("command", "trains"), TRAININGS.items(), ids=TRAININGS)
+@for_every(("command", "trains"), TRAININGS.items(), ids=TRAININGS)
 def test_which_commands_are_trainings(command: str, trains: bool) -> None:
     assert bool(findings(f"{command} | tee x\n", "pipeline-hides-failure")) is trains
 
@@ -182,7 +183,7 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize(("world", "varies"), WORLDS.items(), ids=WORLDS)
+@for_every(("world", "varies"), WORLDS.items(), ids=WORLDS)
 def test_when_the_number_of_gpus_varies(world: str, varies: bool) -> None:
     script = f'A=8\nB="${{B:-8}}"\nC=$((B * 2))\nD=$((A * 2))\nE=0,1\nF=$1\ntorchrun {world} train.py --grad_accum 4\n'
     assert bool(findings(script, "gradient-accumulation-fixed")) is varies
@@ -223,7 +224,7 @@ DRIFTS = {
 }
 
 
-@pytest.mark.parametrize(("script", "drifts"), DRIFTS.items(), ids=DRIFTS)
+@for_every(("script", "drifts"), DRIFTS.items(), ids=DRIFTS)
 def test_when_a_batch_size_drifts(script: str, drifts: bool) -> None:
     assert bool(findings(script + "\n", "batch-size-drift")) is drifts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 from launched import ROOT, programs
 
 
@@ -64,7 +64,7 @@ def test_commands_of_containers() -> None:
     assert workers is not None and pod[workers.span.start : workers.span.end] == "--workers 4"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("body", "expected"),
     [
         ('python train.py "$@"', ["a", "--x"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -164,7 +165,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize(("command", "expected"), COMMANDS.items(), ids=COMMANDS)
+@for_every(("command", "expected"), COMMANDS.items(), ids=COMMANDS)
 def test_commands(command: str, expected: tuple[str, str, str, str]) -> None:
     assert taken_apart(command) == expected
 
@@ -181,7 +182,7 @@ OTHER = (
 )
 
 
-@pytest.mark.parametrize("command", OTHER)
+@for_every("command", OTHER)
 def test_commands_that_start_no_program(command: str) -> None:
     assert read(words(command)) is None
 
@@ -199,7 +200,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize(("command", "expected"), COUNTS.items(), ids=COUNTS)
+@for_every(("command", "expected"), COUNTS.items(), ids=COUNTS)
 def test_numbers_of_processes_and_nodes(command: str, expected: tuple[str | None, str | None]) -> None:
     invocation = read(words(command))
     assert isinstance(invocation, Invocation)
@@ -218,7 +219,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(("command", "expected"), CALLS.items(), ids=CALLS)
+@for_every(("command", "expected"), CALLS.items(), ids=CALLS)
 def test_commands_that_run_scripts(command: str, expected: tuple[str, str]) -> None:
     call = call_of(words(command))
     assert isinstance(call, Call)
@@ -242,7 +243,7 @@ OUTERMOST = {
 }
 
 
-@pytest.mark.parametrize(("command", "expected"), OUTERMOST.items(), ids=OUTERMOST)
+@for_every(("command", "expected"), OUTERMOST.items(), ids=OUTERMOST)
 def test_the_outermost_launcher(command: str, expected: str | None) -> None:
     assert launcher_of(command.split()) == expected
 
@@ -266,7 +267,7 @@ ROLES = {
 }
 
 
-@pytest.mark.parametrize(("command", "expected"), ROLES.items(), ids=ROLES)
+@for_every(("command", "expected"), ROLES.items(), ids=ROLES)
 def test_roles(command: str, expected: tuple[str, bool, bool]) -> None:
     found = launch(command)
     assert (entry_of(found), is_distributed(found), is_training(found)) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -24,7 +24,7 @@ def shown(folder: Path, settings: str, launch: str) -> tuple[str, str]:
     return fixes[0].title, fixes[0].reason
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("settings", "launch", "total"),
     [
         # The total stands in the quotient already.

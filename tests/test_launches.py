@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from launched import ROOT, entry, programs
 
 
@@ -107,7 +108,7 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize(("script", "files", "at", "expected"), ENTRIES.values(), ids=ENTRIES)
+@for_every(("script", "files", "at", "expected"), ENTRIES.values(), ids=ENTRIES)
 def test_entries(script: str, files: list[str], at: str, expected: str | None) -> None:
     assert entry(script, *files, at=at) == expected
 
@@ -140,7 +141,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize(("written", "expected"), ARGUMENTS.items(), ids=ARGUMENTS)
+@for_every(("written", "expected"), ARGUMENTS.items(), ids=ARGUMENTS)
 def test_arguments(written: str, expected: dict[str, list[str] | None]) -> None:
     assert given(f"python train.py {written}") == expected
 

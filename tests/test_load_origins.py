@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.model import Finding, Severity
@@ -318,7 +319,7 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@for_every("name", OWN)
 def test_a_file_of_the_project_is_information(name, tmp_path):
     (finding,) = found(tmp_path, **OWN[name])
     assert finding.severity is Severity.INFO
@@ -332,7 +333,7 @@ def test_a_file_from_outside_is_a_warning_that_names_the_download(name, tmp_path
     assert "from outside" in said(finding)
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@for_every("name", UNKNOWN)
 def test_a_file_of_unknown_origin_is_a_warning(name, tmp_path):
     findings = found(tmp_path, train=UNKNOWN[name])
     assert [(one.severity, said(one)) for one in findings] == [(Severity.WARNING, "")]
@@ -429,7 +430,7 @@ PAYLOADS = {
 }
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@for_every("payload", PAYLOADS)
 def test_a_file_of_tensors_is_told_from_one_that_may_not_load(payload, tmp_path):
     (finding,) = found(tmp_path, train=SAVED.format(payload=payload, fill="loss.item()"))
     assert finding.severity is Severity.INFO
@@ -553,7 +554,7 @@ WHOLE_FLOWS = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE_FLOWS)
+@for_every("name", WHOLE_FLOWS)
 def test_all_sources_of_the_path_are_files_that_the_flow_wrote(name, tmp_path):
     text, is_known = WHOLE_FLOWS[name]
     (finding,) = found(tmp_path, train=textwrap.dedent(TRUE_NET) + textwrap.dedent(text))

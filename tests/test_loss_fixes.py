@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.autofix.edits import apply_edits
@@ -36,7 +37,7 @@ def shown(root: Path, line: str) -> str:
     return after.partition("y)\n")[2].partition("        loss.backward()")[0].strip() if fix.edits else "nothing"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("line", "wanted"),
     [
         ("loss = torch.clamp(loss, min=0.0, max=limit)", "loss = torch.clamp(loss, min=0.0)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from linking import program_of
 
 from ldlm_lint.concepts.measuring import Measuring
@@ -12,7 +13,7 @@ HEAD = "import time\nimport torch\n\ndef train(model, batches, optimizer, log, t
 STEP = "        loss = model(batch.cuda()).mean()\n        loss.backward()\n        optimizer.step()\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("before", "behind", "measured"),
     [
         pytest.param("        begin = time.time()\n", "        log(time.time() - begin)\n", True, id="two clocks"),

@@ -136,7 +136,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(("symbol", "name"), EXPECTED, ids=lambda one: str(one))
+@for_every(("symbol", "name"), EXPECTED, ids=lambda one: str(one))
 def test_the_ten_worst_messages_read_well(symbol: str, name: str, tmp_path: Path) -> None:
     (case,) = (one for one in cases() if (one.symbol, one.path.stem) == (symbol, name))
     report = lint(materialize(case, case.path, tmp_path / "project"))
@@ -171,7 +171,7 @@ SELECTED = "select on the CPU before the batch is moved, or keep all rows and we
 EXTREME = "`torch.maximum`, `torch.minimum` and `clamp` give a tensor without a wait"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("line", "use", "advice"),
     [
         pytest.param("print(loss.item())", "pass", LOGGED, id="shown"),
@@ -223,7 +223,7 @@ def test_names_and_places_are_listed() -> None:
     assert located("/p/a.py", 3, "/p/b.py") == "a.py:3"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("line", "loop", "function"),
     [
         ("for x in y:", True, ""),

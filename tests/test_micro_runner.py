@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.cli import main
 from ldlm_lint.evidence.files import read
@@ -250,7 +251,7 @@ def context(**values) -> Context:
     return Context(**{"torch": None, "device": "cpu", "target": "", "seed": 0, "end": 0.0, "scratch": "", **values})
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("device", "target", "verdict"),
     [
         ("cpu", "", Verdict.INCONCLUSIVE),

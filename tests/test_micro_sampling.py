@@ -8,6 +8,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.probe.machine import Gpu, Gpus
 from ldlm_lint.probe.micro import child, profiles, sampling
@@ -127,7 +128,7 @@ def test_the_peak_is_the_highest_prefix_sum_in_the_order_of_time(monkeypatch):
     assert profiles.peak_bytes(None, None, "cpu") is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("name", "fused", "foreach"),
     [
         ("aten::_fused_adamw_", True, False),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collected import for_every
 from jsonschema import Draft202012Validator
 from training_logs import CLEAN, Row, judged
 
@@ -121,8 +122,8 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), CHANGES)
-@pytest.mark.parametrize("seed", [1, 2])
+@for_every(("change", "text"), CHANGES)
+@for_every("seed", [1, 2])
 def test_what_happens_in_a_part_of_the_run_is_a_difference(
     change: Callable[[Row, int], None], text: str, seed: int
 ) -> None:
@@ -268,7 +269,7 @@ def differing(kind: str, seeds: range) -> list[str]:
     return [reasons(found) for found in (both(a, b) for a, b in pairs) if found.differ]
 
 
-@pytest.mark.parametrize("kind", SAME)
+@for_every("kind", SAME)
 def test_two_runs_of_one_program_do_not_differ(kind: str) -> None:
     assert differing(kind, range(3)) == []
 

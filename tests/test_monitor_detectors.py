@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from collected import for_every
 from training_logs import CLEAN, Row, judged, records
 
 from ldlm_lint.monitor.alarms import KINDS, Alarm, AlarmBook, Level
@@ -20,7 +21,7 @@ def alarms(health: Health) -> list[Alarm]:
     return list(health.book.at_least(Level.WARNING))
 
 
-@pytest.mark.parametrize("kind", CLEAN)
+@for_every("kind", CLEAN)
 def test_a_clean_run_gives_no_alarm(kind: str) -> None:
     for seed in range(SEEDS):
         assert alarms(judged(CLEAN[kind](random.Random(seed)))) == [], seed
@@ -131,7 +132,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "run", "kind", "delay"), FAULTS, ids=lambda one: getattr(one, "__name__", str(one)))
+@for_every(("fault", "run", "kind", "delay"), FAULTS, ids=lambda one: getattr(one, "__name__", str(one)))
 def test_a_fault_is_caught_in_time(fault: Callable[[Row, int], None], run: str, kind: str, delay: int) -> None:
     for seed in range(SEEDS):
         rows, at = changed(run, fault, seed=seed)
@@ -150,8 +151,8 @@ def seen(rows: list[Row], kind: str, level: Level = Level.WARNING) -> Alarm | No
     return next((one for one in judged(rows).book.alarms if one.kind == kind and one.level >= level), None)
 
 
-@pytest.mark.parametrize("noise", [0.005, 0.02, 0.05, 0.1])
-@pytest.mark.parametrize("level", [lambda step: 2 + 7 * (1 + step / 20) ** -0.5, lambda step: 4.0])
+@for_every("noise", [0.005, 0.02, 0.05, 0.1])
+@for_every("level", [lambda step: 2 + 7 * (1 + step / 20) ** -0.5, lambda step: 4.0])
 def test_a_divergence_of_one_percent_a_step_is_caught_within_100_records(
     level: Callable[[int], float], noise: float
 ) -> None:
@@ -177,8 +178,8 @@ def kinked(shape: str, count: int, noise: float, seed: int = 3) -> tuple[list[Ro
     return [{"step": step, "loss": level(step) * math.exp(draw.gauss(0, noise))} for step in range(count)], at
 
 
-@pytest.mark.parametrize("shape", ["exponential", "linear"])
-@pytest.mark.parametrize(
+@for_every("shape", ["exponential", "linear"])
+@for_every(
     ("count", "noise"),
     [(500, 0.005), (500, 0.01), (1000, 0.02), (2000, 0.02), (5000, 0.02), (20000, 0.05)],
 )
@@ -212,8 +213,8 @@ def slowed(key: str, factor: Callable[[int], float], noise: float, count: int = 
     return rows
 
 
-@pytest.mark.parametrize("key", SPEEDS)
-@pytest.mark.parametrize(("noise", "delay"), [(0.01, 60), (0.03, 70), (0.05, 120), (0.1, 280)])
+@for_every("key", SPEEDS)
+@for_every(("noise", "delay"), [(0.01, 60), (0.03, 70), (0.05, 120), (0.1, 280)])
 def test_a_fifth_less_speed_that_lasts_is_caught(key: str, noise: float, delay: int) -> None:
     rows = slowed(key, lambda step: 1.25 if step >= 700 else 1, noise)
     found = [one for one in alarms(judged(rows)) if one.kind == "throughput-drop"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from monitor_event_lines import CHILD_FAILED, EVENTS, NOTHING
 from monitor_heldout_events import HELD_OUT, SPOKEN_OF
 
@@ -33,13 +34,13 @@ def alarms(text: str) -> list[Alarm]:
     return health(text).book.alarms
 
 
-@pytest.mark.parametrize(("kind", "rank", "line"), [one[:3] for one in (*EVENTS, *HELD_OUT)])
+@for_every(("kind", "rank", "line"), [one[:3] for one in (*EVENTS, *HELD_OUT)])
 def test_a_line_of_a_public_log(kind: str, rank: int | None, line: str) -> None:
     (found,) = events(line)
     assert (found.kind, found.rank) == (kind, rank)
 
 
-@pytest.mark.parametrize("line", (*NOTHING, *SPOKEN_OF))
+@for_every("line", (*NOTHING, *SPOKEN_OF))
 def test_a_line_that_only_looks_like_one(line: str) -> None:
     assert events(line) == []
 

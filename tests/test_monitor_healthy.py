@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from healthy_logs import LOGS, SIZES, log
 from test_monitor_events import health
 
@@ -16,21 +17,21 @@ def alarms(name: str, size: int, fault: str = "", seed: int = 0) -> list[Alarm]:
     return health(log(name, size, fault, seed)).book.alarms
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", LOGS)
+@for_every("size", SIZES)
+@for_every("name", LOGS)
 def test_a_healthy_log_raises_no_alarm(name: str, size: int) -> None:
     for seed in range(3 if size < max(SIZES) else 1):
         assert [(one.kind, one.message, one.line) for one in alarms(name, size, seed=seed)] == []
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", LOGS)
+@for_every("size", SIZES)
+@for_every("name", LOGS)
 def test_nan_in_it_is_noticed(name: str, size: int) -> None:
     assert "nan-loss" in {one.kind for one in alarms(name, size, "nan")}
 
 
-@pytest.mark.parametrize(("fault", "kind"), [("slow", "throughput-drop"), ("spike", "loss-spike")])
-@pytest.mark.parametrize("name", LOGS)
+@for_every(("fault", "kind"), [("slow", "throughput-drop"), ("spike", "loss-spike")])
+@for_every("name", LOGS)
 def test_a_fault_in_it_is_noticed(name: str, fault: str, kind: str) -> None:
     if (name, fault) not in BLIND:
         assert {one.kind for one in alarms(name, 600, fault)} == {kind}

@@ -7,6 +7,7 @@ import time
 import tracemalloc
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ NAMES = (
 SAMPLES = [one for name in NAMES for one in samples(name)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_every("name", NAMES)
 def test_fields_of_public_log_lines(name):
     total = Score()
     for sample in samples(name):
@@ -167,7 +168,7 @@ def test_memory_does_not_grow_with_the_log():
     assert peaks[1] < 1.3 * peaks[0] + 2**20
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "rank", "actor", "rest"),
     [
         ("[rank3]: boom", 3, "", "boom"),
@@ -207,7 +208,7 @@ def test_task_numbers_come_back_and_counters_do_not():
     assert {one.step for one in found} == set(range(10))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "Namespace(lr=0.1, loss_scale=128, epochs=3)",
@@ -229,7 +230,7 @@ def test_settings_code_and_prose_say_nothing(text):
     assert records(text) == []
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "key", "value"),
     [
         ("step 5 | loss nan | lr 0.1", "loss", float("nan")),
@@ -266,7 +267,7 @@ def test_numbers_as_programs_write_them(text, key, value):
     assert repr(got) == repr(value)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "absent"),
     [
         ("step 5 | loss 1.0 | base_lr 0.1", "lr"),
@@ -320,7 +321,7 @@ def test_times_of_lines():
     assert times[4] is None
 
 
-@pytest.mark.parametrize("text", [" ", "\t", "-", "[", "{'a", "1 ", "1,", "%|", "nan ", " a", "loss: ", "a:)", "|"])
+@for_every("text", [" ", "\t", "-", "[", "{'a", "1 ", "1,", "%|", "nan ", " a", "loss: ", "a:)", "|"])
 def test_no_line_takes_long(text):
     """Patterns that search from each character of a run would take minutes here; the bar is a hundred times the usual."""
     start = time.process_time()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from training_logs import template
 
 from ldlm_lint.cli import main
@@ -30,7 +31,7 @@ def traced(values: list[float], capacity: int = 16) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("count", [1, 15, 16, 17, 64, 1000, 5003])
+@for_every("count", [1, 15, 16, 17, 64, 1000, 5003])
 def test_a_trace_keeps_every_spike_and_every_nan(count: int) -> None:
     values = [2.0 + (step % 7) / 100 for step in range(count)]
     spikes = {count // 3: 90.0, count // 2: -5.0, count - 1: 70.0}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import monitor_samples
-import pytest
+from collected import for_every
 from monitor_event_lines import CHILD_FAILED, EVENTS, NOTHING
 from monitor_heldout_events import HELD_OUT, SPOKEN_OF
 
@@ -68,7 +68,7 @@ def _events(text: str) -> list[Event]:
     return [one for line, _ in (*reader.read(text), *reader.close()) if (one := failures.read(line)) is not None]
 
 
-@pytest.mark.parametrize(("kind", "rank", "line"), [one[:3] for one in (*EVENTS, *HELD_OUT)])
+@for_every(("kind", "rank", "line"), [one[:3] for one in (*EVENTS, *HELD_OUT)])
 def test_an_event_between_other_lines(kind: str, rank: int | None, line: str) -> None:
     text = f"{filler(80)}{line}\n{filler(80, 1)}"
     (found,) = _events(text)

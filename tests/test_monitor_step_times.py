@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.cli import main
 from ldlm_lint.monitor.health import Health
@@ -62,13 +63,13 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("size", [0, 120])
-@pytest.mark.parametrize("form", TIMES)
+@for_every("size", [0, 120])
+@for_every("form", TIMES)
 def test_a_column_that_behaves_like_the_time_of_a_step(form: str, size: int) -> None:
     assert keys(log(form), size) == {"loss", "step_time_s"}
 
 
-@pytest.mark.parametrize(("form", "name"), OTHERS)
+@for_every(("form", "name"), OTHERS)
 def test_a_column_that_is_no_time_of_a_step(form: str, name: str) -> None:
     found = keys(log(form))
     assert name in found and "step_time_s" not in found

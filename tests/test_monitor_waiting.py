@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from following import in_turn
 
 from ldlm_lint.cli import main
@@ -105,7 +106,7 @@ def test_a_log_that_is_gone_before_it_is_read_is_waited_for(tmp_path: Path) -> N
     assert arrivals.look(follow=True) == [found]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "step", "total"),
     [
         ("[ 120/5000] loss 2.5", 120, 5000),

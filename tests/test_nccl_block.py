@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.autofix.apply import fix_files
@@ -83,7 +84,7 @@ def assert_nothing_is_armed(before: str, after: str, heartbeat: str | None = Non
 NAMES = tuple(one.partition("=")[0] for one in OPTIONAL)
 
 
-@pytest.mark.parametrize("settings", SUBSETS, ids=lambda some: "+".join(some).replace("TORCH_NCCL_", ""))
+@for_every("settings", SUBSETS, ids=lambda some: "+".join(some).replace("TORCH_NCCL_", ""))
 def test_no_part_of_the_block_is_fixed_alone(tmp_path: Path, settings: tuple[str, ...]) -> None:
     plain = script(settings)
     whole = fixed(tmp_path, {"run.sh": plain})["run.sh"]
@@ -148,7 +149,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("files", "where"), ELSEWHERE.values(), ids=ELSEWHERE)
+@for_every(("files", "where"), ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_wrong_heartbeat_in_another_file_keeps_the_block_as_it_is(tmp_path: Path, files: dict[str, str], where: str) -> None:
     after = fixed(tmp_path, files)
     assert [values(after[where]).get(name) for name in NAMES] == ["0", "1", "1"]

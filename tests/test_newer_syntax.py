@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import pylint_in_process
 
 from ldlm_lint.config import Config
@@ -16,7 +17,7 @@ from ldlm_lint.python.newer_syntax import certain_version, newer_python, possibl
 OLD = (3, 10)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("line", "version"),
     [
         ("except* ValueError:", "3.11"),
@@ -47,7 +48,7 @@ def test_a_python_that_is_new_enough_is_not_told_to_be_newer() -> None:
     assert newer_python("except* ValueError:", "invalid syntax", (3, 11)) == ""
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("line", "message", "possible", "certain"),
     [
         ("type Batch = dict[str, int]", "invalid syntax", (3, 12), (3, 12)),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collected import for_every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,7 +47,7 @@ def edited(data: bytes, old: str, new: str) -> bytes:
     return rewritten(data, python_text(data).replace(old.encode(), new.encode()))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, masked",
     [
         pytest.param("!pip install torch", "{}!pip install torch", id="shell"),
@@ -132,7 +133,7 @@ def test_worksheets_of_the_old_format_are_read_and_written():
     assert edited(data, "y = 2", "y = 3") == data.replace(b"y = 2", b"y = 3")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, message, line",
     [
         (b"", "not valid JSON", 1),
@@ -156,7 +157,7 @@ def test_what_is_no_notebook_says_why(data, message, line):
     assert caught.value.line == line
 
 
-@pytest.mark.parametrize("odd", [3, None, "x", [], {}, {"cell_type": 4}, {"cell_type": "code"}, {"source": "x"}])
+@for_every("odd", [3, None, "x", [], {}, {"cell_type": 4}, {"cell_type": "code"}, {"source": "x"}])
 def test_odd_cells_are_counted_and_passed_over(odd):
     assert texts(json.dumps({"cells": [odd, cell("x = 1")]}).encode()) == {2: "x = 1"}
 
@@ -174,7 +175,7 @@ def test_a_large_notebook_is_judged_by_its_code(tmp_path):
         Source.read(path, Kind.PYTHON)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "style",
     [
         pytest.param({}, id="jupyter"),

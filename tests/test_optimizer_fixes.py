@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.autofix.edits import apply_edits
@@ -47,7 +48,7 @@ def test_a_file_without_torch_gets_what_it_needs(tmp_path):
     compile(after, "train.py", "exec")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("parts", "target", "level"),
     [
         ({}, "", Applicability.UNSAFE),
@@ -110,7 +111,7 @@ def main(model, loader):
 """
 
 
-@pytest.mark.parametrize(
+@for_every(
     "before, behind, level",
     [
         pytest.param("pass", "norms = [one.grad.norm() for one in model.parameters()]", Applicability.DISPLAY, id="norms"),

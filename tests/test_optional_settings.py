@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 from snippets import context
 
 from ldlm_lint.project.optional_settings import is_off_everywhere
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, off",
     [
         ({"train.py": 'parser.add_argument("--save_every", type=int, help="(in epochs)")\n'}, True),

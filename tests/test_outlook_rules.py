@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
@@ -33,7 +34,7 @@ def test_tables_speak_of_what_there_is() -> None:
     assert CONDITIONS.keys() <= {kind for variants in CLAIMS.values() for one in variants for kind in one.claims} <= QUESTIONS.keys()
 
 
-@pytest.mark.parametrize("symbol", sorted(CLAIMS))
+@for_every("symbol", sorted(CLAIMS))
 def test_every_finding_makes_the_claims_that_it_is_ruled_out_by(symbol: str, tmp_path: Path) -> None:
     found, facts = 0, Config.load(tmp_path).facts
     for path in sorted((FIXTURES / symbol).rglob("*.py")):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -40,7 +41,7 @@ def pinned(name: str) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("extra", ["", *LOCKED])
+@for_every("extra", ["", *LOCKED])
 def test_the_lock_holds_what_is_declared(extra: str) -> None:
     declared = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
     locked = pinned("requirements-dev.txt")
@@ -82,7 +83,7 @@ def for_pypi(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "expected"),
     [
         pytest.param("[a](docs/a.md#b)", f"[a]({ADDRESS}docs/a.md#b)", id="link"),
@@ -119,7 +120,7 @@ def test_no_example_of_the_readme_is_changed_for_pypi() -> None:
     assert fences.findall(for_pypi(README)) == fences.findall(README)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("sources", "wheel", "expected"),
     [
         pytest.param(set(), set(), [], id="complete"),

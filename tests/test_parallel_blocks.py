@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import astroid
-import pytest
 from astroid import nodes
+from collected import for_every
 
 from ldlm_lint.python.parallel_blocks import run_side_by_side
 
@@ -18,7 +18,7 @@ class Model(Module):
 """
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("body", "expected"),
     [
         ("return cat([block(x) for block in self.blocks])", True),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from ambiguous_patterns import is_ambiguous
+from collected import for_every
 
 import ldlm_lint
 from ldlm_lint.autofix.parameters import _last_keywords
@@ -38,7 +39,7 @@ def _makes_pattern(function: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re" and function.attr in MAKERS
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("pattern", "ambiguous"),
     [
         (r'"(?:[^"\\]+|\\.)*"', True),

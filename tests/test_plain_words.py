@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from calling import every_parser
+from collected import for_every
 
 from ldlm_lint.cli import COMMANDS, parser_of
 from ldlm_lint.rules import ALL
@@ -163,7 +164,7 @@ def test_every_area_has_texts(area: str) -> None:
     assert sum(len(text.text) for text in TEXTS[area]()) > 5_000
 
 
-@pytest.mark.parametrize("phrase", phrases(), ids=lambda phrase: phrase.match.pattern)
+@for_every("phrase", phrases(), ids=lambda phrase: phrase.match.pattern)
 def test_a_phrase_matches_its_example_and_nothing_like_it(phrase: Phrase) -> None:
     assert phrase.match.search(phrase.bad)
     assert not phrase.good or not phrase.match.search(phrase.good)

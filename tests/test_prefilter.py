@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.model import Rule
 from ldlm_lint.prefilter import rules_at_risk
@@ -32,7 +32,7 @@ def test_nothing_is_missed_in_the_examples() -> None:
         assert rules_at_risk(text, Kind.PYTHON) == _plainly(bare), path
 
 
-@pytest.mark.parametrize("rule", [one for one in ALL if "py" in one.reads and any(one.triggers)], ids=lambda one: one.symbol)
+@for_every("rule", [one for one in ALL if "py" in one.reads and any(one.triggers)], ids=lambda one: one.symbol)
 def test_a_word_of_each_group_is_enough_and_none_is_not(rule: Rule) -> None:
     needed = [group[0] for group in rule.requires]
     for word in rule.triggers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.probe.callers import Callers
 from ldlm_lint.probe.sites import call_site
@@ -32,7 +32,7 @@ def _asking(path: str, callers: Callers, root: str) -> Callable[[], str]:
     return space["call"]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("stack", "closure", "caller"),
     [
         # From the outermost frame to the innermost one; the project's files are train.py, opt.py, data.py.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.probe.memory.request import (
     Request,
@@ -22,7 +23,7 @@ from ldlm_lint.probe.memory.request import (
 from ldlm_lint.report.memory import answer, write_memory
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "expected"),
     [("80GB", 80 * 10**9), ("80 GiB", 80 * 2**30), ("0.5tb", 5 * 10**11), ("1024", 1024), ("1.5kib", 1536), ("7b", 7)],
 )
@@ -30,7 +31,7 @@ def test_sizes(text, expected):
     assert size(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "80 gigabytes", "GB", "-1GB", "0GB", "80G", "nan", "1e3GB"])
+@for_every("text", ["", "80 gigabytes", "GB", "-1GB", "0GB", "80G", "nan", "1e3GB"])
 def test_what_is_no_size(text):
     with pytest.raises(RequestError):
         size(text)
@@ -44,7 +45,7 @@ def test_rows_and_shapes():
     assert batch(["16", "16"])[1] == (Shape("", (16,)), Shape("", (16,)))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "words", [["0"], ["8x"], ["x8"], ["8x1024:int65"], ["a:b:c:d"], ["input_ids"], ["8:8"], ["-3"], ["1.5"], ["a b:3"]]
 )
 def test_what_is_no_batch(words):

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.account import notes_of
@@ -254,7 +255,7 @@ KILLED = _evidence(1, Status.KILLED, 7, "killed", 2)
 CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("evidence", "ended", "code", "said"),
     [
         ([_evidence()], Ended(0), 0, ""),

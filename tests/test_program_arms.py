@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.code import table_of
 from ldlm_lint.program import Program, linked
@@ -45,7 +46,7 @@ def _targets(program: Program, call: int) -> set[int]:
     return program.targets_of[call]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("test", "call", "arms"),
     [
         ("flag", "make(True)", {"yes"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.code import table_of
 from ldlm_lint.program import Program, linked
@@ -48,7 +49,7 @@ def fused(text: str, **others: str) -> tuple[State, tuple[object, ...], int]:
     return found.state, ask.meaning(*found.sources).constants, len(found.flags)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "import torch\nmake = torch.optim.AdamW\nmake([])\n",
@@ -85,7 +86,7 @@ def test_what_an_option_chooses_by_name_is_its_default_and_whatever_else():
     assert names == {ADAMW, "torch.optim.*"}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "state", "values"),
     [
         ("k = {'lr': 1}\ntorch.optim.AdamW([], **k)\n", State.ABSENT, ()),

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from linking import asked, program_of, remembered
 
 from ldlm_lint.budget import deep
@@ -134,20 +134,20 @@ CASES: dict[str, tuple[Files, dict[str, set[str]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_every("name", CASES)
 def test_values(name: str) -> None:
     files, expected = CASES[name]
     held = asked(program_of(files))
     assert {label: held[label] for label in expected} == expected
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_every("name", CASES)
 def test_the_order_of_questions_changes_nothing(name: str) -> None:
     files, _ = CASES[name]
     assert asked(program_of(files)) == asked(program_of(files), order=-1)
 
 
-@pytest.mark.parametrize("name", CASES)
+@for_every("name", CASES)
 def test_tables_from_bytes_say_the_same(name: str) -> None:
     files, _ = CASES[name]
     assert asked(remembered(files, 1)) == asked(program_of(files))
@@ -200,7 +200,7 @@ HOSTILE: dict[str, Files] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_every("name", HOSTILE)
 def test_hostile_programs_are_bounded(name: str) -> None:
     program = program_of(HOSTILE[name])
     rows = sum(len(module.nodes) for module in program.live)
@@ -210,7 +210,7 @@ def test_hostile_programs_are_bounded(name: str) -> None:
     assert asked(program_of(HOSTILE[name]), order=-1) == held
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_every("name", HOSTILE)
 def test_whoever_asks_whether_all_is_known_gets_an_answer(name: str) -> None:
     program = program_of(HOSTILE[name])
     queries = Queries(program)
@@ -232,7 +232,7 @@ def _calls(files: Mapping[str, str], *names: str) -> list[tuple[str, str, str]]:
         ]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "found"),
     [
         ("from torch.optim import AdamW as A\nA(p, fused=True)\n", [("torch.optim.AdamW", "given")]),

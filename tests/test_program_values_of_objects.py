@@ -6,6 +6,7 @@ import ast
 import textwrap
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.code import table_of
 from ldlm_lint.concepts.loader_options import LoaderOptions
@@ -87,7 +88,7 @@ def test_the_arguments_of_a_process_are_those_of_its_function(start):
     assert options.option(made, "persistent_workers").state is State.ABSENT
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("constructor", "call", "ways"),
     [
         ("", "Own(data, num_workers=5)", [5]),
@@ -191,7 +192,7 @@ def test_asdict_gives_the_fields_of_a_record():
     assert options.option(made, "pin_memory").state is State.ABSENT
 
 
-@pytest.mark.parametrize(
+@for_every(
     "taken",
     [
         "(c,) = HfArgumentParser(Config).parse_args_into_dataclasses()",

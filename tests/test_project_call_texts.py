@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.project.call_texts import may_hand_on
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "DataLoader(data, num_workers=n)",
@@ -39,7 +39,7 @@ def test_what_may_hand_on_the_parameter(text: str) -> None:
     assert may_hand_on(text.encode(), ["DataLoader"], "num_workers", 5)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "DataLoader(data)",

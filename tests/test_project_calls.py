@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context
 
 from ldlm_lint.project.calls import Calls
@@ -22,7 +23,7 @@ def targets(files: dict[str, str], callee: Callee, at: str = "train.py") -> list
 DATA = "def make(): ...\nclass Set:\n    def __init__(self): ...\n    def load(self): ...\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, callee, expected",
     [
         pytest.param("import data", Callee("import", "data.make"), [("data.py", "make")], id="function"),
@@ -53,7 +54,7 @@ def test_a_method_that_many_classes_have_is_anybodys() -> None:
     assert targets({"train.py": "import data", "data.py": DATA}, Callee("method", "forward")) == []
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, expected",
     [
         pytest.param("from data import make\nmake()", ["2:0"], id="from"),
@@ -77,7 +78,7 @@ def test_callers_of_a_constructor_call_its_class() -> None:
     assert [call.position for _, call in index.callers(f"{ROOT}/data.py", "Set.__init__")] == ["2:0"]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "scope, callee, key, expected",
     [
         pytest.param(("f", ("a", "b")), "f", 1, "b", id="position"),
@@ -96,7 +97,7 @@ def test_parameter(scope: tuple[str, tuple[str, ...]], callee: str, key: int | s
     assert calls({}).parameter(function, site, key) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, expected",
     [
         pytest.param("def f(): ...\nf()", False, id="once"),
@@ -120,7 +121,7 @@ def test_repeated_within_a_function() -> None:
     assert not index.repeated(f"{ROOT}/train.py", "main.epoch", within="main")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, scope, expected",
     [
         pytest.param("def f(): loss.backward()", "f", True, id="itself"),
@@ -136,7 +137,7 @@ def test_trains(text: str, scope: str, expected: bool) -> None:
     assert calls(files).trains(f"{ROOT}/train.py", scope) is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, scope, loops, expected",
     [
         pytest.param("for x in y:\n    save()\n    loss.backward()", "", [1], 1, id="own-loop"),
@@ -183,7 +184,7 @@ def test_saves(body: str, expected: bool) -> None:
 STEP = "class Engine:\n    def __init__(self, loss):\n        loss.backward()\n    def show(self): ...\n    def run(self): Engine(1)\ndef idle(): ...\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, callee, expected",
     [
         pytest.param("import data", Callee("import", "data.Engine"), True, id="constructor"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.project import Project
 from ldlm_lint.project.class_makers import ClassMakers
@@ -33,7 +34,7 @@ def test_files_that_make_objects_of_a_class(text: str, calling: bool, holding: b
     assert (bool(found.calling("Net")), bool(found.holding("Net"))) == (calling, holding)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "test",
     [
         *("is_main_process()", "ismain", "main_process", "mainproc", "is_master", "master_proc", "is_primary", "is_root()"),
@@ -48,14 +49,14 @@ def test_no_text_that_tests_a_rank_is_left_out(test: str) -> None:
     assert _RANK_TEST.shows(text)
 
 
-@pytest.mark.parametrize("value", ["rank", "gpu_id", "os.getpid()", "pid", "uuid4()", "mkdtemp()"])
+@for_every("value", ["rank", "gpu_id", "os.getpid()", "pid", "uuid4()", "mkdtemp()"])
 def test_no_text_that_names_by_rank_is_left_out(value: str) -> None:
     text = f"path = {value}\n".encode()
     assert _names_by_rank(text, b"path")
     assert _RANK_NAME.shows(text)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "word",
     [
         *("fully_shard", "FullyShardedDataParallel", "FSDP", "parallelize_module", "PipelineModule", "checkpoint_wrapper"),

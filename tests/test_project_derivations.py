@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 
 from ldlm_lint.project import Project
 from ldlm_lint.project.derivations import Derivations
@@ -16,7 +16,7 @@ def derivations(**texts: str) -> Derivations:
     return Project(ROOT, overlay, overlay).derivations
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "names"),
     [
         ("class Small(Net):\n    pass\n", ["Small"]),

@@ -1,6 +1,7 @@
 """The facts of files, packed where they are many; whose a call is, by text alone."""
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context
 
 from ldlm_lint.project import flows
@@ -112,7 +113,7 @@ def test_parts_that_a_flow_has_are_not_looked_for_again(monkeypatch: pytest.Monk
     assert project.guards(path) is whole.guards and project.gradients(path) is whole.gradients
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("caller", "scopes"),
     [
         ("def main():\n    if x:\n        work()\n", {"main"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context
 
 from ldlm_lint.project import texts as texts_of_projects
@@ -22,7 +23,7 @@ def resolved(index: Project, importer: str, name: str) -> tuple[str, str] | None
     return (found[0].removeprefix(f"{ROOT}/"), found[1]) if found else None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "path, root, expected",
     [
         ("/p/pkg/data.py", "/p", "pkg.data"),
@@ -53,7 +54,7 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize(
+@for_every(
     "importer, name, expected",
     [
         pytest.param("train.py", "data", ("data.py", ""), id="sibling"),
@@ -84,7 +85,7 @@ def test_resolve(importer: str, name: str, expected: tuple[str, str] | None) -> 
     assert resolved(project(*FILES), importer, name) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, name, expected",
     [
         pytest.param("from .data import make", "pkg.make", ("pkg/data.py", "make"), id="name"),
@@ -158,7 +159,7 @@ def test_a_module_of_the_package_does_not_reach_it_by_importing_another_one() ->
     assert index.reach(f"{ROOT}/pkg/a.py") == {f"{ROOT}/pkg/a.py"}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "path, expected",
     [
         ("tests/data.py", True),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from collected import for_every
 from loader_programs import IMPORT, STEP, answers, epochs
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, trains",
     [
         pytest.param("l = DataLoader(x)", False, id="never"),
@@ -109,7 +110,7 @@ def test_not_iterated_again(code: str, trains: bool) -> None:
     assert answers(code) == (False, trains)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("l = DataLoader(x)\n" + epochs("l"), id="epochs"),
@@ -227,7 +228,7 @@ def test_iterated_again_by_a_training(code: str) -> None:
     assert answers(code) == (True, True)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "wrapped",
     [
         "tqdm(l)",
@@ -249,11 +250,11 @@ def test_evaluation_again_and_again_is_no_training() -> None:
     assert answers("l = DataLoader(x)\nfor e in y:\n    total = [check(b) for b in l]\n") == (True, False)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "method, trains",
     [("train_dataloader", True), ("val_dataloader", False)],
 )
-@pytest.mark.parametrize("package", ["lightning", "pytorch_lightning", "lightning.pytorch"])
+@for_every("package", ["lightning", "pytorch_lightning", "lightning.pytorch"])
 def test_lightning_hooks(method: str, trains: bool, package: str) -> None:
     code = f"import {package} as L\nclass D(L.LightningDataModule):\n    def {method}(self): return DataLoader(x)\n"
     assert answers(code) == (True, trains)

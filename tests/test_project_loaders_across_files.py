@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from collected import for_every
 from loader_programs import IMPORT, MAKE, REITERATED, STEP, answers, epochs
 from snippets import ask_about_call
 
@@ -106,12 +107,12 @@ FACTORIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("files", FACTORIES)
+@for_every("files", FACTORIES)
 def test_loader_made_in_another_file(files: dict[str, str]) -> None:
     assert answers(files) == (True, True)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, expected",
     [
         pytest.param(

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from snippets import ROOT, ask, context, place_of_call
 
 import ldlm_lint
@@ -17,7 +18,7 @@ from ldlm_lint.project.questions import decide
 TRAIN = "import torch\nfor x in y:\n    loss.backward()\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, unread",
     [
         pytest.param("x = 1", True, id="not-mentioned"),
@@ -37,7 +38,7 @@ def test_variable_that_the_project_reads(code: str, unread: bool) -> None:
 SAVE = "import torch\ndef save(model, step):\n    torch.save(model, f'step{step}.pt')\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, expected",
     [
         pytest.param(
@@ -74,7 +75,7 @@ def test_save_in_the_training_loop_of_its_own_file() -> None:
 CALL = "from helper import save\nfor step in x:\n    loss.backward()\n    save(m, step)\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, unbounded",
     [
         pytest.param({}, True, id="nothing"),
@@ -114,7 +115,7 @@ def test_model_trains(train: str, expected: bool) -> None:
     assert not ask("model-trains", {"model.py": MODEL, "tests/train.py": train}, "Net").holds
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, expected",
     [
         pytest.param({"train.py": "import optim\nmodel.cuda()\nloss.backward()"}, True, id="cuda"),
@@ -133,7 +134,7 @@ def test_optimizer_trains_on_cuda(files: dict[str, str], expected: bool) -> None
     assert ask("optimizer-trains-on-cuda", {"optim.py": "import torch\n"} | files).holds is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, expected",
     [
         pytest.param({}, True, id="nowhere"),
@@ -167,7 +168,7 @@ def test_activation_checkpointing_anywhere_in_the_flow(files: dict[str, str], ex
     assert ask("no-activation-checkpointing", project).holds is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, expected",
     [
         pytest.param("blocks.Layer", True, id="its-file-attends"),
@@ -292,7 +293,7 @@ def test_every_claim_in_the_package_has_an_answer():
 HANDED = ".common.DataLoader|torch.utils.data.DataLoader"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, expected",
     [
         pytest.param("from torch.utils.data import DataLoader", True, id="from"),

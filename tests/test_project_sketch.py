@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context
 
 MODULE = "def work():\n    pass\n"
 NEEDS = "from model import work\n\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("caller", "scopes"),
     [
         ("def main():\n    for x in y:\n        if x:\n            work()\n", {"main"}),

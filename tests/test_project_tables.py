@@ -6,6 +6,7 @@ import ast
 import pickle
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.cache.values import encode
 from ldlm_lint.code import plain, unpacked
@@ -45,7 +46,7 @@ def test_a_file_without_a_table_is_remembered_too() -> None:
     assert recalled(remembered(None)) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data",
     [b"no", pickle.dumps(print), encode(1), encode(((), ())), encode((tuple(made().shown), (0, []))), encode({"a": 1})],
 )

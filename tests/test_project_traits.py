@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context
 
 from ldlm_lint.project.config_homes import _NAMES_FILES, _OPENS, _STARTS
@@ -16,7 +17,7 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("call", CALLS)
+@for_every("call", CALLS)
 def test_the_text_shows_each_training_step_that_the_facts_show(call: str) -> None:
     project = context({"train.py": f"def step(x):\n    for batch in x:\n        {call}\n"}).project
     path = f"{ROOT}/train.py"
@@ -24,7 +25,7 @@ def test_the_text_shows_each_training_step_that_the_facts_show(call: str) -> Non
     assert list(project.showing(BACKWARD)) == [path]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "trait, text",
     [
         *(
@@ -60,7 +61,7 @@ def test_a_trait_is_looked_for_in_the_files_that_are_asked() -> None:
 TRAIN = "def fit(x):\n    x.backward()\n\nclass Fitter:\n    def go(self, x):\n        fit(x)\n\ndef idle(x):\n    pass\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, place, expected",
     [
         pytest.param({}, ("train.py", "fit"), True, id="itself"),

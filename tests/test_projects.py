@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from harness import PROJECTS, Case, announced, lint, materialize, seen_by_engine
 
 from ldlm_lint.model import Applicability, Fix
@@ -17,7 +17,7 @@ from ldlm_lint.model import Applicability, Fix
 NAMES = sorted(path.name for path in PROJECTS.iterdir() if path.is_dir())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_every("name", NAMES)
 def test_what_is_announced_is_found_and_nothing_else(name: str, tmp_path: Path) -> None:
     folder = PROJECTS / name
     root = materialize(Case("projects", folder), folder, tmp_path / name)
@@ -25,7 +25,7 @@ def test_what_is_announced_is_found_and_nothing_else(name: str, tmp_path: Path) 
     assert seen == announced(folder)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_every("name", NAMES)
 def test_findings_show_the_places_they_rest_on_and_reasons_for_unsafe_fixes(name: str, tmp_path: Path) -> None:
     folder = PROJECTS / name
     root = materialize(Case("projects", folder), folder, tmp_path / name)

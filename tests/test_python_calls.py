@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import call
 
 from ldlm_lint.python.calls import Arguments, State
@@ -23,7 +24,7 @@ def passed(code: str, positional: tuple[str, ...] = POSITIONAL) -> tuple[object,
 BASE = "B = {'num_workers': 4}\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target()", (ABSENT, ABSENT), id="nothing"),
@@ -55,7 +56,7 @@ def test_arguments(code: str, expected: tuple[object, object]) -> None:
 PARTIAL = "from functools import partial\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target = partial(make, fused=True)\ntarget(ds, 8, 4)", (4, True), id="keyword"),
@@ -77,7 +78,7 @@ def test_star_counts_where_no_positions_are_known() -> None:
     assert passed("target(*args)", ()) == (UNKNOWN, UNKNOWN)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target(**{'num_workers': 4})", (4, ABSENT), id="literal"),
@@ -109,7 +110,7 @@ def test_dictionary_of_the_file(code: str, expected: tuple[object, object]) -> N
     assert passed(code) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("B['fused'] = 1", (4, UNKNOWN), id="item"),
@@ -156,7 +157,7 @@ def test_change_of_a_dictionary(code: str, expected: tuple[object, object]) -> N
     assert passed(f"{BASE}target(**B)\n{code}") == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target(**{**x, 'num_workers': 4})", (4, UNKNOWN), id="defaults-first"),
@@ -201,7 +202,7 @@ def test_value_that_an_update_brings_is_at_hand() -> None:
     assert node.as_string() == "args.workers"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, value, expected",
     [
         pytest.param("target(num_workers=True)", 1, False, id="true-is-not-one"),

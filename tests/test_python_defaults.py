@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import argument
 
 from ldlm_lint.python.defaults import Origin, default_of
@@ -11,7 +12,7 @@ FLAG = "parser.add_argument('--wait-minutes', default=90)\n"
 FIELD = "from dataclasses import dataclass, field\n@dataclass\nclass C:\n    wait: int = {}\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, value, origin, what",
     [
         pytest.param(FLAG + "args = parser.parse_args()\ntarget(args.wait_minutes)", 90, Origin.FLAG, "args.wait_minutes", id="flag"),
@@ -34,7 +35,7 @@ def test_default(code: str, value: object, origin: Origin, what: str) -> None:
     assert (found.values, found.origin, found.what) == ((value,), origin, what)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("p.add_argument('--wait')\ndef f(args): target(args.wait)", id="flag-without-default"),

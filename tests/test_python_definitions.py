@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from snippets import ROOT, context
@@ -24,7 +25,7 @@ def named(text: str) -> set[str]:
     return {one.scope for one in outline_of(ast.parse(data), data).owners} - {""}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "def a():\n    def b(): ...\n    return b\n\n\nclass C:\n    def d(self): ...\n    async  def e(self): ...\n",
@@ -41,7 +42,7 @@ def test_names_that_a_text_tells(text: str) -> None:
     assert found is not None and named(text) <= found
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         pytest.param("def a(): ...\nif x:\n    def b(): ...\n", id="ended-before"),

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from snippets import ROOT, argument, call, parsed, tree
 
 from ldlm_lint.checkers import host
@@ -21,7 +22,7 @@ def flow(code: str) -> ModuleFlow:
     return summarize(tree(code), f"{ROOT}/module.py")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target()", [], id="none"),
@@ -54,7 +55,7 @@ def test_loops_around(code: str, expected: list[int]) -> None:
     assert [loop.lineno or 1 for loop in loops_around(call(code))] == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("def target(): ...\ntarget()", Callee("def", "target"), id="def"),
@@ -101,7 +102,7 @@ def test_is_backward(code: str, expected: bool) -> None:
     assert is_backward(found) is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("x = 1\ntarget(x)", [Slot("var", "", "x")], id="variable"),
@@ -138,7 +139,7 @@ def variable(name: str, index: str = "", scope: str = "") -> Slot:
 A, X = variable("a"), variable("x")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("x = a", {(A, X)}, id="assignment"),

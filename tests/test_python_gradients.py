@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.python.gradients import FunctionGradients, gradient_facts
 from ldlm_lint.python.model_names import looks_like_model, names_evaluation, names_training
@@ -28,7 +29,7 @@ def unrecorded(code: str) -> bool:
     return any(position.startswith(f"{row}:") for position in gradient_facts(module).unrecorded)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "context, expected",
     [
         pytest.param("torch.no_grad()", True, id="no-grad"),
@@ -47,7 +48,7 @@ def test_contexts(context: str, expected: bool) -> None:
     assert unrecorded(f"def f(model, x, train):\n    with {context}:\n        model(x)\n") is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("@torch.no_grad()\ndef f(): ...", True, id="decorator"),
@@ -63,7 +64,7 @@ def test_functions_without_gradients(code: str, expected: bool) -> None:
     assert facts(code).held is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "statement, expected",
     [
         pytest.param("loss.backward()", True, id="backward"),
@@ -93,12 +94,12 @@ def test_models_that_a_function_runs_and_sums_that_it_keeps() -> None:
     assert (found.runs, found.accumulates, found.evaluates) == (("model", "self.net"), ("loss",), (12,))
 
 
-@pytest.mark.parametrize("name", ["model", "netG", "ema_model", "G", "encoder2", "self"])
+@for_every("name", ["model", "netG", "ema_model", "G", "encoder2", "self"])
 def test_names_of_models(name: str) -> None:
     assert looks_like_model(name)
 
 
-@pytest.mark.parametrize("name", ["model_name", "loss_fn", "build_model", "loader", "tokenizer", "images"])
+@for_every("name", ["model_name", "loss_fn", "build_model", "loader", "tokenizer", "images"])
 def test_names_of_other_things(name: str) -> None:
     assert not looks_like_model(name)
 

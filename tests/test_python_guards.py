@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from collected import for_every
 from snippets import call
 
 from ldlm_lint.python.guards import RANK, guards_of
@@ -56,12 +57,12 @@ ALL_PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("code", ONE_PROCESS.values(), ids=ONE_PROCESS)
+@for_every("code", ONE_PROCESS.values(), ids=ONE_PROCESS)
 def test_a_condition_that_chooses_one_process(code: str) -> None:
     assert RANK in guards_of(call(textwrap.dedent(code)))
 
 
-@pytest.mark.parametrize("code", ALL_PROCESSES.values(), ids=ALL_PROCESSES)
+@for_every("code", ALL_PROCESSES.values(), ids=ALL_PROCESSES)
 def test_what_every_process_runs(code: str) -> None:
     assert RANK not in guards_of(call(textwrap.dedent(code)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from astroid.builder import AstroidBuilder
 from astroid.manager import AstroidManager
+from collected import for_every
 from snippets import argument, call, tree
 
 from ldlm_lint.python.names import UNKNOWN, bindings, is_named, published, qualified, scope_of
@@ -14,7 +15,7 @@ ADAM = "torch.optim.Adam"
 HEAD = "import functools, torch\nfrom functools import partial\nfrom torch.optim import Adam, SGD"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target(Adam)", {UNKNOWN}, id="nowhere-bound"),
@@ -47,7 +48,7 @@ def test_what_is_not_torchs(code: str, expected: set[str]) -> None:
     assert not is_named(argument(code), {ADAM})
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("from torch.optim import Adam\nAdam = other()\ntarget(Adam)", id="assigned-too"),
@@ -76,7 +77,7 @@ def test_one_of_several_origins_is_not_certain(code: str) -> None:
     assert not is_named(argument(code), {ADAM})
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("import torch\ntarget(torch.optim.Adam)", id="import"),
@@ -99,7 +100,7 @@ def test_spellings_of_one_class(code: str) -> None:
     assert is_named(argument(code), {ADAM})
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("A = partial(Adam, lr=1)\ntarget(A)", id="partial"),
@@ -122,7 +123,7 @@ def test_choices_that_the_file_decides(code: str) -> None:
     assert is_named(argument(f"{HEAD}\n{code}"), {ADAM})
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("def partial(f): ...\nA = partial(Adam)\ntarget(A)", id="own-partial"),

@@ -13,6 +13,7 @@ import pytest
 from astroid import nodes
 from astroid.builder import AstroidBuilder
 from astroid.manager import AstroidManager
+from collected import for_every
 
 from ldlm_lint.checkers.host import lint
 from ldlm_lint.config import Config
@@ -150,7 +151,7 @@ def test_newer_syntax_comes_from_astroids_builder(version: tuple[int, int]) -> N
     assert preorder(module).nodes == below(module)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "ldlm_lint/checkers").glob("s*.py"))[:8], ids=lambda path: path.name)
+@for_every("path", sorted((ROOT / "ldlm_lint/checkers").glob("s*.py"))[:8], ids=lambda path: path.name)
 def test_real_files_too(path: Path) -> None:
     module = same(path.read_text(encoding="utf-8"))
     assert preorder(module).nodes == below(module)

@@ -6,13 +6,14 @@ import time
 from functools import cached_property
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.cache.values import decode, encode
 from ldlm_lint.python.called import calls_of
 from ldlm_lint.python.skim import Kept, Recalled, Skim, kept, reads_variable, without_comments
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("import torch", ("torch",), id="import"),
@@ -40,7 +41,7 @@ def test_imports(code: str, expected: tuple[str, ...]) -> None:
     assert Skim(code.encode()).imports == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("sys.path.append('core')", ("core",), id="append"),
@@ -77,7 +78,7 @@ def test_called_and_defined() -> None:
     assert skim.defined == {"F", "h"}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, members, spaced",
     [
         pytest.param("a(1)", set(), set(), id="plain"),
@@ -95,7 +96,7 @@ def test_how_names_are_called(code: str, members: set[str], spaced: set[str]) ->
     assert called.members | called.spaced <= called.names
 
 
-@pytest.mark.parametrize("code", ["a(1)", "x.a(1)", "b(a(1))", "a (1)", "ba(1) or a\t(1)", "@a(1)"])
+@for_every("code", ["a(1)", "x.a(1)", "b(a(1))", "a (1)", "ba(1) or a\t(1)", "@a(1)"])
 def test_places_of_calls(code: str) -> None:
     spaced = "a" in Skim(code.encode()).called.spaced
     assert [code[at:].strip("a \t") for at in calls_of(code.encode(), "a", spaced)] == [code[code.rindex("a") + 1 :].strip(" \t")]
@@ -114,7 +115,7 @@ def test_without_comments() -> None:
     assert without_comments(b"a  # b\n#c\nd") == b"a  \n\nd"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         "os.getenv('NAME')",
@@ -133,7 +134,7 @@ def test_read_variable(code: str) -> None:
     assert reads_variable(code.encode(), "NAME")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         "os.environ['NAME'] = '1'",
@@ -157,7 +158,7 @@ def test_name_of_a_variable_is_no_pattern() -> None:
     assert not reads_variable(b"os.getenv('NAME')", "N.ME")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         ("loss.backward()", True),
@@ -177,7 +178,7 @@ def test_trains(code: str, expected: bool) -> None:
     assert Skim(code.encode()).trains is expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         ("os.remove(checkpoints[0])", True),
@@ -241,7 +242,7 @@ _FILES = (
 _FACTS = tuple(name for name, kind in vars(Skim).items() if isinstance(kind, (cached_property, property)) and name[0] != "_")
 
 
-@pytest.mark.parametrize("data", _FILES, ids=range(len(_FILES)))
+@for_every("data", _FILES, ids=range(len(_FILES)))
 def test_what_is_recalled_is_what_is_read(data: bytes) -> None:
     again = Recalled(decode(encode(kept(data))), lambda: data)
     assert {name: getattr(again, name) for name in _FACTS} == {name: getattr(Skim(data), name) for name in _FACTS}

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,7 @@ def _parses(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "",

@@ -8,6 +8,7 @@ import warnings
 import pytest
 from astroid import nodes
 from astroid.manager import AstroidManager
+from collected import for_every
 from snippets import parsed, source, tree
 
 from ldlm_lint.python.flow import summarize
@@ -23,7 +24,7 @@ def statements(result: Parsed) -> list[tuple[str, int]]:
     return [(type(one).__name__, one.lineno) for one in found if one.is_statement]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, error_line, expected",
     [
         pytest.param("def\nx = 1\n", 1, None, id="first-line"),
@@ -103,7 +104,7 @@ def test_prefix_before_a_syntax_error(
         assert (statements(result) if result.module else []) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("", id="empty"),
@@ -123,7 +124,7 @@ def test_what_parses_is_no_error(code: str) -> None:
     assert (result.error_line, result.error) == (0, "")
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("(" * 300 + "1" + ")" * 300, id="parentheses"),
@@ -140,7 +141,7 @@ def test_deep_nesting_is_said_and_nothing_else(code: str) -> None:
     assert result.module is not None or (result.error_line == 1 and result.error)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "shape",
     [
         pytest.param(lambda n: f"x = {'-' * n}1", id="signs"),
@@ -159,8 +160,8 @@ def test_a_tree_that_was_built_can_be_summarized(shape) -> None:
             assert summarize(result.module, "/project/module.py").complete
 
 
-@pytest.mark.parametrize("name", ["json", "torch", "builtins", "pkg.module", ""])
-@pytest.mark.parametrize("code", ["x = 1\n", "x = = 1\n", "y = 1\nx = = 1\n", "from .. import x\nimport torch\n"])
+@for_every("name", ["json", "torch", "builtins", "pkg.module", ""])
+@for_every("code", ["x = 1\n", "x = = 1\n", "y = 1\nx = = 1\n", "from .. import x\nimport torch\n"])
 def test_no_trace_in_astroids_cache(name: str, code: str) -> None:
     before = dict(AstroidManager().astroid_cache)
     parsed(code, name)

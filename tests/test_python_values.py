@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from collected import for_every
 from snippets import argument
 
 from ldlm_lint.python.values import constant, evaluate, only_binding, seconds, timedelta_call
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("target(n)", id="nowhere-bound"),
@@ -72,7 +73,7 @@ def test_unknown(code: str) -> None:
     assert constant(argument(code)) is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param("target(3)", (3,), id="literal"),
@@ -120,7 +121,7 @@ def test_the_one_constant(code: str, expected: object) -> None:
 TIMEDELTA = "from datetime import timedelta\n"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, expected",
     [
         pytest.param(f"{TIMEDELTA}target(timedelta(1))", 86400, id="days"),
@@ -140,7 +141,7 @@ def test_length_of_a_timedelta(code: str, expected: float) -> None:
     assert math.isclose(length, expected)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code",
     [
         pytest.param("target(timedelta(hours=3))", id="nowhere-bound"),
@@ -190,7 +191,7 @@ def test_a_variable_that_is_deleted_for_its_memory_is_still_what_it_was(indent: 
     assert bound is not None and bound.as_string() == "f()"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("code", "texts"),
     [
         pytest.param("target('a' + 'b')", {"ab"}, id="added"),

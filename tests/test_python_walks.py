@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from astroid import nodes
+from collected import for_every
 
 from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import depth, depth_at_most, nodes_of, release
@@ -34,7 +35,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_every("shape", SHAPES)
 def test_no_tree_is_deeper_than_it_is_said_to_be_at_most(shape):
     module = tree(SHAPES[shape])
     assert depth(module) <= depth_at_most(module)

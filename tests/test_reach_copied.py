@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 from calling import Enter, Run
+from collected import for_every
 
 from ldlm_lint.project.holders import head_of, words_of
 
@@ -139,7 +140,7 @@ def test_a_program_of_it_that_our_script_starts(enter: Enter, run: Run) -> None:
     assert reaches(enter, run, files) == {}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("head", "holders"),
     [
         ("# Copyright (c) Meta Platforms, Inc. and affiliates.\nx = 1\n", ("Meta Platforms",)),

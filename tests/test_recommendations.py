@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.rules import OPTIONS, by_symbol
@@ -108,7 +108,7 @@ def test_every_planned_rule_is_spoken_of():
     assert not PLANNED - shown
 
 
-@pytest.mark.parametrize("name", sorted(NAMED))
+@for_every("name", sorted(NAMED))
 def test_a_rule_that_is_named_exists_or_is_marked_as_planned(name):
     assert name in by_symbol or name in PLANNED, f"`{name}` is no rule: docs/rules.md has the names"
     marks = {bool(mark) for mention, mark in MENTIONS if mention == name}
@@ -116,7 +116,7 @@ def test_a_rule_that_is_named_exists_or_is_marked_as_planned(name):
     assert marks == {name not in by_symbol}, f"write `{name}` {wanted} '(planned)' behind it, everywhere on the page"
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda one: one.name)
+@for_every("snippet", SNIPPETS, ids=lambda one: one.name)
 def test_a_snippet_lints_as_the_page_says(snippet, tmp_path):
     found = linted(snippet, tmp_path)
     if not snippet.bad:
@@ -153,7 +153,7 @@ def test_all_areas_phases_and_tools_have_their_sections():
     assert set(TOOLS) | {"The headline figures", "The success criteria"} <= set(titles)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "title",
     [title for _, title in _HEADING.findall(outside_of_code(TEXT)) if title.startswith(("Area ", "Phase ")) or title in TOOLS],
 )

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import Case, cases, lint, materialize
 from related_places import RelatedPlaces
 
@@ -42,7 +43,7 @@ def apart():
 """
 
 
-@pytest.mark.parametrize("symbol", sorted({case.symbol for case in BAD}))
+@for_every("symbol", sorted({case.symbol for case in BAD}))
 def test_a_path_leads_from_each_related_place(symbol: str, tmp_path: Path) -> None:
     found = [(case.name, one) for case in BAD if case.symbol == symbol for one in _unaccounted(case, tmp_path / case.path.stem)]
     assert found == []

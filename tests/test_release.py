@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collected import for_every
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -83,7 +84,7 @@ def test_a_version_that_is_not_found_is_an_error() -> None:
         edits.with_version("ldlm_lint/__init__.py", "version = 1\n", "0.2.0")
 
 
-@pytest.mark.parametrize("version", ["1", "1.2", "v1.2.3", "1.2.3rc1", "01.2.3", ""])
+@for_every("version", ["1", "1.2", "v1.2.3", "1.2.3rc1", "01.2.3", ""])
 def test_what_is_no_version_is_refused(version: str) -> None:
     with pytest.raises(ReleaseError, match="is no version"):
         edits.numbers(version)
@@ -159,7 +160,7 @@ def test_checksums_are_what_sha256sum_reads(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("change", "patch", "minor"),
     [
         pytest.param({"status": "deprecated"}, "becomes deprecated", None, id="deprecated"),

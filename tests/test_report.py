@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
@@ -345,7 +346,7 @@ def test_excerpt(data: bytes, start: int, end: int, expected: list[tuple[int | N
     assert [(row.number, row.text) for row in rows] == expected
 
 
-@pytest.mark.parametrize("text_", ["", "plain", "\t", "a\tb\tc", "模\t型", "e\u0301\tx", "\x00\x1b", "a\u200bb"])
+@for_every("text_", ["", "plain", "\t", "a\tb\tc", "模\t型", "e\u0301\tx", "\x00\x1b", "a\u200bb"])
 def test_clean_text_adds_up(text_: str) -> None:
     for end in range(len(text_) + 1):
         assert clean(text_).startswith(clean(text_[:end]))
@@ -358,7 +359,7 @@ def changes(data: bytes, *edits: tuple[int, int, str]) -> list[tuple[str, int | 
     return [(one.sign, one.number, one.text) for one in patch(source, made)]
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, edits, expected",
     [
         pytest.param(b"a\nb\nc\n", [(2, 3, "B")], [("-", None, "b"), ("+", 2, "B")], id="replace"),
@@ -455,7 +456,7 @@ def test_json_paths_outside_of_the_base_and_odd_names() -> None:
     assert json.loads(printed)["findings"][0]["path"] == source.path
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.symbol)
+@for_every("rule", ALL, ids=lambda rule: rule.symbol)
 def test_every_rule_has_a_page(rule: Rule) -> None:
     shown = page(rule)
     assert shown.startswith(f"{rule.symbol} ({rule.code})\n")

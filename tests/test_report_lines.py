@@ -6,6 +6,7 @@ import io
 import re
 
 import pytest
+from collected import for_every
 from rich.cells import cell_len, set_cell_size
 
 from ldlm_lint.report.cells import clean, cut, width
@@ -43,7 +44,7 @@ def test_blanks_at_the_end_go_whatever_piece_they_are_in(pieces: tuple[str, ...]
     assert stripped(line(*pieces)) == expected
 
 
-@pytest.mark.parametrize("text", ["", "plain", "a\tb", "größe", "數據", "\x1b[31m", "e\u0301", "x" * 20])
+@for_every("text", ["", "plain", "a\tb", "größe", "數據", "\x1b[31m", "e\u0301", "x" * 20])
 def test_cells_are_those_of_rich(text: str) -> None:
     shown = clean(text)
     assert width(text) == cell_len(shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.config import Config
 from ldlm_lint.requirements import PYTHON, TORCH, TorchRange
@@ -31,7 +32,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
+@for_every(
     "requirement, expected",
     [
         pytest.param("torch", UNKNOWN, id="bare"),
@@ -62,7 +63,7 @@ def test_requirements_file(tmp_path: Path, requirement: str, expected: TorchRang
     assert torch_range(write(tmp_path, {"requirements.txt": f"numpy\n{requirement}\n"})) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, text",
     [
         ("pyproject.toml", '[project]\ndependencies = ["numpy", "torch==2.4.0"]\n'),
@@ -111,7 +112,7 @@ def test_files_for_different_machines_are_all_allowed(tmp_path: Path) -> None:
     assert torch_range(write(tmp_path, files)) == TorchRange((2, 2), (2, 5))
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "Pipfile.lock", "Pipfile", "setup.py", "environment.yml"])
+@for_every("name", ["pyproject.toml", "uv.lock", "Pipfile.lock", "Pipfile", "setup.py", "environment.yml"])
 def test_a_file_that_is_broken_says_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xff[[{ torch==2.4 = [")
     assert torch_range(tmp_path) == UNKNOWN
@@ -140,7 +141,7 @@ def test_rules_are_told_what_the_requirements_allow(tmp_path: Path) -> None:
     assert Config.load(tmp_path, isolated=True).facts["target-torch"] is None
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, text, expected",
     [
         ("requirements.txt", "torch>=2.1.0\n", ((2, 1), "torch>=2.1.0")),
@@ -180,7 +181,7 @@ def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
     assert sorted(one.floor for one in choice(tmp_path).all) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "requirement, newest",
     [("<2.3", (2, 2)), ("<=2.2", (2, 2)), ("!=2.3.*,<2.4", (2, 2)), ("<2", (1, 13)), ("<2.6", (2, 5)), ("<3", None), ("!=2.3", None)],
 )
@@ -190,7 +191,7 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
     assert found == ([(newest, None)] if newest else [])
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, text, expected",
     [
         pytest.param("README.md", "Run\n```\npip install torch==1.7.0+cu110 torchvision==0.8.1 -f https://x.org/whl.html\n```\n", (1, 7), id="readme"),
@@ -238,7 +239,7 @@ def test_the_version_that_a_file_chooses(tmp_path: Path, name: str, text: str, e
     assert torch_range(tmp_path).newest == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, folder, expected",
     [
         pytest.param({"setup.py": 'setup(install_requires=["torch>=1.8"])\n', "environment.yml": "dependencies:\n  - pytorch=1.12.1\n"}, "", ((1, 8), (1, 12)), id="a-lower-bound-chooses-nothing"),
@@ -259,7 +260,7 @@ def test_what_several_files_leave(tmp_path: Path, files: dict[str, str], folder:
     assert torch_range(tmp_path / folder, tmp_path) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, text, expected",
     [
         ("Dockerfile", "FROM python:3.12-slim\n", (3, 12)),

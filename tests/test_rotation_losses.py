@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -60,7 +61,7 @@ _KEPT_BEST = [
 ]
 
 
-@pytest.mark.parametrize("inside", _LOST_BEST)
+@for_every("inside", _LOST_BEST)
 def test_a_best_epoch_without_a_file_of_its_own_is_not_deleted(tmp_path: Path, inside: str) -> None:
     fix = fix_of(tmp_path, {"train.py": program(inside, "best_acc = 0.0\nlowest = float('inf')")})
     assert fix is not None
@@ -69,7 +70,7 @@ def test_a_best_epoch_without_a_file_of_its_own_is_not_deleted(tmp_path: Path, i
     assert "the best checkpoint is lost unless it is among the last ones: `" in fix.reason
 
 
-@pytest.mark.parametrize("inside", _KEPT_BEST)
+@for_every("inside", _KEPT_BEST)
 def test_a_best_epoch_that_is_kept_or_not_tracked_leaves_the_fix(tmp_path: Path, inside: str) -> None:
     fix = fix_of(tmp_path, {"train.py": program(inside, "best_acc = 0.0\nlongest = 0")})
     assert fix is not None

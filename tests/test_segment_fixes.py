@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from astroid import nodes
+from collected import for_every
 
 from ldlm_lint.project.reentrant import as_non_reentrant
 from ldlm_lint.python.signatures import accepts, target_of
@@ -20,7 +21,7 @@ def last_call(text: str) -> tuple[Source, nodes.Call]:
     return source, max(nodes_of(module, nodes.Call), key=lambda one: (one.lineno, -one.col_offset))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "function, positional, keywords, expected",
     [
         ("def f(x, mode): ...", 1, {"mode"}, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.model import Consequence, Rule, Severity
 from ldlm_lint.select import Layer, SelectorError, at_level, deprecated, find, named, selected, selected_by_layers
@@ -34,7 +35,7 @@ DEFAULT = {"unparsable-file", "heartbeat", "not-fused"}
 EVERY = {one.symbol for one in RULES}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "select, extend, ignore, expected",
     [
         pytest.param(None, [], [], DEFAULT, id="default"),
@@ -92,7 +93,7 @@ def test_layers(layers: list[Layer], expected: set[str]) -> None:
     assert selected_by_layers(RULES, layers) == expected
 
 
-@pytest.mark.parametrize(
+@for_every(
     "selector, hint",
     [("hartbeat", '"heartbeat"'), ("W7202", '"W7201"'), ("74", ""), ("", ""), ("X", ""), ("not_fused", '"not-fused"')],
 )

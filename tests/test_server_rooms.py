@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from editor import applied
 from editor_project import AMP, DATA, PYPROJECT, SCRIPT, TRAIN
 from hypothesis import given, settings
@@ -92,7 +93,7 @@ def test_libraries_are_foreign_and_a_checkout_below_any_name_is_not(tmp_path: Pa
     assert is_foreign("/usr/lib/python3/dist-packages/torch/amp.py")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("given", "told", "count"),
     [
         (None, Settings(), 0),

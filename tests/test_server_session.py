@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from editor import Editor, applied, changes_of
 from editor_project import AMP, AMP_FIXED, FILES, PYPROJECT, TRAIN
 from lsprotocol import types
@@ -209,7 +210,7 @@ def test_each_file_has_the_configuration_that_is_nearest_to_it(tmp_path: Path) -
     assert editor.leave() == 0
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("name", "text"),
     [
         ("broken.py", "def f(:\n    torch.cuda.amp.GradScaler(\n"),

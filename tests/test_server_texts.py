@@ -23,7 +23,7 @@ def fix(title: str, level: str = "unsafe", trade: str = "") -> dict[str, object]
     return {"title": title, "level": level, "reason": "because. " * 40, "trade": trade, "diagnostics": [0], "edits": []}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("given", "rules", "expected"),
     [
         (fix("set fused=True"), ["optimizer-not-fused"], "optimizer-not-fused: set fused=True (unsafe fix)"),

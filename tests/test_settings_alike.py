@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -119,8 +119,8 @@ def flags(settings: Settings) -> dict[str, str]:
 MAKES = {one.__name__: one for one in (call, dictionary, constants, derived, handed, of_trl, document, flags)}
 
 
-@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES)
-@pytest.mark.parametrize("scene", SCENES)
+@for_every("make", MAKES.values(), ids=MAKES)
+@for_every("scene", SCENES)
 def test_settings_cost_the_same_wherever_they_are_written(scene: str, make: Callable[[Settings], dict[str, str]], tmp_path: Path) -> None:
     given, left_out = SCENES[scene]
     settings = {name: value for name, value in {**BASE, **given}.items() if name not in left_out}

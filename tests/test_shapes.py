@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from shape_forms import BLOCK, FOUND, SPARED
 
 from ldlm_lint import engine, linting
@@ -37,13 +38,13 @@ def candidates(text: str) -> set[str]:
     return {finding.rule for finding in lint_python(source, "module", OPTIONS).findings}
 
 
-@pytest.mark.parametrize("symbol, text", FOUND.values(), ids=FOUND)
+@for_every("symbol, text", FOUND.values(), ids=FOUND)
 def test_what_is_found_passes(symbol: str, text: str) -> None:
     assert symbol in candidates(text)
     assert passes(text, symbol)
 
 
-@pytest.mark.parametrize("symbol, text", SPARED.values(), ids=SPARED)
+@for_every("symbol, text", SPARED.values(), ids=SPARED)
 def test_what_cannot_stand_is_spared(symbol: str, text: str) -> None:
     assert not passes(text, symbol)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +91,7 @@ SPARED = {
 }
 
 
-@pytest.mark.parametrize("symbol, text", SPARED.values(), ids=SPARED)
+@for_every("symbol, text", SPARED.values(), ids=SPARED)
 def test_what_no_finding_can_stand_in_is_spared(symbol: str, text: str) -> None:
     draft = draft_of(text.encode())
     assert draft is not None and not ASKED[symbol](draft)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -130,12 +131,12 @@ SPARED = {
 }
 
 
-@pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
+@for_every("text", LEFT.values(), ids=LEFT)
 def test_what_may_evaluate_is_left(text: str) -> None:
     assert may(text) == (True, True)
 
 
-@pytest.mark.parametrize("text", SPARED.values(), ids=SPARED)
+@for_every("text", SPARED.values(), ids=SPARED)
 def test_what_cannot_evaluate_is_spared(text: str) -> None:
     assert may(text) == (False, False)
 

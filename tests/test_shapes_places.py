@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import shapes
 from ldlm_lint.shapes.outline import Outline
@@ -29,7 +30,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("text", [*ODD.values(), *(one.read_text(encoding="utf-8") for one in ROOMS)], ids=[*ODD, *(one.name for one in ROOMS)])
+@for_every("text", [*ODD.values(), *(one.read_text(encoding="utf-8") for one in ROOMS)], ids=[*ODD, *(one.name for one in ROOMS)])
 def test_every_node_is_near_its_word(text: str):
     """Each name and attribute of a file is among the nodes near it, with the function whose own it is."""
     module = ast.parse(text)

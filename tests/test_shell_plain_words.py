@@ -7,6 +7,7 @@ import time
 
 import bashlex
 import pytest
+from collected import for_every
 
 from ldlm_lint.shell import words
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
@@ -50,13 +51,13 @@ def told_by_bashlex(text: str) -> tuple[PlainWord, ...] | None:
     return tuple(PlainWord(*part.pos, unquoted(text[slice(*part.pos)]) or "", not part.parts, part.kind == "assignment") for part in words)
 
 
-@pytest.mark.parametrize("text", READ)
+@for_every("text", READ)
 def test_what_scripts_are_full_of_is_read(text: str) -> None:
     found = plain_words(text)
     assert found is not None and found == told_by_bashlex(text)
 
 
-@pytest.mark.parametrize("text", LEFT)
+@for_every("text", LEFT)
 def test_everything_else_is_left(text: str) -> None:
     assert plain_words(text) is None
 
@@ -85,7 +86,7 @@ def test_redirections_are_left_out_as_bashlex_does() -> None:
     assert read > 200
 
 
-@pytest.mark.parametrize("part", ["a", "$a", '"$a"', "$(a ", '"${A:-', '${A:-"x"', "a=$(b 'c' | d \"e\") ", "~a/", '"\\"', 'x"$(f "a" '])
+@for_every("part", ["a", "$a", '"$a"', "$(a ", '"${A:-', '${A:-"x"', "a=$(b 'c' | d \"e\") ", "~a/", '"\\"', 'x"$(f "a" '])
 def test_a_long_command_is_read_in_one_pass(part: str) -> None:
     text = part * (20_000 // len(part)) + "("
     start = time.process_time()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.shell import words
 from ldlm_lint.shell.quotes import unquoted
@@ -34,7 +35,7 @@ KEPT = (
 ATOMS = ("a", "b1", "=", "'", '"', "\\", " ", "n", "[", "]", "{", "}", ",", ":", "'x y'", '"p q"', '\\"', "\\'", "$'", "\\n")
 
 
-@pytest.mark.parametrize(("raw", "value"), [*VALUES, *KEPT])
+@for_every(("raw", "value"), [*VALUES, *KEPT])
 def test_quotes_are_removed_as_bash_does(raw: str, value: str) -> None:
     assert unquoted(raw) == words.read_word(raw) == value
     read = words.read_command(f"x {raw} end")
@@ -42,14 +43,14 @@ def test_quotes_are_removed_as_bash_does(raw: str, value: str) -> None:
     assert [one.text for one in read.words] == ["x", value, "end"]
 
 
-@pytest.mark.parametrize(("raw", "value"), [(raw, value) for raw, value in VALUES if "$'" not in raw and "\n" not in raw])
+@for_every(("raw", "value"), [(raw, value) for raw, value in VALUES if "$'" not in raw and "\n" not in raw])
 def test_so_are_those_of_assignments(raw: str, value: str) -> None:
     found = words.read_value(raw)
     assert isinstance(found, words.Literal)
     assert found.text == value
 
 
-@pytest.mark.parametrize("raw", ["'a", '"a', "$'a", "${A", '"$(a"', "`a"])
+@for_every("raw", ["'a", '"a', "$'a", "${A", '"$(a"', "`a"])
 def test_an_open_quote_is_no_word(raw: str) -> None:
     assert unquoted(raw) is None
     assert words.read_word(raw) == raw

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -43,7 +44,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(("script", "expected"), FORMS.items(), ids=FORMS)
+@for_every(("script", "expected"), FORMS.items(), ids=FORMS)
 def test_forms(script: str, expected: tuple[Form, bool]) -> None:
     one = assignment(script)
     assert (one.name, one.form, one.exported) == ("A", *expected)
@@ -65,7 +66,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(("raw", "expected"), VALUES.items(), ids=VALUES)
+@for_every(("raw", "expected"), VALUES.items(), ids=VALUES)
 def test_values(raw: str, expected: tuple[str, Origin, str]) -> None:
     source = Source.from_bytes("é.sh", f"# é\nexport A={raw}\n".encode(), Kind.SHELL)
     (one,) = scan(source).assignments
@@ -76,7 +77,7 @@ def test_values(raw: str, expected: tuple[str, Origin, str]) -> None:
     assert source.slice(one.span) == f"A={raw}"
 
 
-@pytest.mark.parametrize(
+@for_every(
     "raw", ["$X", "$(date)", "`date`", "$((1+X))", "a$X", "(1 2)", "$'\\n'", "${X%.*}", "${X:-$Y}z"]
 )
 def test_unknown_values(raw: str) -> None:
@@ -117,7 +118,7 @@ READINGS = {
 }
 
 
-@pytest.mark.parametrize(("script", "reading"), READINGS.items(), ids=READINGS)
+@for_every(("script", "reading"), READINGS.items(), ids=READINGS)
 def test_what_an_expansion_is_for(script: str, reading: Reading) -> None:
     assert [one.reading for one in read(script).expansions if one.name == "A"] == [reading]
 
@@ -163,7 +164,7 @@ LAUNCHERS = {
 }
 
 
-@pytest.mark.parametrize(("command", "launcher"), LAUNCHERS.items(), ids=LAUNCHERS)
+@for_every(("command", "launcher"), LAUNCHERS.items(), ids=LAUNCHERS)
 def test_launchers(command: str, launcher: str | None) -> None:
     assert launcher_of(command.split()) == launcher
 

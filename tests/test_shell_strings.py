@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.config import Config
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
@@ -47,7 +48,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize(("script", "expected"), FUNCTIONS.items(), ids=FUNCTIONS)
+@for_every(("script", "expected"), FUNCTIONS.items(), ids=FUNCTIONS)
 def test_launches_through_functions(script: str, expected: list[str]) -> None:
     assert [" ".join(word.text for word in one.words) for one in scan(read(script)).launches] == expected
 
@@ -69,7 +70,7 @@ STRINGS = {
 }
 
 
-@pytest.mark.parametrize(("script", "expected"), STRINGS.items(), ids=STRINGS)
+@for_every(("script", "expected"), STRINGS.items(), ids=STRINGS)
 def test_strings_for_other_shells(script: str, expected: list[str]) -> None:
     source = read(f"# é\n{script}\n")
     seen = [launch for code in codes(source, scan(source))[1:] for launch in code.script.launches]
@@ -132,7 +133,7 @@ PYTHON = {
 }
 
 
-@pytest.mark.parametrize(("script", "seen"), PYTHON.items(), ids=PYTHON)
+@for_every(("script", "seen"), PYTHON.items(), ids=PYTHON)
 def test_python_in_a_script(script: str, seen: bool) -> None:
     code = LOADER.replace('"', '\\"') if 'c "' in script else LOADER
     assert (SETTING in findings("# é\n" + script.replace("{}", code) + "\n")) is seen

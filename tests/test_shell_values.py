@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from collected import for_every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,7 +95,7 @@ def values(script: str, name: str = "X") -> tuple[Value, ...] | None:
     return scan(source).variables.at(name, len(source.data))
 
 
-@pytest.mark.parametrize(("script", "expected"), REACHING.items(), ids=REACHING)
+@for_every(("script", "expected"), REACHING.items(), ids=REACHING)
 def test_values_that_reach_the_end(script: str, expected: str | None) -> None:
     end = {"do": "done\n", " {": "}\n"}.get(script[-2:], "")
     source = Source.from_bytes("run.sh", f"{script}\n here\n{end}".encode(), Kind.SHELL)
@@ -171,7 +171,7 @@ HANDED = {
 }
 
 
-@pytest.mark.parametrize(("script", "expected"), HANDED.items(), ids=HANDED)
+@for_every(("script", "expected"), HANDED.items(), ids=HANDED)
 def test_variables_that_a_command_hands_over(script: str, expected: dict[str, str]) -> None:
     found = {name: one for name, one in assigned(script).items() if one[1] and name not in ("X", "ENVS", "OPTS")}
     assert found == {name: ([text], True) for name, text in expected.items()}
@@ -182,7 +182,7 @@ def test_set_a_exports_until_it_is_taken_back() -> None:
     assert [exported for _, exported in found.values()] == [False, True, False, True]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("raw", "expected"),
     [("a b", ("a b",)), ("'a'\"b\"\\c", ("abc",)), ('"\\a\\$"', ("\\a$",)), ("\"a'b'\"", ("a'b'",)), ("'a", None), ("$(a)", None), ("${a[0]}", None)],
 )
@@ -201,7 +201,7 @@ def test_long_chains_end() -> None:
     assert values("X0=1\n" + "".join(f"X{i + 1}=$X{i}\n" for i in range(500)) + "X=$X500\n") is not None
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("text", "expected"), [("2*3+1", 7), ("7/2", 3), ("7%4", 3), ("1-2", None), ("a", None), ("2**40", None), ("(", None), ("1.5", None), ("$A*${A}", 25)]
 )
 def test_arithmetic(text: str, expected: int | None) -> None:
@@ -235,7 +235,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize(("script", "expected"), ARGUMENTS.items(), ids=ARGUMENTS)
+@for_every(("script", "expected"), ARGUMENTS.items(), ids=ARGUMENTS)
 def test_arguments_of_a_launch(script: str, expected: list[str]) -> None:
     source = Source.from_bytes("run.sh", script.encode(), Kind.SHELL)
     code = codes(source, scan(source))[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 from harness import lint
 
 RULE = "host-sync-in-training-loop"
@@ -62,7 +63,7 @@ def test_what_a_torch_of_the_past_would_run_is_run_no_more(tmp_path, silent, wai
     assert len(found(tmp_path, waits, imports)) == 1
 
 
-@pytest.mark.parametrize(("silent", "waits"), DETAILS)
+@for_every(("silent", "waits"), DETAILS)
 def test_what_a_user_asks_for_to_look_closer_is_no_part_of_a_step(tmp_path, silent, waits):
     assert found(tmp_path, silent, SHOW) == []
     assert len(found(tmp_path, waits, SHOW)) == 1

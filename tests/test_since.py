@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.changes import UNCHANGED, WHOLE, Changes, FileChanges
 from ldlm_lint.cli import main
@@ -337,7 +338,7 @@ def test_a_patch_is_read_by_its_counts() -> None:
     assert parse(PATCH) == {"a.sh": FileChanges(((1, 2),), (9,))}
 
 
-@pytest.mark.parametrize(
+@for_every(
     "first, last, expected",
     [(1, 2, False), (1, 3, True), (4, 4, True), (5, 6, False), (7, 8, True), (7, 7, False), (8, 8, False)],
 )

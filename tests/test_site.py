@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.rules import ALL, by_symbol, relevance
@@ -54,7 +55,7 @@ def read(place: str) -> str:
     return (ROOT / place).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("place", LINKING)
+@for_every("place", LINKING)
 def test_every_link_leads_to_a_file_and_a_heading(place: str) -> None:
     lost = []
     for link in links(read(place)):
@@ -110,7 +111,7 @@ FIRST = {
 }
 
 
-@pytest.mark.parametrize(("identifier", "symbol"), FIRST.items(), ids=FIRST)
+@for_every(("identifier", "symbol"), FIRST.items(), ids=FIRST)
 def test_an_identifier_is_found_first_at_the_rule_that_is_about_it(identifier: str, symbol: str) -> None:
     assert search.ranking()[identifier][0].symbol == symbol
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import tree_sitter
 import tree_sitter_bash
+from collected import for_every
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ def shell(data: bytes) -> Source:
     return Source.from_bytes("/p/run.sh", data, Kind.SHELL)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, kind, line, words",
     [
         pytest.param(b"a\nb\0\n", Kind.PYTHON, 2, "NUL bytes", id="nul"),
@@ -73,7 +74,7 @@ def test_large_file_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         Source.read(path, Kind.PYTHON)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, kind, encoding, text",
     [
         pytest.param(b"", Kind.PYTHON, "utf-8", "", id="empty"),
@@ -95,7 +96,7 @@ def test_encoding(data: bytes, kind: Kind, encoding: str, text: str | None) -> N
         assert read.text == text
 
 
-@pytest.mark.parametrize(
+@for_every(
     "data, lines, newline",
     [
         pytest.param(b"", ("",), "\n", id="empty"),
@@ -200,8 +201,8 @@ def test_any_text(text: str, mark: bool) -> None:
         assert read.position(end) == (line, len(characters) + 1)
 
 
-@pytest.mark.parametrize("text", ["", "a", "é\nb\n", "x = 'é'\n\n y", "a\r\né\nb", "a\rb\nc", "\n\n", "é\x0c\u2028\nb"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@for_every("text", ["", "a", "é\nb\n", "x = 'é'\n\n y", "a\r\né\nb", "a\rb\nc", "\n\n", "é\x0c\u2028\nb"])
+@for_every("mark", ["", "\ufeff"])
 def test_every_line_starts_where_it_stands_in_the_file(mark, text):
     source = Source.from_bytes("/x/a.py", (mark + text).encode(), Kind.PYTHON)
     ends = [*source.line_starts[1:], len(source.data)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -52,7 +53,7 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize(("script", "found"), PATHS.items(), ids=PATHS)
+@for_every(("script", "found"), PATHS.items(), ids=PATHS)
 def test_which_file_is_sourced(script: str, found: bool) -> None:
     project = sourcing({"scripts/run.sh": script, COMMON: "A=1", "common.yaml": ""})
     expected = [f"{ROOT}/{COMMON}"] if found else []
@@ -81,7 +82,7 @@ VISIBLE = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), VISIBLE.values(), ids=VISIBLE)
+@for_every(("files", "expected"), VISIBLE.values(), ids=VISIBLE)
 def test_what_a_sourced_file_leaves(files: Mapping[str, str], expected: list[str] | None) -> None:
     assert values(files) == expected
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import study
+from collected import for_every
 from study import SETTINGS, Comparison, Setting
 
 from ldlm_lint.evidence.model import Judgement, Scope, Site, Verdict
@@ -27,7 +28,7 @@ def _line(program: str, text: str) -> int:
     return next(number for number, line in enumerate(study.lines(program), 1) if text in line)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("verdict", "truth", "wrong"),
     [
         (Verdict.VERIFIED, "", "wrong verified"),

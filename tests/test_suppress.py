@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.model import Consequence, Finding, Rule, Span
 from ldlm_lint.pragmas import comments
@@ -35,7 +36,7 @@ def silenced(source: Source, first: int, last: int | None = None, *, of: Rule | 
     return suppressions(source).covers(Finding(of.symbol, of.code, span), of)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "comment, expected",
     [
         pytest.param("# ldlm-lint: ignore[eval-used] because", True, id="name"),
@@ -80,7 +81,7 @@ def test_comment_behind_a_line(comment: str, expected: bool) -> None:
     assert not silenced(source, 3)
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, lines",
     [
         pytest.param('x = "# ldlm-lint: ignore"\n', (), id="in-a-string"),
@@ -109,7 +110,7 @@ def test_python_lines(text: str, lines: tuple[int, ...]) -> None:
     assert set(got) - own == set(lines) - own
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text, lines",
     [
         pytest.param("export A=1  # ldlm-lint: ignore\nexport B=1\n", {1}, id="behind"),
@@ -199,7 +200,7 @@ SCOPES = {
 }
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@for_every("name", SCOPES)
 def test_pylint_scopes_are_those_of_pylint(name: str, tmp_path: Path) -> None:
     from pylint.lint import Run
     from pylint.reporters.json_reporter import JSON2Reporter

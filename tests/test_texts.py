@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from collected import for_every
 from linking import program_of
 
 from ldlm_lint.budget import deep
@@ -61,12 +62,12 @@ def texts_of(files: Mapping[str, str]) -> tuple[str, ...]:
     return Texts(Queries(program), lambda _, __: "03d" not in files["a.py"]).of(module.base | numbers[-1])
 
 
-@pytest.mark.parametrize(("files", "texts"), CASES.values(), ids=CASES)
+@for_every(("files", "texts"), CASES.values(), ids=CASES)
 def test_a_text_is_read_as_a_whole(files: Mapping[str, str], texts: tuple[str, ...]) -> None:
     assert texts_of(files) == texts
 
 
-@pytest.mark.parametrize("files", UNKNOWN.values(), ids=UNKNOWN)
+@for_every("files", UNKNOWN.values(), ids=UNKNOWN)
 def test_a_text_with_an_unknown_part_is_none(files: Mapping[str, str]) -> None:
     assert texts_of(files) == ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -30,7 +31,7 @@ def fix_of(root: Path, files: dict[str, str], rule: str = "deprecated-amp-api") 
     return found.fix
 
 
-@pytest.mark.parametrize(
+@for_every(
     "files, level, reason",
     [
         pytest.param({}, Applicability.UNSAFE, "set `target-torch`", id="nothing-is-known"),
@@ -154,7 +155,7 @@ def test_every_fix_with_something_new_asks(tmp_path: Path, rule: str, files: dic
     assert f"but {needed}" in fix.reason
 
 
-@pytest.mark.parametrize(
+@for_every(
     "code, before",
     [
         ('if torch.__version__ >= "2.0":\n    fast()\nelse:\n    slow()', (2, 0)),

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.cache.index import Index
 from ldlm_lint.config import Config
@@ -65,7 +66,7 @@ def test_the_names_of_every_version(tmp_path: Path, version: int, extended: bool
     assert tracked_names(path.as_posix()) == sorted([*NAMES, "long/" + "x" * 300])
 
 
-@pytest.mark.parametrize("data", [b"", b"DIRC", b"DIRC" + bytes(8), index(NAMES)[:150], index(NAMES, 5), index(NAMES)[4:], b"x" * 5000])
+@for_every("data", [b"", b"DIRC", b"DIRC" + bytes(8), index(NAMES)[:150], index(NAMES, 5), index(NAMES)[4:], b"x" * 5000])
 def test_what_is_no_index_names_nothing(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "index"
     path.write_bytes(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from collected import for_every
 from snippets import ROOT, context, tree
 from snippets import source as python
 
@@ -44,7 +45,7 @@ def of_yaml(settings: dict[str, str]) -> set[str]:
     return {finding.rule for finding in findings_of_file(one, read(one), {})}
 
 
-@pytest.mark.parametrize("left_out", ["", *SETTINGS])
+@for_every("left_out", ["", *SETTINGS])
 def test_python_and_files_agree(left_out: str) -> None:
     settings = {name: value for name, value in SETTINGS.items() if name != left_out}
     assert rules(call(settings)) | OF_FILES == of_yaml(settings) | OF_FILES
@@ -65,7 +66,7 @@ def test_a_setting_counts_wherever_it_is_written(name: str, rule: str) -> None:
         assert rule in rules(f"{IMPORT}{text}\n"), text
 
 
-@pytest.mark.parametrize(
+@for_every(
     "text",
     [
         "arguments = TrainingArguments('runs', {name}=value)",
@@ -78,13 +79,13 @@ def test_a_setting_counts_wherever_it_is_written(name: str, rule: str) -> None:
         "arguments = Other('runs', {name}={value})",
     ],
 )
-@pytest.mark.parametrize("name", ["optim", "ddp_timeout", "ddp_find_unused_parameters"])
+@for_every("name", ["optim", "ddp_timeout", "ddp_find_unused_parameters"])
 def test_what_is_not_known_is_no_finding(text: str, name: str) -> None:
     assert not rules(IMPORT + text.format(name=name, value=SETTINGS[name])) - {"unbounded-checkpoints"}
 
 
-@pytest.mark.parametrize("value", ["10**400", "-1", "float('nan')", "1e999", "'\\x00'", "b'x'", "[]", "...", "None", "(lambda: 0)()", "0x" + "f" * 400])
-@pytest.mark.parametrize("name", ["ddp_timeout", "dataloader_num_workers", "num_train_epochs", "save_steps", "optim"])
+@for_every("value", ["10**400", "-1", "float('nan')", "1e999", "'\\x00'", "b'x'", "[]", "...", "None", "(lambda: 0)()", "0x" + "f" * 400])
+@for_every("name", ["ddp_timeout", "dataloader_num_workers", "num_train_epochs", "save_steps", "optim"])
 def test_odd_values_end_nothing(name: str, value: str) -> None:
     rules(f"{IMPORT}arguments = TrainingArguments('runs', {name}={value})\n")
     rules(f"{IMPORT}class Own(TrainingArguments):\n    {name}: int = {value}\n")

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.autofix.edits import apply_edits
@@ -43,7 +44,7 @@ def fixed(report: Report) -> str:
     return apply_edits(source.data, finding.fix.edits, source.encoding).decode()
 
 
-@pytest.mark.parametrize(
+@for_every(
     "comment, after",
     [
         pytest.param("  # ldlm-lint: ignore[data-parallel]", "", id="nothing-else"),
@@ -65,7 +66,7 @@ def test_a_fix_changes_nothing_but_comments(comment, after, tmp_path):
     assert ast.dump(ast.parse(fixed(report))) == ast.dump(ast.parse(LOADER + "\nx = 1\n"))
 
 
-@pytest.mark.parametrize(
+@for_every(
     "name, before, after",
     [
         ("a.py", "# ldlm-lint: ignore[data-parallel]\nx = 1\n", "x = 1\n"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from collected import for_every
 from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
 
 from ldlm_lint.cli import main
@@ -129,7 +130,7 @@ def test_a_launcher_is_kept_and_an_unknown_command_is_left_to_the_user() -> None
     assert command("device", (), Scope("cpu")) == "ldlm-lint probe run -- <your launch command>"
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("seconds", "shown"),
     [(2.25, "2.25 s"), (0.9999, "1 s"), (0.25, "250 ms"), (143e-6, "143 us"), (36_000.0, "10 h"), (0.0, "0 us")],
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from collected import for_every
 from watched_runs import judgements, place, rank, verdicts
 
 from ldlm_lint.evidence.model import Evidence
@@ -116,7 +117,7 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_every("case", CASES)
 def test_what_piles_up(case: str) -> None:
     records, verdict = CASES[case]
     steps = max(20, *(save["step"] + 1 for save in records["checkpoint_files"]["saves"]), 0)
@@ -215,7 +216,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@for_every("text", TEXTS)
 def test_code_that_deletes(text: str) -> None:
     assert Skim(f"import os\n{text}\n".encode()).removes_files is TEXTS[text]
 

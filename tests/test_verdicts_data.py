@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from collected import for_every
 from watched_runs import judgements, place, rank, verdicts
 
 IN_MAIN = "dataloader-in-main-process"
@@ -40,7 +41,7 @@ def test_a_loader_that_has_workers_refutes_that_it_has_none() -> None:
     assert verdicts(rank(_loader()))[IN_MAIN] == ("refuted", "this loader has 2 workers in 20 steps on 1 rank (cpu)")
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("share", "target", "pressure", "verdict"),
     [
         (_quartiles(20, 0.3, 0.4, 0.5), "", 0, "inconclusive"),
@@ -73,7 +74,7 @@ def _bursts(late: int, waited: float, n: int = 60, **changes: Any) -> dict[str, 
     return _loader(wait_share=_quartiles(n, 0, 0.001, 0.002), waits_in_all=totals | changes)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("records", "verdict", "says"),
     [
         (_bursts(6, 30), "verified", "6 of 60 iterations wait, 30 % of the time"),
@@ -118,7 +119,7 @@ def _load(seconds: float, computed: float, waited: float) -> dict[str, float]:
 ONLY_COMPUTE, SLEEP, SOME_DISK = _load(20, 0.5, 0.48), _load(20, 0.03, 0.001), _load(20, 0.4, 0.3)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("workers", "device", "load", "pressure", "verdict"),
     [
         (6, "cuda", ONLY_COMPUTE, 0, "verified"),
@@ -173,7 +174,7 @@ def _sampler(epochs: list[int], calls: int = 0, *, shuffle: bool = True, learns:
     return {"samplers": [record | {"epochs": [[epoch, learns] for epoch in epochs], "loops": [place(20)]}]}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("records", "verdict"),
     [
         (_sampler([0, 0, 0]), "verified"),
@@ -234,7 +235,7 @@ def _files(saves: list[dict[str, Any]], *changes: dict[str, Any], **more: Any) -
 NUMBERED = [_save(f"/out/step{number}.pt", number) for number in range(6)]
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("records", "verdict"),
     [
         (_files(NUMBERED), "verified"),

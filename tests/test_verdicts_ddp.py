@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from collected import for_every
 from watched_runs import judgements, place, rank, verdicts
 
 UNUSED = "ddp-find-unused-parameters"
@@ -77,7 +78,7 @@ def test_a_wrapper_without_the_flag_is_not_judged_for_it() -> None:
     assert UNUSED not in verdicts(rank(_ddp()))
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("step", "verdict"),
     [
         ([[0, True]] * 4, "verified"),

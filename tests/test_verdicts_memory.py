@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from collected import for_every
 from watched_runs import judgements, place, rank, verdicts
 
 MISSING = "missing-activation-checkpointing"
@@ -44,7 +45,7 @@ def _segment(**changes: Any) -> dict[str, Any]:
     return segment | counts | changes
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("records", "verdict"),
     [
         (_seen(_model()), "verified"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from collected import for_every
 
 from ldlm_lint.evidence.model import Environment, Evidence, Judgement, Run, Verdict
 from ldlm_lint.evidence.verdicts import assess
@@ -64,7 +65,7 @@ def only(found: list[Judgement], rule: str) -> Judgement:
     return one
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("record", "verdict", "says"),
     [
         (optimizer(), VERIFIED, "no fused kernel ran, but multi_tensor_apply_kernel"),
@@ -131,7 +132,7 @@ def switches(**changes: object) -> dict[str, object]:
 PRODUCTS = {"aten": {"aten::addmm": 14}, "kernels": {}}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("precision", "casts", "verdict"),
     [
         ({"matmul.fp32_precision": "none"}, [], VERIFIED),
@@ -190,11 +191,11 @@ def called(iterations: int, of: int = 20, kind: str = "synchronize") -> dict[str
     return {"host_calls": {"iterations": of, "places": [{**place, "last": 1, "outside": 0}]}}
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("iterations", "of", "verdict"),
     [(20, 20, VERIFIED), (1, 20, REFUTED), (12, 20, INCONCLUSIVE), (3, 3, INCONCLUSIVE)],
 )
-@pytest.mark.parametrize(
+@for_every(
     ("kind", "rule"),
     [("synchronize", "device-synchronized-in-training-loop"), ("empty_cache", "cache-emptied-in-training-loop")],
 )
@@ -279,7 +280,7 @@ def scheduler(**changes: object) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("record", "verdicts"),
     [
         (scheduler(), {"scheduler-before-optimizer": REFUTED}),

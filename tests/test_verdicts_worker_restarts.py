@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from collected import for_every
 from watched_runs import judgements, place, rank, verdicts
 
 RULE = "dataloader-without-persistent-workers"
@@ -46,7 +47,7 @@ SLOW = _pass(0.02, 1.1, 10.0)
 CHEAP = _pass(0.02, 0.03, 10.0)
 
 
-@pytest.mark.parametrize(
+@for_every(
     ("passes", "changes", "target", "verdict", "said"),
     [
         ([SLOW] * 6, {}, "cpu", "verified", "at least 1.02 s of each later iteration, 10.2 % of its 10 s"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from collected import for_every
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -53,7 +54,7 @@ def level(root: Path, body: str) -> tuple[Applicability, str]:
     return found.fix.applicability, found.fix.reason
 
 
-@pytest.mark.parametrize(
+@for_every(
     "body",
     [
         pytest.param('if rank == 0:\n    snapshot_download("model")\ndist.barrier()', id="download"),
@@ -72,7 +73,7 @@ def test_a_timeout_is_not_lowered_below_a_wait(tmp_path: Path, body: str) -> Non
     assert "a timeout that is shorter than this work would end the job there" in reason
 
 
-@pytest.mark.parametrize(
+@for_every(
     "body",
     [
         pytest.param("fetch()\ndist.barrier()", id="every-rank-works"),

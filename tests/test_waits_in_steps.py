@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from collected import for_every
 from harness import lint
 
 from ldlm_lint.model import Finding, Report, Severity
@@ -147,7 +148,7 @@ WORK_BETWEEN = {
 }
 
 
-@pytest.mark.parametrize("name", WORK_BETWEEN)
+@for_every("name", WORK_BETWEEN)
 def test_what_was_launched_in_between_is_waited_for(name, tmp_path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'small'\nversion = '1'\n")
     (tmp_path / "model.py").write_text(MODEL)

@@ -16,13 +16,18 @@ class Bindings(Expressions):
         if isinstance(target, ast.Name):
             self.bind(target.id, number, place_of(target))
         elif isinstance(target, ast.Attribute):
-            self.current.writes.append((self.value(target.value), target.attr, number, place_of(target)))
+            self._write(self.value(target.value), target.attr, number, place_of(target))
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(target, number)
         elif isinstance(target, ast.Subscript):
             self._store(target, number)
         elif isinstance(target, ast.Starred):
             self.bind_target(target.value, number)
+
+    def _write(self, base: int, name: str, number: int, place: int) -> None:
+        """Set an attribute of something."""
+        self.current.writes.append((base, name, number, place))
+        self.note("write", number, place, name)
 
     def _unpack(self, target: ast.Tuple | ast.List, number: int) -> None:
         held = self.nodes[number]
@@ -50,7 +55,7 @@ class Bindings(Expressions):
         if isinstance(target.value, ast.Name):
             self.bind(target.value.id, updated, place)
         elif isinstance(target.value, ast.Attribute):
-            self.current.writes.append((self.nodes[base][1], target.value.attr, updated, place))
+            self._write(self.nodes[base][1], target.value.attr, updated, place)
 
     def assign(self, node: ast.Assign) -> str:
         """``a = b = 1``."""
@@ -81,7 +86,7 @@ class Bindings(Expressions):
         if isinstance(target, ast.Name):
             self.bind(target.id, after, place_of(target))
         elif isinstance(target, ast.Attribute):
-            self.current.writes.append((self.nodes[before][1], target.attr, after, place_of(target)))
+            self._write(self.nodes[before][1], target.attr, after, place_of(target))
         else:
             self._put(target, self.nodes[before][1], self.nodes[before][2], after)
         return ""

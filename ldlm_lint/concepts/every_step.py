@@ -12,18 +12,19 @@ Nor does code run in every step that is behind an early return, an interval, or 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import NamedTuple, Protocol
 
 from ldlm_lint.concepts.class_builders import ClassBuilders
+from ldlm_lint.concepts.entrances import Edge, Entrances
 from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.training import Training
-from ldlm_lint.program.atoms import MASK, NOTHING, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Queries
 
 
 class Chain(NamedTuple):
@@ -33,13 +34,13 @@ class Chain(NamedTuple):
     calls: tuple[int, ...]
 
 
-class Edge(NamedTuple):
-    """A call and a function that it may go to; the programs (a mask) in which it surely does, or why that is a guess."""
+class OffOptions(Protocol):
+    """Tells what waits for an option that no launch sets: code under a guard of a function beside the training there, or
+    any code."""
 
-    call: int
-    target: int
-    programs: int
-    guess: str = ""
+    def is_one(self, module: Module, guard: int, function: int) -> bool: ...
+
+    def is_by_default(self, module: Module, guard: int) -> bool: ...
 
 
 _FAMILIES = 10
@@ -48,45 +49,46 @@ which, but for those that a configuration of the project chooses."""
 
 
 class EveryStep:
-    """The chains of a program; ``is_off`` tells whether code under a guard of a function waits for an option that
-    no launch sets."""
+    """The chains of a program."""
 
-    def __init__(self, training: Training, rare: RarePlaces, builders: ClassBuilders, is_off: Callable[[Module, int, int], bool]) -> None:
+    def __init__(self, training: Training, ask: Queries, rare: RarePlaces, builders: ClassBuilders, options: OffOptions) -> None:
         self.training = training
         self.program = training.program
         self.builders = builders
+        self.entrances = Entrances(ask, training.callers, self._programs_of)
         self.programs = Programs(training.program, builders, training.callers)
         self._rare = rare
-        self._is_off = is_off
+        self._options = options
         self._assumed: set[int] = set()
         self._started: list[int] = []
         """The starting modules of all programs; each is a bit of a mask."""
         self._masks: dict[int, int] = {}
         """The programs of whose steps a function is surely a part."""
-        self._by: dict[int, list[Edge]] = defaultdict(list)
-        """The calls that confirm a function."""
-        self._given: dict[tuple[int, str], Value | None] = {}
-        """What the calls of a chain pass for a parameter; None if that is not known."""
         self._calls: dict[int, list[tuple[int, list[int]]]] = {}
         self._building: dict[int, int] = {}
         self._loading: dict[int, int] = {}
         self._steps = self._begin()
         self._reach()
 
-    def chain(self, function: int) -> Chain | None:
-        """How a step leads to a function; None if no confirmed chain does."""
-        if not self._masks.get(function):
-            return None
-        for bit in range(len(self._started)):
-            if self._masks[function] >> bit & 1:
-                found = self._chain_in(function, 1 << bit)
-                if found is not None:
-                    return found
-        return None
+    def chain(self, function: int, guard: int = -1) -> Chain | None:
+        """How a step leads to the code under a guard of a function; None if no confirmed chain does."""
+        programs = [1 << bit for bit in range(len(self._started)) if self._masks.get(function, 0) >> bit & 1]
+        ways = ((steps, program) for steps in (self._usual, self._steps) for program in programs)
+        return next((found for steps, program in ways if (found := self._chain_in(function, guard, program, steps))), None)
+
+    @cached_property
+    def _usual(self) -> dict[int, int]:
+        """The steps that the defaults of options lead to: micro-batches, if there are any, are part of a larger step."""
+        return {step: programs for step, programs in self._steps.items() if not self._is_optional(step)}
+
+    def _is_optional(self, step: int) -> bool:
+        module = self.program.module_of(step)
+        loops = self.training.steps.get(step, ())
+        return bool(loops) and all(one is not None and self._options.is_by_default(module, module.table.loops[one].guard) for one in loops)
 
     def runs(self, module: Module, guard: int, place: int, function: int) -> bool:
         """Whether code under a guard of a function runs whenever the function does, as far as tests tell."""
-        return not self._rare.is_one(module, guard, place, function) and not self._is_off(module, guard, function)
+        return not self._rare.is_one(module, guard, place, function) and not self._options.is_one(module, guard, function)
 
     def is_assumed(self, step: int) -> bool:
         """Whether a step is a loss that nothing in the project builds or imports: only others can train with it."""
@@ -102,12 +104,19 @@ class EveryStep:
         self._assumed = {one for one in self.training.unseen if not found.get(one) and not together.is_imported(self.program.module_of(one))}
         found |= {one: self._own(one) for one in self._assumed}
         self._started = sorted(frozenset[int]().union(*found.values()))
-        return {function: sum(1 << self._started.index(one) for one in started) for function, started in found.items() if started}
+        return {function: self._mask(started) for function, started in found.items() if started}
+
+    def _mask(self, started: frozenset[int]) -> int:
+        return sum(1 << at for at, one in enumerate(self._started) if one in started)
+
+    def _programs_of(self, function: int) -> int:
+        return self._mask(self.programs.of(function))
 
     def _own(self, function: int) -> frozenset[int]:
         return frozenset([self.program.module_of(function).index])
 
     def _reach(self) -> None:
+        self.entrances.begin_with(self._steps)
         todo = deque(sorted(self._steps))
         waiting = set(todo)
         self._masks.update(self._steps)
@@ -115,36 +124,34 @@ class EveryStep:
             function = todo.popleft()
             waiting.discard(function)
             for call, targets in self._running(function):
-                for target in self._restricted(call, function, targets):
-                    if self._confirm(call, function, target) and target not in waiting:
+                for target in targets:
+                    if self._confirm(call, function, target, len(targets)) and target not in waiting:
                         waiting.add(target)
                         todo.append(target)
 
-    def edge(self, call: int, function: int, target: int) -> Edge:
-        """What is known about a call of a function that a step reaches and one of its targets."""
+    def edge(self, call: int, function: int, target: int, ways: int) -> Edge:
+        """What is known about a call of a function that a step reaches and one of the functions, so many, that it may go
+        to."""
         programs = self._masks.get(function, 0)
-        if len(self.program.targets_of.get(call, ())) >= _FAMILIES and not self._is_configured(target):
+        if ways >= _FAMILIES and not self._is_configured(target):
             return Edge(call, target, 0, "it may go to one of many functions")
-        for known, guess in ((self._loads(target), "no such program loads its file"), (self._builds(call, target), "no such program builds its class")):
+        for known, guess in (
+            (self._loads(target), "no such program loads its file"),
+            (self._builds(call, target), "no such program builds its class"),
+            (self.entrances.letting(call, function, target), "no such program comes there, or passes it"),
+        ):
             programs &= known
             if not programs:
                 return Edge(call, target, 0, guess)
         return Edge(call, target, programs)
 
-    def _confirm(self, call: int, function: int, target: int) -> bool:
+    def _confirm(self, call: int, function: int, target: int, ways: int) -> bool:
         """Take down that a call leads to a target; returns whether that was new."""
-        edge = self.edge(call, function, target)
+        edge = self.edge(call, function, target, ways)
         if edge.guess:
             return False
-        known = self._masks.get(target, 0)
-        self._masks[target] = known | edge.programs
-        by = self._by[target]
-        before = next((at for at, one in enumerate(by) if one.call == call), -1)
-        if before >= 0:
-            by[before] = edge
-        else:
-            by.append(edge)
-        return self._hand_in(call, function, target) or bool(edge.programs & ~known)
+        self._masks[target] = self._masks.get(target, 0) | edge.programs
+        return self.entrances.add(edge)
 
     def _running(self, function: int) -> list[tuple[int, list[int]]]:
         """The calls of a function that run in each step, with their targets."""
@@ -207,74 +214,50 @@ class EveryStep:
             self._building[owner] = sum(1 << bit for bit, one in enumerate(built) if one)
         return self._building[owner]
 
-    def _restricted(self, call: int, function: int, targets: list[int]) -> list[int]:
-        """Of the targets of a call through a parameter those that the chain passes."""
-        module = self.program.module_of(call)
-        called = module.nodes[module.nodes[call & MASK][1]]
-        base = module.nodes[called[1]] if called[0] == "attr" else called
-        if base[0] != "param" or module.base | base[1] != function:
-            return targets
-        given = self._given.get((function, base[2]))
-        if not given:
-            return targets
-        value = self.program.attribute(given, called[2], called=True) if called[0] == "attr" else given
-        wanted = {target for target, _ in self.program.targets(value, [])[0]}
-        return [one for one in targets if one in wanted] or targets
-
-    def _hand_in(self, call: int, function: int, target: int) -> bool:
-        """Take down what a call passes for the parameters of its target; returns whether that was new."""
-        module = self.program.module_of(target)
-        grown = False
-        for name in module.scopes[target & MASK].params:
-            key = (target, name)
-            old = self._given.get(key, NOTHING)
-            if old is None:
-                continue
-            more = self._passed(call, function, target, name)
-            new = None if not more else old | more
-            if new != old:
-                self._given[key] = new
-                grown = True
-        return grown
-
-    def _passed(self, call: int, function: int, target: int, name: str) -> Value | None:
-        """What a call passes for a parameter, as far as the chain to the call tells; None if unknown."""
-        program = self.program
-        how = next((edge & 3 for edge in program.values.get(("edges", target), ()) if edge >> 2 == call), UNKNOWN)
-        node = None if how == UNKNOWN else program.argument_node(call, target, how, name)
-        if node is None:
-            return None
-        module = program.module_of(node)
-        row = module.nodes[node & MASK]
-        if row[0] == "param" and module.base | row[1] == function:
-            return self._given.get((function, row[2]))
-        return program.get(node)
-
-    def _chain_in(self, function: int, program: int) -> Chain | None:
-        """The shortest chain in a program."""
-        came: dict[int, tuple[int, int]] = {}
-        todo = deque([function])
-        seen = {function}
+    def _chain_in(self, function: int, guard: int, program: int, steps: dict[int, int]) -> Chain | None:
+        """The shortest chain in a program, from one of some steps, that lets the code under a guard of a function run."""
+        module = self.program.module_of(function)
+        came: dict[tuple[int, int], Edge | None] = {}
+        todo = deque[Edge]()
+        if self._is_entered(function, steps.get(function, 0) & program, lambda edge: self.entrances.may_run(edge, module, guard)):
+            return Chain(function, ())
+        for edge in self._edges(function, program):
+            if self.entrances.may_run(edge, module, guard):
+                came[edge.call, edge.target] = None
+                todo.append(edge)
         while todo:
-            at = todo.popleft()
-            if self._steps.get(at, 0) & program:
-                return Chain(at, tuple(self._back(at, function, came)))
-            for edge in self._by.get(at, ()):
-                above = self.program.function_of(edge.call)
-                if edge.programs & program and above not in seen:
-                    seen.add(above)
-                    came[above] = (at, edge.call)
-                    todo.append(above)
+            edge = todo.popleft()
+            above = self.program.function_of(edge.call)
+            if self._is_entered(above, steps.get(above, 0) & program, partial(self._leads, edge, program)):
+                return Chain(above, tuple(self._back(edge, came)))
+            for one in self._edges(above, program):
+                if (one.call, one.target) not in came and self._leads(edge, program, one):
+                    came[one.call, one.target] = edge
+                    todo.append(one)
         return None
 
+    def _leads(self, edge: Edge, program: int, entering: Edge) -> bool:
+        """Whether an edge is taken in a program if another one has entered the function of its call."""
+        return bool(self.entrances.let_by(entering, edge.call, edge.target) & program)
+
+    def _edges(self, function: int, program: int) -> Iterator[Edge]:
+        """The confirmed edges to a function in a program."""
+        return (edge for edge in self.entrances.confirmed(function) if edge.programs & program)
+
+    def _is_entered(self, step: int, program: int, lets: Callable[[Edge], bool]) -> bool:
+        """Whether something that enters a step in a program, if it has that, lets a place in it run."""
+        if not program:
+            return False
+        return self.entrances.is_open(step, program) or any(lets(edge) for edge in self.entrances.of(step) if edge.programs & program)
+
     @staticmethod
-    def _back(step: int, function: int, came: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """The calls of a chain from the function back to the step."""
+    def _back(last: Edge, came: dict[tuple[int, int], Edge | None]) -> Iterator[int]:
+        """The calls of a chain, from the last one in the function to the first one of the step."""
         calls = []
-        at = step
-        while at != function:
-            at, call = came[at]
-            calls.append(call)
+        at: Edge | None = last
+        while at is not None:
+            calls.append(at.call)
+            at = came[at.call, at.target]
         yield from reversed(calls)
 
 

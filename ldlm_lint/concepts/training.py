@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+from ldlm_lint.concepts.bound_in_steps import BoundInSteps
 from ldlm_lint.concepts.forward_only import is_forward_only
 from ldlm_lint.concepts.framework_hooks import OF_LIGHTNING, OF_MM, FrameworkHooks
 from ldlm_lint.concepts.frequency import Frequency
@@ -64,6 +65,7 @@ class Training:
         self.unseen: set[int] = set()
         """Losses that no visible code calls: who trains with them is not visible."""
         self._properties = Properties(program)
+        self._bound = BoundInSteps(program, self.frequency.passes, self.frequency.in_training.outcome)
         self._is_registered = False
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         """The intervals that the backward passes of a loop are under, -1 for none."""
@@ -510,7 +512,7 @@ class Training:
 
         An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
         """
-        targets = self.program.targets_of.get(call, set())
+        targets = self._bound.targets(call)
         if call in self.frequency.leading and targets & self.leads:
             targets = targets & self.leads
         return sorted(targets)

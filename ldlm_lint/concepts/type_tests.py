@@ -18,7 +18,7 @@ def is_told_from_tensors(module: Module, guard: int, value: int) -> bool:
     """Whether a value is, under a guard, in the branch of a test that no tensor reaches: ``int(x)`` after
     ``is_tensor(x)``."""
     is_param = module.plain(value)[0] == "param"
-    for test, holds in _tests_around(module, guard):
+    for test, holds in tests_around(module, guard):
         kinds = _kinds(module, test)
         if not kinds:
             continue
@@ -36,7 +36,7 @@ def may_be_array(module: Module, guard: int, scope: int, value: int) -> bool:
     """Whether a value comes from a name that is tested for arrays or host numbers: around the value, or anywhere if it
     is a parameter."""
     root = root_of(module, value)
-    around = [test for test, holds in _tests_around(module, guard) if holds]
+    around = [test for test, holds in tests_around(module, guard) if holds]
     if module.nodes[root][0] == "param":
         around += module.scopes[scope].calls
     return any(not _ON_HOST.isdisjoint(_kinds(module, test)) and _is_of(module, module.nodes[test][2][0], root) for test in around)
@@ -62,8 +62,9 @@ def _is_of(module: Module, asked: int, root: int) -> bool:
     return root in ways or one in (module.nodes[root][1] if module.nodes[root][0] == "phi" else ())
 
 
-def _tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
-    """The calls in the conditions around a place, with their results there."""
+def tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
+    """The calls in the conditions around a place, with their results there: ``a(x)`` and ``b(x)`` failed behind ``if a(x) or
+    b(x): raise``."""
     while guard >= 0:
         one = module.table.guards[guard]
         if one.kind in ("if", "rest") and one.test and one.holds is not None:
@@ -104,4 +105,4 @@ def _types(module: Module, row: Node) -> Iterator[str]:
         yield str(row[2])
 
 
-__all__ = ["is_told_from_tensors", "may_be_array", "root_of"]
+__all__ = ["is_told_from_tensors", "may_be_array", "root_of", "tests_around"]

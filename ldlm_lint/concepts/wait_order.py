@@ -62,7 +62,7 @@ class WaitOrder:
         if site is not None:
             return site.loop, site.guard
         if function not in self._events:
-            self._events[function] = {event[1]: (event[2], event[3]) for event in module.scopes[function & MASK].events}
+            self._events[function] = {event[1]: (event[2], event[3]) for event in module.scopes[function & MASK].events if event[0] != "write"}
         return self._events[function].get(number, (-1, -1))
 
     def path(self, row: Row) -> tuple[int, ...]:

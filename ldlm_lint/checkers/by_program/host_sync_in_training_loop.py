@@ -29,10 +29,10 @@ def find(view: View) -> Iterator[Finding]:
     texts = WaitTexts(view)
     exceptions = WaitExceptions(view, texts)
     for every in groups.values():
-        waits = [wait for wait in every if view.every_step.chain(wait.function) is not None]
+        waits = [wait for wait in every if view.every_step.chain(wait.function, wait.guard) is not None]
         if not waits:
             continue
-        module, _ = step_of(view, waits[0].function)
+        module, _ = step_of(view, waits[0].function, waits[0].guard)
         path = view.path(module)
         if trains_on_device(view.context, path) and not only_differentiates(view.context.project, path):
             left = (wait for wait in waits if not exceptions.hold(wait, view.span(wait.module, wait.place, wait.end)))
@@ -42,19 +42,19 @@ def find(view: View) -> Iterator[Finding]:
 def _finding(view: View, wait: Wait, texts: WaitTexts) -> Finding:
     span = view.span(wait.module, wait.place, wait.end)
     source = view.source(wait.module)
-    module, place = step_of(view, wait.function)
+    module, place = step_of(view, wait.function, wait.guard)
     where = view.context.each_step(view.path(module), line_of(place), view.path(wait.module))
     related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
     args = {"what": _what(wait, source.slice(span)), "where": where, "wait": FOR_ALL, "advice": texts.advice(wait)}
-    chain = view.every_step.chain(wait.function)
+    chain = view.every_step.chain(wait.function, wait.guard)
     is_assumed = chain is not None and view.every_step.is_assumed(chain.step)
     confidence = Confidence.LOW if is_assumed else Confidence.MEDIUM
     return view.finding(RULE, span, args, (related,), fix=texts.fix(wait), confidence=confidence)
 
 
-def step_of(view: View, function: int) -> tuple[Module, int]:
-    """The loop or function that is the step in which a function surely runs."""
-    chain = view.every_step.chain(function)
+def step_of(view: View, function: int, guard: int = -1) -> tuple[Module, int]:
+    """The loop or function that is the step in which code under a guard of a function surely runs."""
+    chain = view.every_step.chain(function, guard)
     step = chain.step if chain is not None else function
     module = view.program.module_of(step)
     loops = [loop for loop in view.training.steps.get(step, ()) if loop is not None]

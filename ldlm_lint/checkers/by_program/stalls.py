@@ -28,7 +28,7 @@ def leading_calls(view: View, call: int) -> list[int] | None:
     not.
     """
     training, program = view.training, view.program
-    chain = view.every_step.chain(program.function_of(call))
+    chain = view.every_step.chain(program.function_of(call), program.module_of(call).table.sites[call & MASK].guard)
     if chain is None:
         return None
     found = list(chain.calls)
@@ -88,7 +88,7 @@ def _exchanges_weights(module: Module, call: int) -> bool:
 def finding(view: View, rule: Rule, call: int, leading: list[int], claims: tuple[Claim, ...] = ()) -> Iterator[Finding]:
     """The finding about a call, with its removal as a fix."""
     own = view.program.module_of(call)
-    module, place = step_of(view, view.program.function_of(call))
+    module, place = step_of(view, view.program.function_of(call), view.program.module_of(call).table.sites[call & MASK].guard)
     path = view.path(module)
     if not trains_on_device(view.context, path):
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import Node, guards_above
@@ -40,16 +40,21 @@ class SwitchedOff:
         """Whether code in a function is under such an option and the step is not: users who train pass
         ``--do_train``.
         """
-        while guard >= 0:
-            one = module.table.guards[guard]
+        return any(not self._trains(module, one, function) for one in self._options_around(module, guard))
+
+    def is_by_default(self, module: Module, guard: int) -> bool:
+        """Whether code is under such an option, also where it trains: ``if args.micro_batches == 1: … return``."""
+        return any(True for _ in self._options_around(module, guard))
+
+    def _options_around(self, module: Module, guard: int) -> Iterator[int]:
+        """The guards around a place whose options are off."""
+        for number in guards_above(module.table.guards, guard):
+            one = module.table.guards[number]
             if one.kind in ("if", "rest") and one.test and one.holds is not None:
                 asks = one.kind == "if" and one.holds
                 is_off = asks and any(self._is_off(module.base | test) for test in _parts(module, one.test))
-                is_off = is_off or self._by_default(module, one.test) is (not one.holds)
-                if is_off and not self._trains(module, guard, function):
-                    return True
-            guard = one.parent
-        return False
+                if is_off or self._by_default(module, one.test) is (not one.holds):
+                    yield number
 
     def _by_default(self, module: Module, test: int) -> bool | None:
         """What a test comes out as with the defaults of the options that it asks for; None if they do not decide."""
@@ -70,7 +75,18 @@ class SwitchedOff:
             return decides if decides in parts else (not decides) if all(one is (not decides) for one in parts) else None
         if row[0] == "cmp":
             return self._of_comparison(module, row)
+        written = self._computed(module, row)
+        if written:
+            outcomes = {self._by_default(self.view.program.module_of(one), one & MASK) for one in written}
+            return outcomes.pop() if len(outcomes) == 1 else None
         return _agreed(bool(one) for one in self._defaults(module.base | test) or ())
+
+    def _computed(self, module: Module, row: Node) -> list[int]:
+        """What an attribute of the parsed options is set to: ``args.distill = args.teacher is not None``."""
+        program = self.view.program
+        writes = program.other_writes.get(row[2], ()) if row[0] == "attr" else ()
+        is_option = bool(writes) and bool(program.atoms.kinds(program.ask(module.base | row[1]), "ns"))
+        return [written for _, written in writes] if is_option else []
 
     def _of_comparison(self, module: Module, row: Node) -> bool | None:
         compares = _OPERATORS.get(row[1][0]) if len(row[1]) == 1 else None

@@ -360,7 +360,7 @@ class View:
         from ldlm_lint.checkers.by_program.switched_off import SwitchedOff
         from ldlm_lint.concepts.every_step import EveryStep
 
-        return EveryStep(self.training, self.rare_places, self.class_builders, SwitchedOff(self).is_one)
+        return EveryStep(self.training, self.ask, self.rare_places, self.class_builders, SwitchedOff(self))
 
     @cached_property
     def training_loops(self) -> TrainingLoops:

@@ -193,8 +193,12 @@ class LoaderPasses:
         return module.base | int(row[2][index]) if module.nodes[row[2][index]][0] != "star" else 0
 
     def of(self, call: int) -> list[Pass]:
-        """The passes through the loader that a call makes."""
-        return self._by_object.get(call, [])
+        """The passes through the loader that a call makes, in a program that loads the call.
+
+        What two scripts hand to a helper that both share is one value there: a loop of the other script is none of theirs.
+        """
+        module, together = self.program.module_of(call), self.program.together
+        return [one for one in self._by_object.get(call, []) if together.may_share_program(module, one.module)]
 
     @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:

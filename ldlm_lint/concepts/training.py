@@ -149,7 +149,7 @@ class Training:
                 return
             gates[function, loop].append(self._gate(module, site.guard))
             steps[function].add(loop)
-            if (module.index, loop) in stepping:
+            if (module.index, loop) in stepping or (is_backward and backward in self._stepped_outside):
                 return
             # Micro-batches: the loop around them steps.
             parent = module.table.loops[loop].parent

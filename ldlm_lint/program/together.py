@@ -24,10 +24,21 @@ class Together:
         """The modules of all programs that a module takes part in: starting modules whose imports lead to it, and
         everything that they import."""
         if module.index not in self._programs:
-            above = closure({module.index}, lambda index: self._importers.get(index, ()))
-            tops = {one for one in above if not self._importers.get(one)} or above
-            self._programs[module.index] = frozenset(closure(tops, lambda index: self._links.get(index, ())))
+            self._programs[module.index] = frozenset(closure(self._tops(module), lambda index: self._links.get(index, ())))
         return self._programs[module.index]
+
+    def _tops(self, module: Module) -> set[int]:
+        """The modules from which imports lead to a module, and that nothing imports; all of them if they only import each
+        other."""
+        above = closure({module.index}, lambda index: self._importers.get(index, ()))
+        return {one for one in above if not self._importers.get(one)} or above
+
+    def may_share_program(self, one: Module, other: Module) -> bool:
+        """Whether a program may load two modules: two scripts that share a helper are two programs."""
+        if one.index == other.index or other.index in self.programs_of(one):
+            return True
+        tops = self._tops(one) | self._tops(other)
+        return any({one.index, other.index} <= self.loaded_by(self._modules.all[top]) for top in tops)
 
     def loaded_by(self, module: Module) -> frozenset[int]:
         """The modules that a program which starts in a module may load; all where names of modules are computed."""

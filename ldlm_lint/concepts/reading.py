@@ -122,8 +122,8 @@ class Reading:
         return False
 
     def is_added(self, number: int) -> bool:
-        """Whether a value is added unchanged to a sum: ``total += loss.item()``."""
-        return number in self._added
+        """Whether a value is added unchanged to a sum where it is read, and used nowhere else: ``total += loss.item()``."""
+        return number in self._added and number not in self._bound
 
     def is_only_kept(self, number: int) -> bool:
         """Whether a read value or its variable is only shown, collected or summed up in its function."""

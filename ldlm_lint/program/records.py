@@ -118,11 +118,12 @@ class Records(Index):
         known.
         """
         calls = self.constructions(owner)
-        given = [self._source_of_field(call, owner, name) for call in calls]
+        given = [self.source_of_field(call, owner, name) for call in calls]
         found = [one for one in given if one]
         return found if calls and all(given) else [*found, *self._defaults_of_field(owner, name)]
 
-    def _source_of_field(self, call: int, owner: int, name: str) -> int:
+    def source_of_field(self, call: int, owner: int, name: str) -> int:
+        """What a construction of a record passes for a field; 0 if it leaves that at its default."""
         module = self.module_of(call)
         row = module.nodes[call & MASK]
         index = self._position_of(owner, name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import HOST, HOST_TENSOR, MASK, MAY_BE_ON_DEVICE, Value
 from ldlm_lint.program.modules import Module
-from ldlm_lint.vocabulary.tensors import HOST_BUILTINS, HOST_LIBRARIES, HOST_METHODS, TO_HOST
+from ldlm_lint.vocabulary.tensors import HOST_BUILTINS, HOST_LIBRARIES, HOST_METHODS, ONE_PASS, TO_HOST
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
@@ -43,6 +43,13 @@ class Launching:
             # A tensor as an index selects on the device; a number or a slice only looks at a part.
             return self._is_on_device(module, row[2])
         return row[0] in _COMPUTED and self._is_on_device(module, number, *(one for one in row[2:] if isinstance(one, int)))
+
+    def is_small(self, module: Module, number: int) -> bool:
+        """Whether all that a row launches reads its tensors once: ``loss.mean()``, ``x > 0``, and no product."""
+        row = module.nodes[number]
+        if row[0] == "call":
+            return module.last_name(row[1]) in ONE_PASS and not self._program.targets_of.get(module.base | number)
+        return row[0] in ("cmp", "un", "item") or (row[0] == "op" and row[1] != "MatMult")
 
     def _is_on_device(self, module: Module, *numbers: int) -> bool:
         return any(self._value(module, one) & MAY_BE_ON_DEVICE for one in numbers if one)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.launching import Launching
+from ldlm_lint.concepts.operands import operands
 from ldlm_lint.program.atoms import DEVICE, MASK, MAY_BE_ON_DEVICE, PARAMETERS
 from ldlm_lint.program.modules import Module
 
@@ -156,16 +157,27 @@ class WaitOrder:
     def follows(self, earlier: Row, later: Row) -> bool:
         """Whether Python has nothing left to wait for at ``later`` after waiting at ``earlier`` in the same iteration:
         both are in one function and loop, the earlier one runs whenever the later one does, and nothing is launched
-        between them."""
+        between them but the reductions that ``later`` itself reads: ``losses["a"].mean().item()``."""
         if earlier.function != later.function or earlier.loop != later.loop or earlier.number >= later.number:
             return False
         if not self._stands_under(later, earlier.guard):
             return False
-        first = earlier.number
         # A comparison is launched before its truth value is read; the selection by a mask is copied after the wait.
-        if later.module.nodes[first][0] in _ASKED_LATER:
-            first += 1
-        return not any(self._launching.launches(later.module, number) for number in range(first, later.number + 1))
+        first = earlier.number + (later.module.nodes[earlier.number][0] in _ASKED_LATER)
+        launched = {at for at in range(first, later.number + 1) if self._launching.launches(later.module, at)}
+        return launched <= self._read(later, first) | {earlier.number} and all(self._launching.is_small(later.module, at) for at in launched)
+
+    @staticmethod
+    def _read(row: Row, first: int) -> set[int]:
+        """The rows from a first one on that a row is computed from, and the row."""
+        found: set[int] = set()
+        todo = [row.number]
+        while todo:
+            one = todo.pop()
+            if one >= first and one not in found:
+                found.add(one)
+                todo.extend(operands(row.module.nodes[one]))
+        return found
 
     @staticmethod
     def _stands_under(row: Row, guard: int) -> bool:

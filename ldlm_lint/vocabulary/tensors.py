@@ -71,6 +71,13 @@ KEEPS_BOOLEANS = frozenset(
     "roll flip ravel view_as chunk split unbind narrow select index_select gather masked_fill to".split()
 )
 """Methods of a tensor of booleans that give one again."""
+ONE_PASS = (
+    BOOLEAN
+    | KEEPS_BOOLEANS
+    | frozenset("mean sum max min amax amin argmax argmin std var norm abs neg float double half long int masked_select nonzero".split())
+)
+"""Functions and methods that read their tensors once, to reduce, compare, select or convert them: a small kernel beside
+those of a model. What an operation costs is not in its signature, so the names stand here."""
 JOINS = frozenset("cat concat concatenate stack hstack vstack dstack column_stack block_diag".split())
 """Functions of `torch` that make one tensor of those in a sequence."""
 FACTORIES = frozenset(

@@ -290,7 +290,21 @@ class Queries:
             return bound
         if kind == "attr" and self._is_left_open(module, row):
             return None
-        return () if self.program.ask(key) else None
+        if not self.program.ask(key):
+            return None
+        return self._returned_part(module, row) if kind == "part" else ()
+
+    def _returned_part(self, module: Module, row: Node) -> list[int]:
+        """The parts (keys) of a function's results of which one is taken: of ``return logits, None`` here and ``return None,
+        latent`` there the first may be more than None."""
+        found = []
+        for target in self.program.targets_of.get(module.base | _uncopied(module, row[1]), ()):
+            home = self.program.module_of(target)
+            for number, _ in home.scopes[target & MASK].returns:
+                result = home.nodes[_uncopied(home, number)]
+                has_part = result[0] == "seq" and 0 <= row[2] < len(result[2])
+                found.append(home.base | (result[2][row[2]] if has_part else number))
+        return found
 
     def _is_left_open(self, module: Module, row: Node) -> bool:
         """Whether an attribute is a field of a record that some construction may fill with a value that is not known:
@@ -345,3 +359,10 @@ def _ends_with(module: Module, row: Node, dotted: str) -> bool:
         if row[0] != "attr" or row[2] != part:
             return False
     return True
+
+
+def _uncopied(module: Module, number: int) -> int:
+    """The expression that a copied one is a copy of."""
+    while module.nodes[number][0] == "copy":
+        number = module.nodes[number][1]
+    return number

@@ -16,8 +16,8 @@ _Row = type(pytest.param())
 # What a name of a value is cut to.
 _LENGTH = 100
 
-ONLY = ""
-"""What ``--rule`` names: values of other names are left out."""
+ONLY: tuple[str, ...] = ()
+"""What each ``--rule`` names: values of other names are left out."""
 
 
 def for_every(
@@ -53,7 +53,7 @@ def _collected(test: _Test, arguments: Sequence[str], rows: Sequence[tuple[str, 
         # A test of nothing could not fail.
         complaints = [] if rows or ONLY else ["nothing to test"]
         for number, (name, row) in enumerate(rows):
-            if ONLY in name:
+            if is_named(name):
                 try:
                     test(**_fresh(fixtures, number), **row)
                 except (Exception, pytest.fail.Exception) as error:
@@ -70,7 +70,12 @@ def _collected(test: _Test, arguments: Sequence[str], rows: Sequence[tuple[str, 
 
 def is_chosen(item: str, test: object) -> bool:
     """Whether an item with this name is about the rule of ``--rule``: one of its own, or one about every rule."""
-    return hasattr(test, "is_for_every") or ONLY in item
+    return hasattr(test, "is_for_every") or is_named(item)
+
+
+def is_named(name: str) -> bool:
+    """Whether a name is one of a rule that ``--rule`` names, if any is named."""
+    return not ONLY or any(one in name for one in ONLY)
 
 
 def _called(rows: Sequence[Any], count: int, ids: Callable[[Any], object] | Iterable[object] | None) -> list[str]:

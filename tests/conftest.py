@@ -45,11 +45,11 @@ batch.MOST_UNASKED = 0
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the output of fixture cases as it is now (tests/snapshots.py)")
-    parser.addoption("--rule", default="", help="only the tests of this rule, among those that are made for every rule")
+    parser.addoption("--rule", action="append", help="only the tests of this rule, among those that are made for every rule; may be repeated")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    collected.ONLY = config.getoption("--rule")
+    collected.ONLY = tuple(config.getoption("--rule") or ())
 
 
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))

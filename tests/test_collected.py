@@ -61,7 +61,7 @@ def test_values_share_no_folder(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_by_name_is_tried_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collected, "ONLY", "one")
+    monkeypatch.setattr(collected, "ONLY", ("one",))
     spelled()
-    monkeypatch.setattr(collected, "ONLY", "second")
+    monkeypatch.setattr(collected, "ONLY", ("second", "third"))
     assert len([line for line in complaints(spelled) if line.startswith("second: ")]) == 1

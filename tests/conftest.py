@@ -38,6 +38,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _CACHE = tempfile.TemporaryDirectory(prefix="ldlm-lint-tests-")
 os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 
+# Hundreds of processes are started, which would each compile the package anew where none may keep what it has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # The few files of a test stand for those of a large project, which is asked ahead.
 batch.MOST_UNASKED = 0
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,10 @@ from typing import NamedTuple
 
 import pytest
 from editor import Editor
+from pylint.lint import Run
+from pylint.reporters import CollectingReporter
 
+from ldlm_lint.cli import main
 from ldlm_lint.rules import by_symbol
 
 TRAINING = '''\
@@ -126,10 +130,12 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def command(folder: Path, *words: object, text: str | None = None) -> list[dict[str, str]]:
     """The findings of a run of the program in a folder."""
-    line = [sys.executable, "-m", "ldlm_lint", "--format", "json", *map(str, words)]
-    done = subprocess.run(line, cwd=folder, input=text, capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    return [{"path": str(folder / one["path"]), "rule": one["rule"]} for one in json.loads(done.stdout)["findings"]]
+    said, given = io.StringIO(), io.TextIOWrapper(io.BytesIO((text or "").encode()))
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.chdir(folder)
+        patch.setattr(sys, "stdin", given)
+        assert main(["--format", "json", *map(str, words)]) in (0, 1)
+    return [{"path": str(folder / one["path"]), "rule": one["rule"]} for one in json.loads(said.getvalue())["findings"]]
 
 
 def from_the_root(root: Path, elsewhere: Path) -> list[dict[str, str]]:
@@ -169,10 +175,11 @@ def from_stdin(root: Path, elsewhere: Path) -> list[dict[str, str]]:
 
 def in_pylint(root: Path, elsewhere: Path) -> list[dict[str, str]]:
     """``pylint --load-plugins ldlm_lint``, what pylint itself has to say left aside."""
-    line = [sys.executable, "-m", "pylint", "--load-plugins", "ldlm_lint", "--output-format", "json", *FILES]
-    done = subprocess.run(line, cwd=root, capture_output=True, text=True)
-    ours = (one for one in json.loads(done.stdout) if one["symbol"] in by_symbol)
-    return [{"path": str(root / one["path"]), "rule": one["symbol"]} for one in ours]
+    reporter = CollectingReporter()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        Run(["--rcfile=", "--persistent=n", "--clear-cache-post-run=y", "--load-plugins=ldlm_lint", *FILES], reporter=reporter, exit=False)
+    return [{"path": one.abspath, "rule": one.symbol} for one in reporter.messages if one.symbol in by_symbol]
 
 
 def in_the_server(root: Path, elsewhere: Path) -> list[dict[str, str]]:

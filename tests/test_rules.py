@@ -44,14 +44,13 @@ from ldlm_lint.trades import agreed
 
 CASES = cases()
 BAD = [case for case in CASES if case.bad]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-every_bad_case = pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
-FIXED = [case for case in BAD if case.fixed.exists()]
-every_fixed_case = pytest.mark.parametrize("case", FIXED, ids=lambda case: case.name)
 every_rule = for_every("rule", [one for one in ALL if one not in HOST_RULES], lambda one: one.symbol)
 # The smallest case of each rule, for what depends on a kind of file and not on what a rule finds.
 SHORT = [case for case in BAD if case.path.stem == "bad_short"]
 every_short_case = for_every("case", SHORT, lambda case: case.name)
+# pylint differs in how it comes to a file and to what the project says, which is the same for all cases of a rule that are
+# written alike: the first bad and the first good one of each kind of file, and of each rule a project of several files.
+ALIKE = list({(case.symbol, case.bad, case.path.is_dir(), case.path.suffix): case for case in reversed(CASES)}.values())
 
 # One process lints all cases, for this file and for those that read their texts.
 pytestmark = pytest.mark.xdist_group("fixtures")
@@ -97,7 +96,7 @@ def test_a_folder_of_fixtures_belongs_to_a_rule(folder):
     assert folder in by_symbol
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@for_every("case", CASES, lambda case: case.name)
 def test_a_case_has_the_output_that_is_recorded(case, projects, reports, snapshots):
     root, report = projects[case], reports[case]
     assert places(seen_by_engine(root, report)) == expected(case)
@@ -112,7 +111,7 @@ def test_what_is_recorded_belongs_to_a_case(snapshots):
     assert snapshots.update or snapshots.without_case(CASES) == []
 
 
-@pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
+@for_every("case", BAD, lambda case: case.name)
 def test_fixing_makes_the_fixed_case_which_stays_as_it_is(case, projects, reports, tmp_path):
     root = projects[case]
     result = fix(root, reports[case])
@@ -136,11 +135,12 @@ def a_fixed_case_is_clean_and_stays(case: Case, before: Report, root: Path) -> N
         ast.parse(path.read_bytes())
 
 
-def test_pylint_finds_the_same_in_every_case(projects, reports):
-    top = next(iter(projects.values())).parent.parent
-    messages = pylint_in_process(top)
-    seen = by_project(messages, list(projects.values()))
-    assert [case.name for case, root in projects.items() if seen[root] != seen_by_engine(root, reports[case])] == []
+@pytest.mark.parametrize("chosen", [pytest.param(ALIKE, id="alike"), pytest.param(CASES, id="all", marks=pytest.mark.slow)])
+def test_pylint_finds_the_same(chosen, reports, projects, tmp_path):
+    roots = {case: materialize(case, case.path, tmp_path / case.symbol / case.path.stem) for case in chosen}
+    messages = pylint_in_process(tmp_path)
+    seen = by_project(messages, list(roots.values()))
+    assert [case.name for case, root in roots.items() if seen[root] != seen_by_engine(projects[case], reports[case])] == []
     # As for the messages of its own checkers.
     assert [one for one in messages if not Path(one["absolutePath"]).is_absolute()] == []
 

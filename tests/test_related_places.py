@@ -4,12 +4,15 @@ corpus."""
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from collected import for_every
-from harness import Case, cases, lint, materialize
+from harness import Case, cases, lint
 from related_places import RelatedPlaces
+
+from ldlm_lint.model import Report
 
 BAD = [case for case in cases() if case.bad]
 PROGRAM = """import torch
@@ -43,16 +46,12 @@ def apart():
 """
 
 
-@for_every("symbol", sorted({case.symbol for case in BAD}))
-def test_a_path_leads_from_each_related_place(symbol: str, tmp_path: Path) -> None:
-    found = [(case.name, one) for case in BAD if case.symbol == symbol for one in _unaccounted(case, tmp_path / case.path.stem)]
-    assert found == []
-
-
-def _unaccounted(case: Case, root: Path) -> list[object]:
-    materialize(case, case.path, root)
-    report = lint(root)
-    return list(RelatedPlaces(root).unaccounted(report)) if any(one.related for one in report.findings) else []
+@pytest.mark.xdist_group("fixtures")
+@for_every("case", BAD, lambda case: case.name)
+def test_a_path_leads_from_each_related_place(case: Case, projects: Mapping[Case, Path], reports: Mapping[Case, Report]) -> None:
+    found = reports[case]
+    if any(one.related for one in found.findings):
+        assert list(RelatedPlaces(projects[case]).unaccounted(found)) == []
 
 
 @pytest.mark.parametrize(

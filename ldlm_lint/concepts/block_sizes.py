@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import BOUND
 from ldlm_lint.program.queries import State
@@ -79,6 +80,7 @@ class BlockSizes:
     def __init__(self, ask: Queries) -> None:
         self.ask = ask
         self.program = ask.program
+        self._arms = Arms(ask)
 
     def of(self, owner: int) -> Size:
         """The size of the models of a class, where nothing but the code decides it."""
@@ -89,6 +91,13 @@ class BlockSizes:
             widths.update(self._widths(owner, stack))
         depths = loops.values()
         return Size(sum(depths) if all(depths) else 0, max(widths) if widths and all(widths) else 0)
+
+    def has_none(self, owner: int) -> bool:
+        """Whether a class builds its blocks only in branches that none of its constructions takes: ``if depth > 1:``, and
+        the depth is always 1."""
+        module = self.program.module_of(owner)
+        guards = [module.table.sites[stack.call & MASK].guard for stack in self._stacks(owner)]
+        return bool(guards) and not any(self._arms.may_take(module, guard, ()) for guard in guards)
 
     def _stacks(self, owner: int) -> Iterator[_Stack]:
         """The calls of a class that build repeated blocks."""

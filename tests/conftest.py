@@ -52,8 +52,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rule", action="append", help="only the tests of this rule, among those that are made for every rule; may be repeated")
 
 
+# The files that take longest start first, so that none of them runs alone at the end; xdist would start with those of most tests.
+LONGEST = (
+    "test_rules.py",
+    "test_pylint_runs.py",
+    "test_probe_run.py",
+    "test_autofix_crashes.py",
+    "test_configuration_matrix.py",
+    "test_new_rule.py",
+    "test_monitor_detectors.py",
+    "test_plain_words.py",
+    "test_hostile_files.py",
+    "test_fix_corpus.py",
+    "test_program_values.py",
+    "test_program_hosts.py",
+    "test_monitor_serve.py",
+    "test_bench.py",
+    "test_monitor_lines.py",
+    "test_config_documents.py",
+    "test_engine.py",
+    "test_server_session.py",
+)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     collected.ONLY = tuple(config.getoption("--rule") or ())
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
 
 
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
@@ -66,6 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if collected.ONLY:
         items[:] = [item for item in items if collected.is_chosen(item.name, getattr(item, "function", None))]
     if config.pluginmanager.hasplugin("xdist"):
+        items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
         for item in items:
             if item.path.name != "test_demonstrations.py" and item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -14,7 +14,7 @@ from ldlm_lint.monitor.alarms import KINDS, Alarm, AlarmBook, Level
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.rules import ALL
 
-SEEDS, MANY_SEEDS = 3, 200
+SEEDS, MANY_SEEDS = 2, 200
 
 
 def alarms(health: Health) -> list[Alarm]:
@@ -345,7 +345,7 @@ def test_series_of_ranks_are_not_mixed() -> None:
 health_template: dict[str, object] = {}
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+@pytest.mark.parametrize("size", [1, 64])
 def test_what_is_said_does_not_depend_on_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def said() -> list[tuple[str, int, int, int, str]]:
         found = []

@@ -14,9 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NAME, CODE, FILE = "variable-deleted-by-hand", "W7599", "memory"
 CONSTANT = "VARIABLE_DELETED_BY_HAND"
-# What a copy of the tree does not need: the other rules' fixtures would only make its tests slow.
+# What a copy of the tree does not need: the other rules' fixtures would only make its tests slow. Compiled code makes them fast.
 TESTS = ("tests/test_rule_texts.py", "tests/test_rules.py", "tests/test_explain.py")
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "venv", "fixtures", "examples")
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "venv", "fixtures", "examples")
 PLACEHOLDER = re.compile(r'"write: [^"]*"')
 DETECTION = f"""
 
@@ -40,9 +40,13 @@ def written(suffix: str) -> list[str]:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of this checkout without fixtures."""
-    copy = tmp_path / "tree"
-    shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
-    return copy
+    return shutil.copytree(ROOT, tmp_path / "tree", ignore=LEFT_OUT)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that no test changes."""
+    return shutil.copytree(ROOT, tmp_path_factory.mktemp("unchanged") / "tree", ignore=LEFT_OUT)
 
 
 def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -163,12 +167,12 @@ def test_all_parts_are_written(arguments, files, tree):
     ],
     ids=["name", "code", "family", "unknown family", "letter", "spelling", "file"],
 )
-def test_what_cannot_be_a_rule_is_refused_and_nothing_is_written(arguments, reason, tree):
-    before = state(tree)
-    done = new_rule(tree, *arguments)
+def test_what_cannot_be_a_rule_is_refused_and_nothing_is_written(arguments, reason, unchanged):
+    before = state(unchanged)
+    done = new_rule(unchanged, *arguments)
     assert done.returncode == 2
     assert reason in done.stderr
-    assert state(tree) == before
+    assert state(unchanged) == before
 
 
 def test_a_rule_is_not_declared_twice(tree):

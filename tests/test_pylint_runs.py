@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -116,12 +117,29 @@ def training(tmp_path: Path) -> Path:
     "arguments",
     [
         pytest.param(["package", "main.py"], id="score"),
-        pytest.param(["-ry", "--recursive=y", "."], id="reports"),
         pytest.param(["-ry", "-j2", "package", "main.py"], id="reports-of-workers"),
+        pytest.param(["--fail-under=9.9", "-fjson2", "-j2", "package"], id="below-the-mark"),
+    ],
+)
+def test_without_findings_of_ours_nothing_changes(clean: Path, arguments: list[str]) -> None:
+    """Twice, since the second run is compared with the first."""
+    outcomes = []
+    for plugin in ([], [PLUGIN]):
+        runs = [pylint(clean, *plugin, *arguments) for _ in range(2)]
+        outcomes.append([(done.returncode, done.stdout, done.stderr) for done in runs])
+        for left in clean.parent.glob("home/*"):
+            left.unlink()
+    assert outcomes[0] == outcomes[1]
+    if arguments == ["package", "main.py"]:
+        assert "previous run" in outcomes[1][1][1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["-ry", "--recursive=y", "."], id="reports"),
         pytest.param(["-fjson", "package"], id="json"),
-        pytest.param(["-fjson2", "-j2", "package"], id="json2"),
         pytest.param(["-fcolorized", "--fail-under=5", "package"], id="above-the-mark"),
-        pytest.param(["--fail-under=9.9", "-j2", "package"], id="below-the-mark"),
         pytest.param(["--fail-on=unused-import", "--fail-under=1", "package"], id="fail-on"),
         pytest.param(["--errors-only", "package"], id="errors-only"),
         pytest.param(["--disable=all", "package"], id="nothing"),
@@ -130,18 +148,18 @@ def training(tmp_path: Path) -> Path:
         pytest.param(["nosuchfile.py"], id="no-file"),
     ],
 )
-def test_without_findings_of_ours_nothing_changes(clean: Path, arguments: list[str]) -> None:
-    """Twice, since the second run is compared with the first."""
-    stdin = PACKAGE if "--from-stdin" in arguments else None
+def test_without_findings_of_ours_no_option_changes_anything(
+    clean: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process: what pylint prints, and how it ends."""
+    monkeypatch.chdir(clean)
     outcomes = []
     for plugin in ([], [PLUGIN]):
-        runs = [pylint(clean, *plugin, *arguments, stdin=stdin) for _ in range(2)]
-        outcomes.append([(done.returncode, done.stdout, done.stderr) for done in runs])
-        for left in clean.parent.glob("home/*"):
-            left.unlink()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PACKAGE.encode())))
+        with pytest.raises(SystemExit) as ended:
+            Run(["--rcfile=", "--persistent=n", "--clear-cache-post-run=y", *plugin, *arguments])
+        outcomes.append((ended.value.code, *capsys.readouterr()))
     assert outcomes[0] == outcomes[1]
-    if arguments == ["package", "main.py"]:
-        assert "previous run" in outcomes[1][1][1]
 
 
 @pytest.mark.parametrize("jobs", ["-j1", "-j2"])

@@ -91,7 +91,8 @@ class Launching:
             self._functions[function] = False
             module = self._program.module_of(function)
             scope = module.scopes[function & MASK]
-            rows = (at for at, place in enumerate(module.table.places) if place and scope.place <= place < scope.end)
+            # Its own ``def`` stands at its place.
+            rows = (at for at, place in enumerate(module.table.places) if place and scope.place < place < scope.end)
             self._calls_open += 1
             self._functions[function] = any(self.launches(module, at) for at in rows)
             self._calls_open -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import jsonschema
@@ -141,18 +142,33 @@ def test_the_text_shows_them_as_one_block(report):
 WORK_BETWEEN = {
     "a kernel": "size = norm.mul(2).item()",
     "a step": "optimizer.step()\n        size = norm.item()",
-    "a mask": "size = norm[norm > 1].cpu()",
-    "a comparison": "size = 0\n        if norm > 1:\n            size = 1",
     "a function that computes": "size = accuracy(logits, labels)",
     "an unknown function": "unknown()\n        size = norm.item()",
 }
+OWN_READS = {
+    "a mask": "size = norm[norm > 1].cpu()",
+    "a comparison": "size = 0\n        if norm > 1:\n            size = 1",
+    "a sum": "size = norm.sum().item()",
+}
+
+
+def _waits_with(tmp_path, second):
+    """The findings where the second wait of the step is another one."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'small'\nversion = '1'\n")
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "train.py").write_text(TRAIN.replace("size = norm.item()", second).replace("import torch\n", "import torch\nfrom elsewhere import unknown\n", 1))
+    found = [one for one in lint(tmp_path).findings if one.rule == RULE]
+    assert len(found) >= 4
+    return found
 
 
 @for_every("name", WORK_BETWEEN)
 def test_what_was_launched_in_between_is_waited_for(name, tmp_path):
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'small'\nversion = '1'\n")
-    (tmp_path / "model.py").write_text(MODEL)
-    (tmp_path / "train.py").write_text(TRAIN.replace("size = norm.item()", WORK_BETWEEN[name]).replace("import torch\n", "import torch\nfrom elsewhere import unknown\n", 1))
-    found = [one for one in lint(tmp_path).findings if one.rule == RULE]
-    assert len(found) >= 4
-    assert {one.severity for one in found} == {Severity.WARNING}
+    assert {one.severity for one in _waits_with(tmp_path, WORK_BETWEEN[name])} == {Severity.WARNING}
+
+
+@for_every("name", OWN_READS)
+def test_what_a_wait_reads_itself_is_no_work_between(name, tmp_path):
+    severities = Counter(one.severity for one in _waits_with(tmp_path, OWN_READS[name]))
+    assert severities[Severity.INFO] >= 1
+    assert severities[Severity.WARNING] >= 3

@@ -101,7 +101,8 @@ def _files(listed: bytes) -> Iterator[tuple[bytes, PurePosixPath, bytes]]:
             path = PurePosixPath(name.decode("utf-8", "replace"))
             # No tree that git makes has such paths, and one that was made to do harm may.
             is_inside = not path.is_absolute() and not {"..", ".git"} & set(path.parts)
-            if mode.startswith(b"100") and is_inside and size != b"-" and int(size) <= LARGEST:
+            # The size of an object that a clone lacks is no number.
+            if mode.startswith(b"100") and is_inside and size.isdigit() and int(size) <= LARGEST:
                 yield digest, path, mode
 
 

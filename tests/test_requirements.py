@@ -214,6 +214,8 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
         pytest.param("Dockerfile", "FROM nvcr.io/nvidia/pytorch:21.11-py3\n", None, id="image-of-another-name"),
         pytest.param("Dockerfile", "FROM pytorch/pytorch:latest\n", None, id="newest-image"),
         pytest.param("docker-compose.yml", "services:\n  train:\n    image: pytorch/pytorch:1.13.1-cuda11.6-cudnn8-runtime\n", (1, 13), id="compose"),
+        pytest.param("cog.yaml", 'build:\n  gpu: true\n  python_packages:\n    - "ipython==7.21.0"\n    - "torch==1.10.0"\npredict: "predict.py:Predictor"\n', (1, 10), id="cog"),
+        pytest.param("cog.yaml", 'build:\n  python_packages:\n    - "torchvision==0.11.1"\n    # - "torch==1.10.0"\n', None, id="cog-without-torch"),
         pytest.param("scripts/install.sh", "#!/bin/bash\nconda install -y pytorch=1.10 -c pytorch\n", (1, 10), id="script"),
         pytest.param("env/train.yml", "name: a\ndependencies: [python=3.9, pytorch=1.12, pip]\n", (1, 12), id="environment-in-brackets"),
         pytest.param("environment.yml", "dependencies:\n  - conda-forge::pytorch-gpu=1.13.1=cuda112py39\n", (1, 13), id="build-of-conda"),

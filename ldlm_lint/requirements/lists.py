@@ -89,6 +89,14 @@ def of_conda_environment(text: str) -> Iterator[Said]:
         yield from of_wheel(TORCH, match[1], match.start(1))
 
 
+def of_cog(text: str) -> Iterator[Said]:
+    """The packages of a `cog.yaml` (github.com/replicate/cog, docs/yaml.md): the list ``python_packages`` of its build."""
+    if "python_packages" in text:
+        for match in (*_ITEM.finditer(text), *_ITEM_IN_BRACKETS.finditer(text)):
+            if match[2] == "torch":
+                yield from of_requirement(TORCH, match[1].strip(), match.start(1))
+
+
 def of_pyproject(text: str) -> Iterator[Said]:
     """The dependencies of a project, else those of its extras and groups; those of Poetry and pixi."""
     document = _toml(text)

@@ -186,6 +186,7 @@ def _position(place: int) -> str:
 
 def _counter(view: View, module: Module, number: int) -> str:
     """A counter as written: a name, or its expression without the conversion to text."""
+    number = _unconverted(module, number)
     row, place = module.nodes[number], module.table.places[number]
     if row[0] == "param":
         return str(row[2])
@@ -193,8 +194,17 @@ def _counter(view: View, module: Module, number: int) -> str:
     if name:
         return name
     source = view.source(module)
-    text = source.slice(view.span(module, place)) if place else ""
-    return text[len("str(") : -1] if text.startswith("str(") and text.endswith(")") else text
+    return source.slice(view.span(module, place)) if place else ""
+
+
+def _unconverted(module: Module, number: int) -> int:
+    """What is converted to text: ``i`` of ``str(i)`` and ``str(i).zfill(6)``."""
+    row = module.nodes[number]
+    called = module.plain(row[1]) if row[0] == "call" else ("",)
+    if called[0] == "free" and called[2] == "str" and len(row[2]) == 1:
+        return int(row[2][0])
+    inner = _unconverted(module, called[1]) if called[0] == "attr" else number
+    return inner if called[0] == "attr" and inner != called[1] else number
 
 
 def _name_of(module: Module, number: int) -> str:

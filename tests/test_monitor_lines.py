@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldlm_lint.monitor import numbers, reader
+from ldlm_lint.monitor.formats import bars
 from ldlm_lint.monitor.lines import Framer, labelled
+from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import UNITS, Record
 from tests.monitor_samples import Score, records, samples, score, table
@@ -328,3 +330,15 @@ def test_no_line_takes_long(text):
     for count in (8000, 60000):
         records(f"{text * (count // len(text))} x loss: 5 it/s")
     assert time.process_time() - start < 5
+
+
+BAR_PARTS = [MARK, f"{MARK}/{MARK} [{MARK}:{MARK}<{MARK}:{MARK}, {MARK}it/s]", "%||", "| |", *"|:) /[]<,?a\r", "it", "it/s", "Epoch ", "days"]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(BAR_PARTS), max_size=30).map("".join))
+def test_a_bar_is_found_where_a_search_from_each_character_finds_it(text):
+    def told(found):
+        return found and (found.span(), found.groupdict(), [found.span(name) for name in found.re.groupindex])
+
+    assert told(bars._tqdm(text)) == told(bars._TQDM.search(text))

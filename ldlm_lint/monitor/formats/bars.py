@@ -15,10 +15,13 @@ from ldlm_lint.monitor.plans import NOWHERE, Item, Part, assemble
 _N = MARK
 _CLOCK = rf"(?:{_N}(?:(?::| days?,?){_N})*|\?)"
 # `Epoch 0:  6%|...| 86/1563 [00:06<01:44, 14.19it/s, v_num=0, loss=1.8]`; a bar without total: `1it [00:04, 4.36s/it]`.
-_TQDM = re.compile(
-    rf"(?P<what>(?:[^|\r]*?[:)] ?:? ?)?)(?:{_N}%\|\||\| +\|)? ?(?P<step>{_N})(?:/(?:(?P<total>{_N})|(?P<endless>\?)))?(?P<it>it)? "
+_BAR = (
+    rf"(?:{_N}%\|\||\| +\|)? ?(?P<step>{_N})(?:/(?:(?P<total>{_N})|(?P<endless>\?)))?(?P<it>it)? "
     rf"\[{_CLOCK}(?:\<{_CLOCK})?(?:, ?(?:(?P<rate>{_N}) ?(?P<unit>[\w.]+/[\w.]+)|\?[^,\]]*))?(?P<rest>,[^\]]*|[^\]]*)?"
 )
+_TQDM = re.compile(rf"(?P<what>(?:[^|\r]*?[:)] ?:? ?)?){_BAR}")
+_NAMELESS = re.compile(rf"(?P<what>){_BAR}")
+_PARTS = re.compile(r"[|\r]")
 _RICH = re.compile(
     rf"^(?P<what>Epoch(?P<epoch>{_N})/(?:{_N}|-\d) +|[A-Z]\w+(?: \w+)* +)━ ?(?P<step>{_N})/(?:(?P<total>{_N})|-?-) ?"
     rf"(?:{_CLOCK}|-) •(?: ?(?:{_CLOCK}|-:--:--))?(?: ?(?P<rate>{_N})(?P<unit>it/s))?"
@@ -41,7 +44,7 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     """The records of a progress bar of a training or a validation; None if the line is not one."""
     if not any(sign in text for sign in _SIGNS):
         return None
-    found, name = (_RICH.match(text), "rich") if "━" in text else (_TQDM.search(text), "tqdm")
+    found, name = (_RICH.match(text), "rich") if "━" in text else (_tqdm(text), "tqdm")
     if not found or not (name == "rich" or "%||" in text or found["it"] or found["endless"]):
         return None
     what = found["what"].replace(MARK, "#").strip(" :#%|\t")
@@ -68,6 +71,18 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     return of_total(parts, *_total(text, found))
 
 
+def _tqdm(text: str) -> re.Match[str] | None:
+    """The first bar of tqdm in a text: what `_TQDM.search` finds, which would look for the end of a name from every character.
+
+    A name ends at ``|`` and at a carriage return, so it is enough to look once from the beginning of each part.
+    """
+    nameless = _NAMELESS.search(text)
+    if nameless is None:
+        return None
+    starts = (0, *(one.end() for one in _PARTS.finditer(text, 0, nameless.start())))
+    return next((found for start in starts if (found := _TQDM.match(text, start))), nameless)
+
+
 class Before(NamedTuple):
     """A bar before other text: its step and its pace, its total, and where it begins."""
 
@@ -79,7 +94,7 @@ class Before(NamedTuple):
 
 def before(text: str) -> Before:
     """The bar in a text; one without items at the end of the text if there is none."""
-    found = _TQDM.search(text) if "%||" in text or "/?" in text else None
+    found = _tqdm(text) if "%||" in text or "/?" in text else None
     if not found:
         return Before([], len(text))
     return Before(_own(text, found)[: 1 + bool(found["rate"])], found.end("what"), *_total(text, found))

@@ -52,14 +52,19 @@ def _collected(test: _Test, arguments: Sequence[str], rows: Sequence[tuple[str, 
     def collected(**fixtures: Any) -> None:
         # A test of nothing could not fail.
         complaints = [] if rows or ONLY else ["nothing to test"]
+        skipped = []
         for number, (name, row) in enumerate(rows):
             if is_named(name):
                 try:
                     test(**_fresh(fixtures, number), **row)
                 except (Exception, pytest.fail.Exception) as error:
                     complaints.append(f"{name}: {_told(error, test)}")
+                except pytest.skip.Exception as reason:
+                    skipped.append(f"{name}: {reason}")
         if complaints:
             pytest.fail("\n".join(complaints), pytrace=False)
+        if skipped:
+            pytest.skip("\n".join(skipped))
 
     kept = [one for one in inspect.signature(test).parameters.values() if one.name not in arguments]
     collected.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
@@ -97,6 +102,7 @@ def _short(row: Any) -> str:
 
 def _values(row: Any, count: int) -> Sequence[Any]:
     if isinstance(row, _Row):
+        assert not row.marks, f"{row.id}: a mark counts for an item, and these values share one"
         return row.values
     return (row,) if count == 1 else row
 

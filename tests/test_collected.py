@@ -65,3 +65,21 @@ def test_what_is_asked_for_by_name_is_tried_alone(monkeypatch: pytest.MonkeyPatc
     spelled()
     monkeypatch.setattr(collected, "ONLY", ("second", "third"))
     assert len([line for line in complaints(spelled) if line.startswith("second: ")]) == 1
+
+
+@for_every("number", [1, 2, 3])
+def partly(number: int, worst: int) -> None:
+    if number == 1:
+        pytest.skip("not here")
+    assert number < worst
+
+
+def test_a_value_that_is_skipped_hides_none_that_fails() -> None:
+    assert [line.partition(":")[0] for line in complaints(partly, worst=3) if ": test_" in line] == ["3"]
+    with pytest.raises(pytest.skip.Exception, match="1: not here"):
+        partly(worst=4)
+
+
+def test_a_value_with_a_mark_is_refused() -> None:
+    with pytest.raises(AssertionError, match="late: a mark"):
+        for_every("number", [pytest.param(1, id="late", marks=pytest.mark.slow)])

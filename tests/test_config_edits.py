@@ -174,7 +174,7 @@ def texts(value: object) -> list[tuple[str, Kind]]:
     return found + [(text.replace("\n", "\r\n"), kind) for text, kind in found]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.dictionaries(st.text("abcé", min_size=1, max_size=3), VALUES, min_size=1, max_size=4), st.data())
 def test_the_data_differs_where_it_should_alone(value: dict[str, object], draw: st.DataObject) -> None:
     new = draw.draw(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text("ab: #'\"é\n", max_size=5))

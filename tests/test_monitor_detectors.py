@@ -345,7 +345,7 @@ def test_series_of_ranks_are_not_mixed() -> None:
 health_template: dict[str, object] = {}
 
 
-@pytest.mark.parametrize("size", [1, 64])
+@pytest.mark.parametrize("size", [1, 64, *(pytest.param(size, marks=pytest.mark.slow) for size in (7, 1000))])
 def test_what_is_said_does_not_depend_on_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def said() -> list[tuple[str, int, int, int, str]]:
         found = []

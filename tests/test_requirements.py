@@ -215,6 +215,8 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
         pytest.param("Dockerfile", "FROM pytorch/pytorch:latest\n", None, id="newest-image"),
         pytest.param("docker-compose.yml", "services:\n  train:\n    image: pytorch/pytorch:1.13.1-cuda11.6-cudnn8-runtime\n", (1, 13), id="compose"),
         pytest.param("cog.yaml", 'build:\n  gpu: true\n  python_packages:\n    - "ipython==7.21.0"\n    - "torch==1.10.0"\npredict: "predict.py:Predictor"\n', (1, 10), id="cog"),
+        pytest.param("cog.yaml", 'build:\n  python_packages: ["torch==2.1.2 --index-url https://x.org/whl", "einops"]\n', (2, 1), id="cog-in-brackets"),
+        pytest.param("cog.yaml", "image: pytorch/pytorch:1.9.0-cuda10.2-cudnn7-runtime\nbuild:\n  run:\n    - pip install torch==2.0.1\n", (2, 0), id="cog-runs-pip"),
         pytest.param("cog.yaml", 'build:\n  python_packages:\n    - "torchvision==0.11.1"\n    # - "torch==1.10.0"\n', None, id="cog-without-torch"),
         pytest.param("scripts/install.sh", "#!/bin/bash\nconda install -y pytorch=1.10 -c pytorch\n", (1, 10), id="script"),
         pytest.param("env/train.yml", "name: a\ndependencies: [python=3.9, pytorch=1.12, pip]\n", (1, 12), id="environment-in-brackets"),
@@ -266,6 +268,7 @@ def test_what_several_files_leave(tmp_path: Path, files: dict[str, str], folder:
     "name, text, expected",
     [
         ("Dockerfile", "FROM python:3.12-slim\n", (3, 12)),
+        ("cog.yaml", 'build:\n  python_version: "3.10.4"\n  python_packages:\n    - "torch==2.2.0"\n', (3, 10)),
         ("environment.yml", "dependencies:\n  - python=3.9.16=h7a1cb2a\n", (3, 9)),
         ("pyproject.toml", '[project]\nrequires-python = ">=3.9,<3.13"\n', (3, 12)),
         ("pyproject.toml", '[project]\nrequires-python = ">=3.9"\n', None),

@@ -33,6 +33,11 @@ def _of_yaml(text: str) -> Iterator[Said]:
     yield from of_images(text)
 
 
+def _of_cog(text: str) -> Iterator[Said]:
+    yield from lists.of_cog(text)
+    yield from of_commands(text)
+
+
 class _Reader(NamedTuple):
     """What reads the files whose names, in lower case, match one of some patterns; ``words``: a file contains one of them."""
 
@@ -57,7 +62,7 @@ _READERS = (
     _Reader(("setup.cfg",), lists.of_setup_cfg, (b"torch", b"python_requires")),
     _Reader((".python-version",), lists.of_python_version, (b"3.",)),
     _Reader(("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "requirements/*.txt", "requirements/*.in"), lists.of_pip, (b"torch", b"-r", b"-c", b"--requirement", b"--constraint")),
-    _Reader(("cog.yaml", "cog.yml"), lists.of_cog),
+    _Reader(("cog.yaml", "cog.yml"), _of_cog, _ANY),
     _Reader(("*.yml", "*.yaml"), _of_yaml, (b"dependencies", b"image")),
     _Reader(("dockerfile*", "*.dockerfile", "containerfile*", "singularity*", "*.def"), of_container, _ANY),
     _Reader(("*.sh", "*.bash", "makefile"), of_commands, (b"torch", b"python=")),

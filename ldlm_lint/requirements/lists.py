@@ -27,6 +27,7 @@ _ENVIRONMENT = lazily(r"^dependencies[ \t]*:", re.M)
 _NAME = r"[\"']?(?:[\w./-]+::)?((pytorch(?:-gpu|-cpu)?|torch|python)(?![\w.-])[ \t]*"
 _ITEM = lazily(rf"^[ \t]*-[ \t]+{_NAME}([=<>!~@\d][^#\n\"']*))", re.M)
 _ITEM_IN_BRACKETS = lazily(rf"[\[,][ \t]*{_NAME}([=<>!~\d][^#\n\"',\]]*))")
+_COG_PYTHON = lazily(r"^[ \t]*python_version:[ \t]*[\"']?(\d{1,3}\.\d{1,3})(?!\d)", re.M)
 _PIP_ADDRESS = lazily(r"^[ \t]*-[ \t]+[\"']?(https?://\S*/torch-[^\s#\"']+)", re.M)
 _LOCKED = lazily(r"^name[ \t]*=[ \t]*[\"']torch[\"'][ \t]*\r?\nversion[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']", re.M)
 _CONDA_LOCKED = lazily(r"^[ \t]*-[ \t]+name:[ \t]*(?:pytorch|torch)[ \t]*\r?\n[ \t]*version:[ \t]*[\"']?([\w.+]+)", re.M)
@@ -90,11 +91,12 @@ def of_conda_environment(text: str) -> Iterator[Said]:
 
 
 def of_cog(text: str) -> Iterator[Said]:
-    """The packages of a `cog.yaml` (github.com/replicate/cog, docs/yaml.md): the list ``python_packages`` of its build."""
-    if "python_packages" in text:
-        for match in (*_ITEM.finditer(text), *_ITEM_IN_BRACKETS.finditer(text)):
-            if match[2] == "torch":
-                yield from of_requirement(TORCH, match[1].strip(), match.start(1))
+    """The Python and the packages of the build in a `cog.yaml` (github.com/replicate/cog, docs/yaml.md, November 2026)."""
+    for match in (*_ITEM.finditer(text), *_ITEM_IN_BRACKETS.finditer(text)):
+        if match[2] == "torch":
+            yield from of_requirement(TORCH, _OPTION.sub("", match[1]).strip(), match.start(1))
+    for match in _COG_PYTHON.finditer(text):
+        yield Said(PYTHON, f"python_version {match[1]}", match.start(1), f"=={match[1]}.*")
 
 
 def of_pyproject(text: str) -> Iterator[Said]:

@@ -143,10 +143,7 @@ class BlockSizes:
     def _given(self, key: int, stack: _Stack | None) -> int:
         """The argument of the call that builds a block, where an expression is a parameter of the block's constructor."""
         module = self.program.module_of(key)
-        number = key & MASK
-        row = module.nodes[number]
-        while row[0] == "copy":
-            row = module.nodes[row[1]]
+        row = module.nodes[module.uncopied(key & MASK)]
         function = module.base | row[1] if row[0] == "param" else None
         if stack is None or function is None or self.program.owner.get(function) not in stack.blocks:
             return key

@@ -70,9 +70,7 @@ class ChangingDatasets:
     def _maker(self, key: int) -> int:
         """The call (key) that surely made the object of an expression; 0 if it may come from elsewhere."""
         module = self.program.module_of(key)
-        number = key & MASK
-        while module.nodes[number][0] == "copy":
-            number = module.nodes[number][1]
+        number = module.uncopied(key & MASK)
         row = module.nodes[number]
         return module.base | number if row[0] == "call" and self.program.atoms.kinds(self.program.ask(module.base | row[1]), "c") else 0
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
+from ldlm_lint.concepts.call_contexts import CallContexts, Edge
 from ldlm_lint.concepts.class_builders import ClassBuilders
-from ldlm_lint.concepts.entrances import Edge, Entrances
 from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.training import Training
@@ -55,7 +55,7 @@ class EveryStep:
         self.training = training
         self.program = training.program
         self.builders = builders
-        self.entrances = Entrances(ask, training.callers, self._programs_of)
+        self.contexts = CallContexts(ask, training.callers, self._programs_of)
         self.programs = Programs(training.program, builders, training.callers)
         self._rare = rare
         self._options = options
@@ -116,7 +116,7 @@ class EveryStep:
         return frozenset([self.program.module_of(function).index])
 
     def _reach(self) -> None:
-        self.entrances.begin_with(self._steps)
+        self.contexts.begin_with(self._steps)
         todo = deque(sorted(self._steps))
         waiting = set(todo)
         self._masks.update(self._steps)
@@ -138,7 +138,7 @@ class EveryStep:
         for known, guess in (
             (self._loads(target), "no such program loads its file"),
             (self._builds(call, target), "no such program builds its class"),
-            (self.entrances.letting(call, function, target), "no such program comes there, or passes it"),
+            (self.contexts.letting(call, function, target), "no such program comes there, or passes it"),
         ):
             programs &= known
             if not programs:
@@ -151,7 +151,7 @@ class EveryStep:
         if edge.guess:
             return False
         self._masks[target] = self._masks.get(target, 0) | edge.programs
-        return self.entrances.add(edge)
+        return self.contexts.add(edge)
 
     def _running(self, function: int) -> list[tuple[int, list[int]]]:
         """The calls of a function that run in each step, with their targets."""
@@ -219,10 +219,10 @@ class EveryStep:
         module = self.program.module_of(function)
         came: dict[tuple[int, int], Edge | None] = {}
         todo = deque[Edge]()
-        if self._is_entered(function, steps.get(function, 0) & program, lambda edge: self.entrances.may_run(edge, module, guard)):
+        if self._is_entered(function, steps.get(function, 0) & program, lambda edge: self.contexts.may_run(edge, module, guard)):
             return Chain(function, ())
         for edge in self._edges(function, program):
-            if self.entrances.may_run(edge, module, guard):
+            if self.contexts.may_run(edge, module, guard):
                 came[edge.call, edge.target] = None
                 todo.append(edge)
         while todo:
@@ -238,17 +238,17 @@ class EveryStep:
 
     def _leads(self, edge: Edge, program: int, entering: Edge) -> bool:
         """Whether an edge is taken in a program if another one has entered the function of its call."""
-        return bool(self.entrances.let_by(entering, edge.call, edge.target) & program)
+        return bool(self.contexts.let_by(entering, edge.call, edge.target) & program)
 
     def _edges(self, function: int, program: int) -> Iterator[Edge]:
         """The confirmed edges to a function in a program."""
-        return (edge for edge in self.entrances.confirmed(function) if edge.programs & program)
+        return (edge for edge in self.contexts.confirmed(function) if edge.programs & program)
 
     def _is_entered(self, step: int, program: int, lets: Callable[[Edge], bool]) -> bool:
         """Whether something that enters a step in a program, if it has that, lets a place in it run."""
         if not program:
             return False
-        return self.entrances.is_open(step, program) or any(lets(edge) for edge in self.entrances.of(step) if edge.programs & program)
+        return self.contexts.is_open(step, program) or any(lets(edge) for edge in self.contexts.of(step) if edge.programs & program)
 
     @staticmethod
     def _back(last: Edge, came: dict[tuple[int, int], Edge | None]) -> Iterator[int]:

@@ -333,9 +333,7 @@ def _counts_rounds(module: Module, row: Node) -> bool:
 
 def _ways(module: Module, number: int) -> list[int]:
     """The alternatives of an expression, including nested ones; empty if it has only one."""
-    row = module.nodes[number]
-    while row[0] == "copy":
-        row = module.nodes[row[1]]
+    row = module.nodes[module.uncopied(number)]
     if row[0] == "choice":
         return [row[2], row[3]]
     return list(row[1]) if row[0] == "phi" else []

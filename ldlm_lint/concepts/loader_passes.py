@@ -183,9 +183,7 @@ class LoaderPasses:
         """The first argument of an unknown function or class, or the one at the position of a result's part: it returns
         the loader in another form."""
         module = self.program.module_of(key)
-        row, index = module.nodes[key & MASK], 0
-        while row[0] == "copy":
-            row = module.nodes[row[1]]
+        row, index = module.nodes[module.uncopied(key & MASK)], 0
         if row[0] == "part":
             row, index = module.plain(row[1]), row[2]
         if row[0] != "call" or not 0 <= index < len(row[2]):

@@ -2,7 +2,7 @@
 
     model = build(name)
     if hasattr(model, "audio"):       # each model that always has one
-        raise NotImplementedError
+        raise TypeError(name)
     train(model)                      # is not among these
 """
 

@@ -149,19 +149,13 @@ class ReplicaRuns:
         ways = list(self._back.before(held))
         bases = {base for way in ways for base in (self._module_of(module, way.key & MASK),) if base is not None}
         for way in ways:
-            if self._same(module, way.key & MASK) not in bases:
+            if module.uncopied(way.key & MASK) not in bases:
                 yield way, is_bare
 
     def _module_of(self, module: Module, number: int) -> int | None:
         """The ``x`` of ``x.module``."""
-        row = module.nodes[self._same(module, number)]
-        return self._same(module, row[1]) if row[0] == "attr" and row[2] == "module" else None
-
-    @staticmethod
-    def _same(module: Module, number: int) -> int:
-        while module.nodes[number][0] == "copy":
-            number = module.nodes[number][1]
-        return number
+        row = module.nodes[module.uncopied(number)]
+        return module.uncopied(row[1]) if row[0] == "attr" and row[2] == "module" else None
 
     def _taken_off(self, module: Module, row: tuple[object, ...]) -> int | None:
         """The wrapped model from which a call takes the inner module: ``getattr(model, "module", model)``,

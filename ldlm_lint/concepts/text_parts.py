@@ -264,7 +264,7 @@ class Places:
             if (reader.key & ~MASK) == module.base and self._is_read_before(module, call, reader.key & MASK):
                 handled.add(module.base | call)
                 continue
-            if function[0] == "attr" and self._is(module, function[1], number):
+            if function[0] == "attr" and module.uncopied(function[1]) == number:
                 if function[2] in _READS:
                     continue
                 if function[2] not in _ADDS or len(row[2]) != 1 or (site.loop, site.guard) != (loop, guard):
@@ -286,16 +286,10 @@ class Places:
         reads = module.table.sites.get(reader)
         return reads is not None and reads.scope == module.table.sites[call].scope and call >= reader
 
-    @staticmethod
-    def _is(module: Module, one: int, number: int) -> bool:
-        while module.nodes[one][0] == "copy":
-            one = module.nodes[one][1]
-        return one == number
-
     def _hands_out(self, module: Module, row: Node, number: int) -> bool:
         """Whether a call receives a list and may change it."""
         function = module.nodes[row[1]]
-        given = any(self._is(module, one, number) for one in (*row[2], *(value for _, value in row[3])))
+        given = any(module.uncopied(one) == number for one in (*row[2], *(value for _, value in row[3])))
         name = function[2] if function[0] in ("attr", "free") else ""
         return given and name not in _ONLY_READ | {"join"}
 

@@ -132,9 +132,8 @@ class Arms:
 
     def _constants(self, module: Module, number: int, entries: Entries, steps: int = 0) -> tuple[object, ...] | None:
         """The constants that an expression may be; None if it may be anything else."""
+        number = module.uncopied(number)
         row = module.nodes[number]
-        while row[0] == "copy":
-            number, row = row[1], module.nodes[row[1]]
         if row[0] == "param" and entries and entries[-1].function == module.base | row[1]:
             return self._given(entries, str(row[2]))
         if self._by_default and row[0] == "call" and steps < _STEPS and (unset := self._by_environment(module, row, entries, steps + 1)) is not None:

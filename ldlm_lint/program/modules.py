@@ -98,6 +98,12 @@ class Module:
             return self.scopes[row[1]].name
         return ""
 
+    def uncopied(self, number: int) -> int:
+        """The expression that names bound to other names stand for: of ``b`` after ``b = a`` what ``a`` is."""
+        while self.nodes[number][0] == "copy":
+            number = self.nodes[number][1]
+        return number
+
     def plain(self, number: int) -> Node:
         """The row of an expression after copies, and after the first way of phis."""
         row = self.nodes[number]

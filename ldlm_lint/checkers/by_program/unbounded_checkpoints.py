@@ -136,14 +136,8 @@ def _is_milestone(module: Module, test: int, counters: tuple[int, ...]) -> bool:
         return any(parts) if row[1] == "And" else all(parts)
     if row[0] != "cmp" or row[1] not in (("In",), ("Eq",)):
         return False
-    sides = {_behind_copies(module, one) for one in (row[2], row[3][0])}
-    return not sides.isdisjoint(_behind_copies(module, one) for one in counters)
-
-
-def _behind_copies(module: Module, number: int) -> int:
-    while module.nodes[number][0] == "copy":
-        number = module.nodes[number][1]
-    return number
+    sides = {module.uncopied(one) for one in (row[2], row[3][0])}
+    return not sides.isdisjoint(module.uncopied(one) for one in counters)
 
 
 def _finding(view: View, group: list[Series], module: Module) -> Finding:
@@ -203,8 +197,11 @@ def _unconverted(module: Module, number: int) -> int:
     called = module.plain(row[1]) if row[0] == "call" else ("",)
     if called[0] == "free" and called[2] == "str" and len(row[2]) == 1:
         return int(row[2][0])
-    inner = _unconverted(module, called[1]) if called[0] == "attr" else number
-    return inner if called[0] == "attr" and inner != called[1] else number
+    if called[0] != "attr":
+        return number
+    # A method of a text gives a text; any other object's stands for itself.
+    inner = _unconverted(module, called[1])
+    return number if inner == called[1] else inner
 
 
 def _name_of(module: Module, number: int) -> str:

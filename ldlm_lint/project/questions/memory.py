@@ -104,9 +104,9 @@ def _size_of(context: Context, path: str, name: str) -> Size | None:
 def _keeps_nothing(context: Context, path: str, name: str) -> bool:
     """Whether a model is never built, or never with blocks, or runs only where autograd records nothing."""
     view, owner = context.view, context.view.class_at(path, name)
-    if owner is not None and (not view.may_be_built_here(owner) or view.recorded_runs.is_never_recorded(owner)):
-        return True
-    if owner is not None and view.block_sizes.has_none(owner):
+    if owner is not None and (
+        not view.may_be_built_here(owner) or view.recorded_runs.is_never_recorded(owner) or view.block_sizes.has_none(owner)
+    ):
         return True
     return context.unlearning.keeps_nothing(path, name)
 

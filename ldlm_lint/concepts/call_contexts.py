@@ -33,9 +33,11 @@ class Edge(NamedTuple):
     guess: str = ""
 
 
-class Entrances:
-    """The confirmed calls of functions, and of the steps and of what leads to these all calls: ``callers`` gives them,
-    ``programs_of`` the programs (a mask) that a function is in."""
+class CallContexts:
+    """The confirmed calls of functions; of steps, and of functions that lead to steps, all calls.
+
+    ``callers`` gives the calls that may go to a function, ``programs_of`` the programs (a mask) that a function is in.
+    """
 
     def __init__(self, ask: Queries, callers: Callable[[int], list[int]], programs_of: Callable[[int], int]) -> None:
         self.program = ask.program
@@ -131,8 +133,8 @@ class Entrances:
     @staticmethod
     def _called(module: Module, call: int) -> tuple[str, str]:
         """The parameter that is called, or has the attribute that is; empty for another function."""
-        row = _copied(module, module.nodes[call & MASK][1])
-        base = _copied(module, row[1]) if row[0] == "attr" else row
+        row = module.nodes[module.uncopied(module.nodes[call & MASK][1])]
+        base = module.nodes[module.uncopied(row[1])] if row[0] == "attr" else row
         is_own = base[0] == "param" and base[1] == module.table.sites[call & MASK].scope
         return (base[2], row[2] if row[0] == "attr" else "") if is_own else ("", "")
 
@@ -197,7 +199,7 @@ class Entrances:
     def _known(self, key: int, call: int, program: int) -> Value:
         """What an expression beside a call is in a program."""
         module = self.program.module_of(key)
-        row = _copied(module, key & MASK)
+        row = module.nodes[module.uncopied(key & MASK)]
         function = self.program.function_of(call)
         if row[0] == "param" and module.base | row[1] == function and (function, row[2], program) in self._given:
             return self._given[function, row[2], program] or NOTHING
@@ -208,14 +210,6 @@ class Entrances:
         return next((one & 3 for one in self.program.values.get(("edges", edge.target), ()) if one >> 2 == edge.call), UNKNOWN)
 
 
-def _copied(module: Module, number: int) -> Node:
-    """An expression, or the one that a name stands for."""
-    row = module.nodes[number]
-    while row[0] == "copy":
-        row = module.nodes[row[1]]
-    return row
-
-
 def _bits(programs: int) -> Iterator[int]:
     """The single programs of a mask."""
     while programs > 0:
@@ -224,4 +218,4 @@ def _bits(programs: int) -> Iterator[int]:
         programs ^= bit
 
 
-__all__ = ["Edge", "Entrances"]
+__all__ = ["CallContexts", "Edge"]

@@ -292,18 +292,21 @@ class Queries:
             return None
         if not self.program.ask(key):
             return None
-        return self._returned_part(module, row) if kind == "part" else ()
+        if kind == "part":
+            return self._returned(module, module.uncopied(row[1]), row[2])
+        return self._returned(module, key & MASK) if kind == "call" else ()
 
-    def _returned_part(self, module: Module, row: Node) -> list[int]:
-        """The parts (keys) of a function's results of which one is taken: of ``return logits, None`` here and ``return None,
-        latent`` there the first may be more than None."""
+    def _returned(self, module: Module, call: int, part: int = -1) -> list[int]:
+        """What functions of the project return to a call, or one part of it (keys): a result that is None on one way may be
+        anything where another way is not known."""
         found = []
-        for target in self.program.targets_of.get(module.base | _uncopied(module, row[1]), ()):
+        for target in self.program.targets_of.get(module.base | call, ()):
             home = self.program.module_of(target)
-            for number, _ in home.scopes[target & MASK].returns:
-                result = home.nodes[_uncopied(home, number)]
-                has_part = result[0] == "seq" and 0 <= row[2] < len(result[2])
-                found.append(home.base | (result[2][row[2]] if has_part else number))
+            scope = home.scopes[target & MASK]
+            for number in () if scope.yields else (one for one, _ in scope.returns if one):
+                result = home.nodes[home.uncopied(number)]
+                has_part = result[0] == "seq" and 0 <= part < len(result[2])
+                found.append(home.base | (result[2][part] if has_part else number))
         return found
 
     def _is_left_open(self, module: Module, row: Node) -> bool:
@@ -359,10 +362,3 @@ def _ends_with(module: Module, row: Node, dotted: str) -> bool:
         if row[0] != "attr" or row[2] != part:
             return False
     return True
-
-
-def _uncopied(module: Module, number: int) -> int:
-    """The expression that a copied one is a copy of."""
-    while module.nodes[number][0] == "copy":
-        number = module.nodes[number][1]
-    return number

@@ -45,11 +45,18 @@ class Launching:
         return row[0] in _COMPUTED and self._is_on_device(module, number, *(one for one in row[2:] if isinstance(one, int)))
 
     def is_small(self, module: Module, number: int) -> bool:
-        """Whether all that a row launches reads its tensors once: ``loss.mean()``, ``x > 0``, and no product."""
+        """Whether all that a row launches reads its tensors once: ``loss.mean()``, ``x > 0``, and no product.
+
+        ``self.norm(x)`` is none: what a module of this name computes is not known.
+        """
         row = module.nodes[number]
-        if row[0] == "call":
-            return module.last_name(row[1]) in ONE_PASS and not self._program.targets_of.get(module.base | number)
-        return row[0] in ("cmp", "un", "item") or (row[0] == "op" and row[1] != "MatMult")
+        if row[0] != "call":
+            return row[0] in ("cmp", "un", "item") or (row[0] == "op" and row[1] != "MatMult")
+        if module.last_name(row[1]) not in ONE_PASS or self._program.targets_of.get(module.base | number):
+            return False
+        function = module.plain(row[1])
+        is_method = function[0] == "attr" and self._is_on_device(module, function[1])
+        return is_method or any(fields[1].startswith("torch.") for fields in self._program.atoms.kinds(self._value(module, row[1]), "x"))
 
     def _is_on_device(self, module: Module, *numbers: int) -> bool:
         return any(self._value(module, one) & MAY_BE_ON_DEVICE for one in numbers if one)

@@ -163,7 +163,8 @@ class WaitOrder:
         if not self._stands_under(later, earlier.guard):
             return False
         # A comparison is launched before its truth value is read; the selection by a mask is copied after the wait.
-        first = earlier.number + (later.module.nodes[earlier.number][0] in _ASKED_LATER)
+        is_asked_later = later.module.nodes[earlier.number][0] in _ASKED_LATER
+        first = earlier.number + 1 if is_asked_later else earlier.number
         launched = {at for at in range(first, later.number + 1) if self._launching.launches(later.module, at)}
         return launched <= self._read(later, first) | {earlier.number} and all(self._launching.is_small(later.module, at) for at in launched)
 

@@ -90,7 +90,7 @@ class Counting:
         if kind == "phi":
             return _adds_to_itself(module, key & MASK) or any(self.counts(module.base | one) for one in self._ways(module, row))
         if kind == "op":
-            if any(isinstance(module.nodes[one][1], str) for one in row[2:4] if module.nodes[one][0] == "const"):
+            if any(_is_text(module, one) for one in row[2:4]):
                 return False
             if row[1] == "Div":
                 # A path is divided as well, by a name.
@@ -197,3 +197,19 @@ def _added_items(module: Module) -> set[object]:
         if old[0] == "item" and module.nodes[name][0] == "const" and module.nodes[old[2]] == module.nodes[name]:
             found.add(module.nodes[name][1])
     return found
+
+
+def _is_text(module: Module, number: int) -> bool:
+    """Whether an expression is a text as written: ``folder + "/step-"``, ``str(step)``."""
+    todo = [number]
+    while todo:
+        row = module.nodes[module.uncopied(todo.pop())]
+        if row[0] == "op" and row[1] == "Add":
+            todo += row[2:4]
+        elif row[0] == "fstr" or (row[0] == "const" and isinstance(row[1], str)):
+            return True
+        elif row[0] == "call":
+            called = module.plain(row[1])
+            if called[0] == "free" and called[2] == "str":
+                return True
+    return False

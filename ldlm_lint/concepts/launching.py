@@ -47,7 +47,7 @@ class Launching:
     def is_small(self, module: Module, number: int) -> bool:
         """Whether all that a row launches reads its tensors once: ``loss.mean()``, ``x > 0``, and no product.
 
-        ``self.norm(x)`` is none: what a module of this name computes is not known.
+        What ``self.norm(x)`` computes is not known, for a module may have any name.
         """
         row = module.nodes[number]
         if row[0] != "call":

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.requirements import PYTHON, TORCH, Said
+from ldlm_lint.requirements import PYTHON, TORCH, Said, Version
 from ldlm_lint.requirements.specifiers import of_conda, of_requirement, of_wheel
 
 _CONTINUED = lazily(r"\\[ \t]*\r?\n")
@@ -20,7 +20,20 @@ _CONDA_WORD = lazily(r"(?:[\w./-]+::)?((pytorch(?:-gpu|-cpu)?|torch|python)(=.+|
 _ASSIGNED = lazily(r"(?:^|[\s;])([A-Za-z_]\w*)=[\"']?([\w.+-]+)[\"']?(?=[\s;]|$)")
 _VARIABLE = lazily(r"\$\{?([A-Za-z_]\w*)(?:\}|\b)")
 _FROM = lazily(r"(?:^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*|^[ \t]*From:[ \t]*|\bimage:[ \t]*)[\"']?([^\s\"']+)", re.M | re.I)
-_IMAGE = lazily(r"(?:[\w.-]+(?::\d+)?/)*?(pytorch/pytorch|python):v?(\d{1,3}\.\d{1,3})(?!\d)")
+_IMAGE = lazily(r"(?:[\w.-]+(?::\d+)?/)*?(pytorch/pytorch|nvidia/pytorch|python):v?(\d{1,3}\.\d{1,3})(?!\d)")
+_NVIDIA: tuple[tuple[Version, Version], ...] = (
+    ((19, 9), (1, 2)), ((19, 10), (1, 3)), ((19, 11), (1, 4)), ((20, 2), (1, 4)), ((20, 3), (1, 5)), ((20, 7), (1, 6)),
+    ((20, 8), (1, 7)), ((20, 10), (1, 7)), ((20, 11), (1, 8)), ((20, 12), (1, 8)), ((21, 4), (1, 9)), ((21, 7), (1, 10)),
+    ((21, 10), (1, 10)), ((21, 12), (1, 11)), ((22, 3), (1, 12)), ((22, 9), (1, 13)), ((22, 10), (1, 13)), ((23, 5), (2, 0)),
+    ((23, 7), (2, 1)), ((23, 10), (2, 1)), ((23, 11), (2, 2)), ((24, 1), (2, 2)), ((24, 2), (2, 3)), ((24, 4), (2, 3)),
+    ((24, 10), (2, 5)), ((24, 12), (2, 6)), ((25, 1), (2, 6)), ((25, 2), (2, 7)), ((25, 4), (2, 7)), ((25, 6), (2, 8)),
+    ((25, 9), (2, 9)), ((25, 12), (2, 10)),
+)  # fmt: skip
+"""The torch (major, minor) of NVIDIA's images, by their release (year, month).
+
+A release between two of them has one of their versions; 1.14, which became 2.0, is left out. Sources: NVIDIA's release
+notes of 20.02, 20.12 (its table goes back to 19.09) and 25.12, and what the other images print when they start.
+"""
 
 
 def of_commands(text: str) -> Iterator[Said]:
@@ -45,8 +58,18 @@ def of_images(text: str) -> Iterator[Said]:
     for match in _FROM.finditer(_plain(text)):
         image = _IMAGE.match(_expanded(match[1], values))
         if image is not None:
-            package = PYTHON if image[1].lower() == "python" else TORCH
-            yield Said(package, _expanded(match[1], values), match.start(1), f"=={image[2]}.*")
+            package = PYTHON if image[1] == "python" else TORCH
+            versions = _of_nvidia(image[2]) if image[1] == "nvidia/pytorch" else f"=={image[2]}.*"
+            yield Said(package, _expanded(match[1], values), match.start(1), versions)
+
+
+def _of_nvidia(tag: str) -> str:
+    """The versions of torch that an image of NVIDIA may contain: ``20.12`` has ``>=1.8,<1.9``."""
+    year, month = (int(one) for one in tag.split("."))
+    below = [torch for release, torch in _NVIDIA if release <= (year, month)]
+    above = [torch for release, torch in _NVIDIA if release >= (year, month)]
+    lower = [f">={below[-1][0]}.{below[-1][1]}"] if below else []
+    return ",".join([*lower, *([f"<{above[0][0]}.{above[0][1] + 1}"] if above else [])])
 
 
 def _of_pip(words: list[tuple[str, int]]) -> Iterator[Said]:

@@ -16,6 +16,7 @@ from ldlm_lint.concepts.checkpoint_sinks import Sinks
 from ldlm_lint.concepts.file_paths import FilePath, FilePaths, Home
 from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.joined import Joined
+from ldlm_lint.concepts.own_entries import OwnEntries
 from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
@@ -37,12 +38,16 @@ _STEPS = 8
 class Origin(NamedTuple):
     """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it
     (0: none), ``only_tensors``: all calls that may write it write tensors and plain values only; ``resumes``: what is
-    restored from it belongs to a resumed training. All empty: unknown."""
+    restored from it belongs to a resumed training; ``alike``: where no path says so, a call that writes the entries
+    which are read beside objects (0: none); ``objects``: the entries that it or ``written`` writes and that torch refuses to
+    read with ``weights_only=True``. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
     only_tensors: bool = False
     resumes: bool = False
+    alike: int = 0
+    objects: tuple[str, ...] = ()
 
 
 class _Written(NamedTuple):
@@ -76,7 +81,17 @@ class LoadOrigins:
         own = self.program.function_of(call)
         nearest = min(written, key=lambda one: (self.program.module_of(one) is not near, self._joined.path(own, self.program.function_of(one))), default=0)
         only = bool(matching) and self._are_all_of(near, known, matching) and self._hold_tensors_only(known, written)
-        return Origin(written=nearest, only_tensors=only, resumes=self._resumes(call))
+        return self._with_entries(call, Origin(written=nearest, only_tensors=only, resumes=self._resumes(call)))
+
+    def _with_entries(self, load: int, origin: Origin) -> Origin:
+        """The same with what the entries of the file say: a training is resumed from a file that it has written."""
+        if origin.written:
+            return origin._replace(objects=() if origin.only_tensors else self._entries.objects_in(origin.written))
+        alike = self._entries.alike(load)
+        if origin.resumes and len(alike) == 1:
+            return origin._replace(written=alike[0], objects=self._entries.objects_in(alike[0]))
+        first = next(((one, objects) for one in alike if (objects := self._entries.objects_in(one))), (0, ()))
+        return origin if origin.resumes else origin._replace(alike=first[0], objects=first[1])
 
     def _hold_tensors_only(self, known: FilePath, written: list[int]) -> bool:
         return not any(known.is_one_of(one.path) for one in self._by_engines) and all(map(self._payloads.are_tensors_only, written))
@@ -102,6 +117,10 @@ class LoadOrigins:
     @cached_property
     def _written(self) -> list[_Written]:
         return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.files()]
+
+    @cached_property
+    def _entries(self) -> OwnEntries:
+        return OwnEntries(self.program, (one.call for one in self._written))
 
     @cached_property
     def _by_engines(self) -> list[_Written]:

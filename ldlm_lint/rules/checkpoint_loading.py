@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
-from ldlm_lint.wording import quoted
+from ldlm_lint.wording import listed, quoted
 
 _LOAD = Reference("torch.load", "https://docs.pytorch.org/docs/stable/generated/torch.load.html")
 _SEMANTICS = Reference(
@@ -39,11 +41,20 @@ def of_tensors(where: str) -> dict[str, object]:
     return {"source": source, "stakes": "every version of torch loads it, and it holds no code of others", "advice": f"pass {_STRICT} to say so"}
 
 
-def of_the_project(where: str) -> dict[str, object]:
+def of_files_like(where: str, objects: Iterable[str]) -> dict[str, object]:
+    """Those of a file of unknown origin, if the project writes files with the same entries, ``objects`` among them."""
+    stakes = f"before torch 2.6 the file can run any code, since 2.6 loading fails on objects such as {listed(objects)}, which this project writes beside the entries read here ({where})"
+    return {"source": "", "stakes": stakes, "advice": f"write plain values instead, and pass {_STRICT}"}
+
+
+def of_the_project(where: str, objects: Iterable[str] = ()) -> dict[str, object]:
     """The arguments for a file of the project itself: ``where`` it is written, empty for a checkpoint to resume
-    from.
+    from, with ``objects`` in it that only ``weights_only=False`` reads.
     """
     source = f" reads a file that this project writes ({where})" if where else " reads a checkpoint to resume from"
+    if objects:
+        stakes = f"since torch 2.6 this fails, for {listed(objects)} in it is more than tensors and plain containers"
+        return {"source": source, "stakes": stakes, "advice": "write plain values instead, or pass `weights_only=False`"}
     stakes = "since torch 2.6 this fails if the file holds anything but tensors and plain containers"
     return {"source": source, "stakes": stakes, "advice": f"pass {_STRICT}, or `weights_only=False` if the file holds other objects"}
 

@@ -23,6 +23,7 @@ from ldlm_lint.rules.checkpoint_loading import (
     RESUMES,
     STRICT_BY_DEFAULT,
     from_outside,
+    of_files_like,
     of_tensors,
     of_the_project,
 )
@@ -95,17 +96,25 @@ def _finding(view: View, module: Module, call: int) -> Finding:
     if origin.fetched:
         fetched = origin.fetched if isinstance(origin.fetched, str) else view.call_text(origin.fetched).partition("(")[0].strip()
         return view.finding(RULE, span, from_outside(fetched), fix=fix, confidence=confidence)
+    fix = None if origin.objects else fix
+    written = "the project writes the file here" if origin.written else "the project writes such entries here"
+    related, where = _place_of(view, module, origin.written or origin.alike, written)
     if not origin.written and not origin.resumes:
-        return view.finding(RULE, span, FROM_ANYWHERE, fix=fix, confidence=confidence)
-    related, where = [], ""
-    if origin.written:
-        home = view.program.module_of(origin.written)
-        line = line_of(home.table.sites[origin.written & MASK].place)
-        where = located(view.path(home), line, view.path(module))
-        related.append(Related(view.context.line_span(view.path(home), line), "the project writes the file here"))
-    args = of_tensors(where) if origin.only_tensors else of_the_project(where)
+        args = of_files_like(where, origin.objects) if origin.alike else FROM_ANYWHERE
+        return view.finding(RULE, span, args, related, fix=fix, confidence=confidence)
+    args = of_tensors(where) if origin.only_tensors else of_the_project(where, origin.objects)
     reason = RESUMES if not where else ITS_OWN_TENSORS if origin.only_tensors else ITS_OWN
     return view.finding(RULE, span, args, related, fix=fix, confidence=confidence).lowered(reason)
+
+
+def _place_of(view: View, module: Module, written: int, label: str) -> tuple[list[Related], str]:
+    """The place of a call that writes, as a related place with a label and in words; nothing for 0."""
+    if not written:
+        return [], ""
+    home = view.program.module_of(written)
+    line = line_of(home.table.sites[written & MASK].place)
+    related = Related(view.context.line_span(view.path(home), line), label)
+    return [related], located(view.path(home), line, view.path(module))
 
 
 def _fix(view: View, module: Module, call: int) -> Fix | None:

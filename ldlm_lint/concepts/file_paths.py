@@ -27,7 +27,9 @@ Entered = tuple[tuple[int, int], ...]
 """The functions whose results are looked at, each with the call (keys), the outermost first."""
 Home = tuple[object, ...]
 """What a path begins with: ``("parameter", function, name)``, ``("of self", class, name)``, ``("setting", name)``, ``("global", module, name)``,
-``("value", key)``, ``("memory", module)``."""
+``("value", key)``, ``("memory", module)``, and `SHIPPED`."""
+SHIPPED: Home = ("shipped",)
+"""The folder of the code itself, or one of a package."""
 _SCOPED = frozenset({"parameter", "of self"})
 _OUTSIDE = ("http://", "https://", "ftp://", "hf://")
 """How an address begins that anybody may publish at; a bucket (``s3://``) holds one's own files as well."""
@@ -44,6 +46,10 @@ _SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "l
 _OF_RECEIVER = frozenset({"resolve", "absolute", "expanduser", "as_posix", "strip", "replace", "with_suffix", "open", "pop", "read", "read_bytes"})
 """Methods of paths, of lists of them and of open files that do so."""
 _BELOW = frozenset({"glob", "rglob"})
+_ABOVE = frozenset({"dirname", "parent", "parents"})
+"""Functions and attributes of a path that give a folder above it."""
+_OF_CODE = frozenset({"inspect.getfile", "inspect.getsourcefile", "inspect.getabsfile", "importlib.resources.files", "pkg_resources.resource_filename"})
+"""Functions that give the file of a piece of code, or one that its package contains."""
 _PROPERTIES = frozenset({"property", "cached_property"})
 
 
@@ -222,7 +228,7 @@ class FilePaths:
         """A name of the module, of an enclosing function, or one that is imported."""
         bound = list(self.ask.bound_to(module, row))
         if begins:
-            found.homes.add(("global", module.index, row[2]))
+            found.homes.add(SHIPPED if row[2] == "__file__" else ("global", module.index, row[2]))
         if ends and not any(module.nodes[one & MASK][0] in ("param", "call") for one in bound):
             for one in bound[:1]:
                 self._take_names(one, found, begins=begins)
@@ -232,6 +238,9 @@ class FilePaths:
     def _attribute(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
         """A setting, or an attribute of an object."""
         owner = self.program.class_of_self(module, row[1])
+        if owner is None and row[2] in _ABOVE:
+            self._visit(module.base | row[1], found, begins=begins, ends=False)
+            return
         if owner is None:
             found.homes |= {("setting", row[2])} if begins else set()
             if ends:
@@ -280,6 +289,8 @@ class FilePaths:
         is_method = function[0] == "attr" and not names
         if names & DOWNLOADS.keys() or self.downloads(key):
             found.fetched.add(key)
+        if begins and not names.isdisjoint(_OF_CODE):
+            found.homes.add(SHIPPED)
         if is_method and name in _BELOW:
             self._visit(module.base | function[1], found, begins=begins, ends=False)
             for one in row[2][:1]:
@@ -295,6 +306,8 @@ class FilePaths:
         elif name in JOINS and (names or function[0] == "attr"):
             first = (function[1],) if name == "joinpath" else ()
             self._put_together(key, (*first, *row[2]), found, begins=begins, ends=ends)
+        elif name in _ABOVE and names and row[2]:
+            self._visit(module.base | row[2][0], found, begins=begins, ends=False)
         elif name in _SAME_FILE and len(row[2]) > 1 and name in OF_PATHS:
             self._put_together(key, row[2], found, begins=begins, ends=ends)
         elif name in _SAME_FILE and row[2]:
@@ -358,4 +371,4 @@ def _ways(row: Node) -> tuple[int, ...]:
     return (row[1],) if kind in ("copy", "star", "enter", "elem", "part", "comp") else ()
 
 
-__all__ = ["FilePath", "FilePaths", "Home"]
+__all__ = ["SHIPPED", "FilePath", "FilePaths", "Home"]

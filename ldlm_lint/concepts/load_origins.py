@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
-from ldlm_lint.concepts.file_paths import FilePath, FilePaths, Home
-from ldlm_lint.concepts.handed import handed_in
+from ldlm_lint.concepts.file_paths import SHIPPED, FilePath, FilePaths, Home
+from ldlm_lint.concepts.handed import edges_of, handed_in
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.own_entries import OwnEntries
 from ldlm_lint.concepts.path_patterns import PathPatterns
@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     (0: none), ``only_tensors``: all calls that may write it write tensors and plain values only; ``resumes``: what is
     restored from it belongs to a resumed training; ``alike``: where no path says so, a call that writes the entries
     which are read beside objects (0: none); ``objects``: the entries that it or ``written`` writes and that torch refuses to
-    read with ``weights_only=True``. All empty: unknown."""
+    read with ``weights_only=True``; ``shipped``: the file lies beside the code. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
@@ -48,6 +48,7 @@ class Origin(NamedTuple):
     resumes: bool = False
     alike: int = 0
     objects: tuple[str, ...] = ()
+    shipped: bool = False
 
 
 class _Written(NamedTuple):
@@ -81,17 +82,29 @@ class LoadOrigins:
         own = self.program.function_of(call)
         nearest = min(written, key=lambda one: (self.program.module_of(one) is not near, self._joined.path(own, self.program.function_of(one))), default=0)
         only = bool(matching) and self._are_all_of(near, known, matching) and self._hold_tensors_only(known, written)
-        return self._with_entries(call, Origin(written=nearest, only_tensors=only, resumes=self._resumes(call)))
+        return self._with_entries(call, Origin(written=nearest, only_tensors=only, resumes=self._resumes(call), shipped=self._is_shipped(known)))
 
     def _with_entries(self, load: int, origin: Origin) -> Origin:
         """The same with what the entries of the file say: a training is resumed from a file that it has written."""
-        if origin.written:
-            return origin._replace(objects=() if origin.only_tensors else self._entries.objects_in(origin.written))
+        if origin.written or origin.shipped:
+            return origin._replace(objects=() if origin.only_tensors or not origin.written else self._entries.objects_in(origin.written))
         alike = self._entries.alike(load)
         if origin.resumes and len(alike) == 1:
             return origin._replace(written=alike[0], objects=self._entries.objects_in(alike[0]))
         first = next(((one, objects) for one in alike if (objects := self._entries.objects_in(one))), (0, ()))
         return origin if origin.resumes else origin._replace(alike=first[0], objects=first[1])
+
+    def _is_shipped(self, known: FilePath) -> bool:
+        """Whether a path begins in a folder of the code, unless somebody passes another one."""
+        return SHIPPED in known.homes and not any(self._is_given(home) and not self._is_left_out(home) for home in known.homes)
+
+    def _is_left_out(self, home: Home) -> bool:
+        """Whether a path begins with a parameter that has a default, which all known calls leave."""
+        if home[0] != "parameter":
+            return False
+        _, function, name = home
+        defaults = self.program.module_of(int(str(function))).scopes[int(str(function)) & MASK].defaults
+        return name in defaults and bool(edges_of(self.program, int(str(function))))
 
     def _hold_tensors_only(self, known: FilePath, written: list[int]) -> bool:
         return not any(known.is_one_of(one.path) for one in self._by_engines) and all(map(self._payloads.are_tensors_only, written))

@@ -79,8 +79,8 @@ class OwnEntries:
     def _is_object(self, key: int) -> bool:
         """Whether a value can only be what a parser of options gave, or an object of a class of the project."""
         module, value = self.program.module_of(key), self.program.ask(key)
-        row = module.plain(key & MASK)
-        if row[0] == "call" and not self._is_of_the_project(module.base | module.uncopied(key & MASK)):
+        number = module.uncopied(key & MASK)
+        if module.nodes[number][0] == "phi" or (module.nodes[number][0] == "call" and not self._is_of_the_project(module.base | number)):
             # ``vars(options)``: what a function of another package makes of an object is not known.
             return False
         return bool(value) and len(value) == sum(len(self.program.atoms.kinds(value, kind)) for kind in ("ns", "i"))

@@ -32,6 +32,7 @@ def from_outside(fetched: str) -> dict[str, object]:
 
 
 ITS_OWN, ITS_OWN_TENSORS, RESUMES = "the project writes the file itself", "the project writes the file itself, with tensors only", "a checkpoint to resume from"
+BESIDE_CODE = "the file lies beside the code"
 """Why a load is only information."""
 
 
@@ -45,6 +46,11 @@ def of_files_like(where: str, objects: Iterable[str]) -> dict[str, object]:
     """Those of a file of unknown origin, if the project writes files with the same entries, ``objects`` among them."""
     stakes = f"before torch 2.6 the file can run any code, since 2.6 loading fails on objects such as {listed(objects)}, which this project writes beside the entries read here ({where})"
     return {"source": "", "stakes": stakes, "advice": f"write plain values instead, and pass {_STRICT}"}
+
+
+def beside_the_code() -> dict[str, object]:
+    """Those of a file that comes with the code which reads it."""
+    return of_the_project("") | {"source": " reads a file beside the code"}
 
 
 def of_the_project(where: str, objects: Iterable[str] = ()) -> dict[str, object]:
@@ -74,7 +80,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     exceptions="Not reported: tests, a call that passes `pickle_module`, keyword arguments that a function passes on "
     "unless all its calls are known to omit `weights_only`, and code that chooses the argument by the version of "
     "torch. Reported at level info if the project wrote the file itself (it saves to the same name or folder, or the "
-    "load restores an optimizer to resume a run): the file contains no code of others, and the version only decides "
+    "load restores an optimizer to resume a run), or if the path begins in the folder of the code: the file contains no code of others, and the version only decides "
     "whether it loads; if it only contains tensors and plain values, every version loads it.",
     versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Not reported if "
     "`target-torch` is 2.6 or later, because the default is then True.",

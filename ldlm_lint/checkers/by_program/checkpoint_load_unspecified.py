@@ -16,12 +16,14 @@ from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.checkpoint_loading import (
+    BESIDE_CODE,
     CHECKPOINT_LOAD_UNSPECIFIED,
     FROM_ANYWHERE,
     ITS_OWN,
     ITS_OWN_TENSORS,
     RESUMES,
     STRICT_BY_DEFAULT,
+    beside_the_code,
     from_outside,
     of_files_like,
     of_tensors,
@@ -99,6 +101,8 @@ def _finding(view: View, module: Module, call: int) -> Finding:
     fix = None if origin.objects else fix
     written = "the project writes the file here" if origin.written else "the project writes such entries here"
     related, where = _place_of(view, module, origin.written or origin.alike, written)
+    if origin.shipped and not origin.written:
+        return view.finding(RULE, span, beside_the_code(), fix=fix, confidence=confidence).lowered(BESIDE_CODE)
     if not origin.written and not origin.resumes:
         args = of_files_like(where, origin.objects) if origin.alike else FROM_ANYWHERE
         return view.finding(RULE, span, args, related, fix=fix, confidence=confidence)

@@ -65,6 +65,41 @@ def test_reached_or_unknown(enter: Enter, run: Run, files: Mapping[str, str]) ->
     assert reaches(enter, run, files) == []
 
 
+CLASS = "import torch\n\n\nclass {bases}:\n    def load_old(self, path):\n        return torch.load(path)\n\n    def load_new(self, path):\n        return hasattr(self, 'state')\n"
+USES = "from tools import Store\n\nif __name__ == '__main__':\n    Store().load_new('a.pt')\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"tools.py": CLASS.format(bases="Store(Trainer)"), "main.py": USES}, id="the-class-of-another-package"),
+        pytest.param({"tools.py": CLASS.format(bases="Store(make())"), "main.py": USES}, id="a-computed-class"),
+        pytest.param({"tools.py": CLASS.format(bases="Store").replace("hasattr(self, 'state')", "self.load_old(path)"), "main.py": USES}, id="the-class-itself"),
+        pytest.param({"tools.py": CLASS.format(bases="Store"), "main.py": USES + "    Store().load_old('b.pt')\n"}, id="the-program"),
+        pytest.param({"tools.py": CLASS.format(bases="Store"), "main.py": USES + "    getattr(Store(), f'load_{1}')('b.pt')\n"}, id="a-name-that-is-put-together"),
+        pytest.param({"tools.py": CLASS.format(bases="Store"), "main.py": USES, "go.yaml": "call: load_old\n"}, id="a-configuration"),
+        pytest.param({"tools.py": CLASS.format(bases="Store").replace("load_old", "__call__"), "main.py": USES}, id="python"),
+        pytest.param({"tools.py": CLASS.format(bases="Store(torch.nn.Module)").replace("load_old", "forward"), "main.py": USES}, id="a-module-of-torch"),
+        pytest.param({"tools.py": CLASS.format(bases="Store").replace("    def load_old", "    @hook\n    def load_old"), "main.py": USES}, id="a-decorator"),
+    ],
+)
+def test_a_method_that_may_be_called(enter: Enter, run: Run, files: Mapping[str, str]) -> None:
+    assert reaches(enter, run, files) == []
+
+
+@pytest.mark.parametrize("bases", ["Store", "Store(object)", "Store(torch.nn.Module)", "Base:\n    pass\n\n\nclass Store(Base)"])
+def test_a_method_that_nobody_calls(enter: Enter, run: Run, bases: str) -> None:
+    text = CLASS.format(bases=bases)
+    line = text[: text.index("torch.load")].count("\n") + 1
+    assert reaches(enter, run, {"tools.py": text, "main.py": USES}) == [("tools.py", line)]
+
+
+def test_a_method_that_only_another_such_method_calls(enter: Enter, run: Run) -> None:
+    text = CLASS.format(bases="Store") + "\n    def load_both(self, path):\n        return self.load_old(path)\n"
+    assert reaches(enter, run, {"tools.py": text, "main.py": USES}) == [("tools.py", 6)]
+    assert reaches(enter, run, {"tools.py": text, "main.py": USES + "    Store().load_both('a')\n"}) == []
+
+
 def test_a_function_that_no_program_mentions(enter: Enter, run: Run) -> None:
     assert reaches(enter, run, {"tools.py": OLD, "main.py": MAIN}) == [("tools.py", 5)]
 

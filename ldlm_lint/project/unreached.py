@@ -1,5 +1,5 @@
-"""Functions and classes that no program of a project reaches: their module is imported, but no running code mentions
-them, or they are in a package that the project does not use at all.
+"""Functions, classes and methods that no program of a project reaches: their module is imported, but no running code
+mentions them, or they are in a package that the project does not use at all.
 
 A program is a file that is not imported and does something itself. Uncertain code counts as reached: names in tests,
 configurations or scripts, code kept by a decorator, names computed at run time, the interface of a package, and imports
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.builds import build_texts
-from ldlm_lint.python.mentions import NOTHING, Mentions, Part, mentions_in
+from ldlm_lint.python.mentions import NOTHING, Mentions, Method, Part, mentions_in
 from ldlm_lint.python.skim import holds_any
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.reach import Reach, Standing
@@ -39,13 +39,16 @@ _OWN_NAMES_WORDS = (b"eval(", b"globals()", b"locals()")
 # A module whose names are looked up: the module's name decides which of them are reached.
 _LOOKED_UP = (
     (lazily(rb"(\w+)\.__dict__"), b".__dict__"),
-    (lazily(rb"(?:get|has)attr\((\w+)[ \t]*,[ \t\n]*(?![\"'])"), b"attr("),
+    (lazily(rb"(?:get|has)attr\((\w+)[ \t]*,(?![ \t\n]*[\"'])"), b"attr("),
     (lazily(rb"vars\((\w+)\)"), b"vars("),
     (lazily(rb"dir\((\w+)\)"), b"dir("),
     (lazily(rb"getmembers\((\w+)"), b"getmembers("),
 )
 _SUBCLASSES = lazily(rb"__init_subclass__|__subclasses__|metaclass[ \t]*=")
 _SUBCLASSES_WORDS = (b"subclass", b"metaclass")
+_PLAIN = frozenset({"object", "ABC", "Generic", "Protocol"})
+_OF_MODULES = frozenset({"forward", "train", "eval", "extra_repr", "get_extra_state", "set_extra_state", "state_dict", "load_state_dict", "named_parameters", "parameters"})
+"""Methods of `torch.nn.Module` that torch calls itself, also if a class overrides them."""
 _INIT = "/__init__.py"
 _MAIN = b"__main__"
 
@@ -72,9 +75,40 @@ class Unreached:
         if not self._is_known(path):
             return None
         part = self._of(path).part_at(line)
-        if part is None or self._runs(path, part) or self._is_reached(part.name):
+        if part is None:
             return None
-        return Standing(Reach.UNREACHED, path)
+        method = part.method_at(line)
+        runs = self._runs(path, part) or self._is_reached(part.name)
+        return None if runs and (method is None or self._may_be_called(part, method)) else Standing(Reach.UNREACHED, path)
+
+    def _may_be_called(self, part: Part, method: Method) -> bool:
+        """Whether anything may call a method of a class that is used."""
+        return self._is_called_without(part, method) or self._is_reached(method.name)
+
+    def _is_called_without(self, part: Part, method: Method) -> bool:
+        """Whether a method may be called though nothing mentions its whole name: by Python, by a class of another package
+        that it overrides something of, or by a name that is put together."""
+        if method.announced or method.name.startswith("__") or not self._is_own(part, method, set()):
+            return True
+        return any(method.name.startswith(one) or method.name.endswith(one) for one in self._pieces)
+
+    def _is_own(self, part: Part, method: Method, seen: set[str]) -> bool:
+        """Whether all classes below a class are of the project, or call no method of this name."""
+        seen.add(part.name)
+        for base in part.bases:
+            if base in seen or base in _PLAIN or (base == "Module" and method.name not in _OF_MODULES and method.name[0] != "_"):
+                continue
+            found = [one for path in self._holding(base) for one in self._of(path).parts if one.name == base] if base else []
+            if not found or not all(self._is_own(one, method, seen) for one in found):
+                return False
+        return True
+
+    @cached_property
+    def _pieces(self) -> frozenset[str]:
+        """The parts of names in files that look up a computed one: ``getattr(self, f"{task}_step")``."""
+        computing = (path for path in self._project.universe.paths if b"getattr(" in self._project.data(path))
+        found = (code.pieces for path in computing for code in (self._of(path).own, *(one.code for one in self._of(path).parts)))
+        return frozenset().union(*found)
 
     def _package(self, path: str) -> str:
         """The outermost package that a file is in; empty for a module without one."""
@@ -235,10 +269,19 @@ class Unreached:
                     return True
                 for part in mentions.parts:
                     if part.name != wanted and wanted in part.code.words:
-                        if self._runs(path, part):
+                        used = self._used_by(part, wanted)
+                        if part.name in used and self._runs(path, part):
                             return True
-                        waiting.append(part.name)
+                        waiting += used
         return False
+
+    def _used_by(self, part: Part, name: str) -> list[str]:
+        """The names that must be mentioned for the code of a part to run that mentions a name: its own, or those of the
+        methods that do so, unless something else may call these."""
+        if part.beside is None or name in part.beside.words:
+            return [part.name]
+        methods = [one for one in part.methods if one.name != name and name in one.code.words]
+        return [part.name if self._is_called_without(part, one) else one.name for one in methods]
 
     def _runs(self, path: str, part: Part) -> bool:
         """Whether a part of a file may run without being mentioned."""

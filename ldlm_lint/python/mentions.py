@@ -34,21 +34,48 @@ class Code:
         """The names that the code mentions."""
         return frozenset(_words(self._nodes))
 
+    @cached_property
+    def pieces(self) -> frozenset[str]:
+        """The beginnings and ends of names that the code puts together: ``f"{task}_step"``, ``"on_" + event``."""
+        joined = (one for node in self._nodes for one in ast.walk(node) if isinstance(one, (ast.JoinedStr, ast.BinOp)))
+        texts = (text for one in joined for text in ast.iter_child_nodes(one) if isinstance(text, ast.Constant))
+        return frozenset(word for text in texts if isinstance(text.value, str) for word in _WORD.findall(text.value) if len(word) > 1)
+
+
+class Method(NamedTuple):
+    """A method of a class: its name, its lines and its code; ``announced``: a decorator gets it when it is defined."""
+
+    name: str
+    first: int
+    last: int
+    announced: bool
+    code: Code
+
 
 class Part(NamedTuple):
     """A function or class at the top level of a module: its name, its lines, and the code that runs only when it is
-    used.
+    used; of a class the last names of its bases (empty for one that is computed), its methods, and the code beside them.
 
-    ``announced``: a decorator or a metaclass gets it when it is defined; ``derived``: it is a class with bases, which
-    may do the same.
+    ``announced``: a decorator or a metaclass gets it when it is defined.
     """
 
     name: str
     first: int
     last: int
     announced: bool
-    derived: bool
     code: Code
+    bases: tuple[str, ...] = ()
+    methods: tuple[Method, ...] = ()
+    beside: Code | None = None
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is a class with bases, which may get it when it is defined."""
+        return bool(self.bases)
+
+    def method_at(self, line: int) -> Method | None:
+        """The method that a line (from 1) is in."""
+        return next((one for one in self.methods if one.first <= line <= one.last), None)
 
 
 class Mentions(NamedTuple):
@@ -70,9 +97,17 @@ def mentions_in(tree: ast.Module) -> Mentions:
     for unit in _units(tree.body, own):
         at_once, inside = _split(unit)
         own += at_once
-        derived = isinstance(unit, ast.ClassDef) and bool(unit.bases)
-        parts.append(Part(unit.name, _first(unit), unit.end_lineno or unit.lineno, _announced(unit), derived, Code(inside)))
+        part = Part(unit.name, _first(unit), unit.end_lineno or unit.lineno, _announced(unit), Code(inside))
+        parts.append(_with_methods(part, unit) if isinstance(unit, ast.ClassDef) else part)
     return Mentions(tuple(parts), Code(own), any(map(_acts, tree.body)))
+
+
+def _with_methods(part: Part, unit: ast.ClassDef) -> Part:
+    bases = tuple(one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in unit.bases)
+    functions = [one for one in unit.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    methods = tuple(Method(one.name, _first(one), one.end_lineno or one.lineno, _announced(one), Code([*_split(one)[0], *_split(one)[1]])) for one in functions)
+    beside = Code([*unit.bases, *(one.value for one in unit.keywords), *(one for one in unit.body if one not in functions and not _is_docstring(one))])
+    return part._replace(bases=bases, methods=methods, beside=beside)
 
 
 def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:

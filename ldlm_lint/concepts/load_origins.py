@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     (0: none), ``only_tensors``: all calls that may write it write tensors and plain values only; ``resumes``: what is
     restored from it belongs to a resumed training; ``alike``: where no path says so, a call that writes the entries
     which are read beside objects (0: none); ``objects``: the entries that it or ``written`` writes and that torch refuses to
-    read with ``weights_only=True``; ``shipped``: the file lies beside the code. All empty: unknown."""
+    read with ``weights_only=True``; ``shipped``: the file is in the folder of the code. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
@@ -95,7 +95,7 @@ class LoadOrigins:
         return origin if origin.resumes else origin._replace(alike=first[0], objects=first[1])
 
     def _is_shipped(self, known: FilePath) -> bool:
-        """Whether a path begins in a folder of the code, unless somebody passes another one."""
+        """Whether a path begins in a folder of the code, unless a caller passes another one."""
         return SHIPPED in known.homes and not any(self._is_given(home) and not self._is_left_out(home) for home in known.homes)
 
     def _is_left_out(self, home: Home) -> bool:

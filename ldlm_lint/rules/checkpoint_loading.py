@@ -32,7 +32,7 @@ def from_outside(fetched: str) -> dict[str, object]:
 
 
 ITS_OWN, ITS_OWN_TENSORS, RESUMES = "the project writes the file itself", "the project writes the file itself, with tensors only", "a checkpoint to resume from"
-BESIDE_CODE = "the file lies beside the code"
+BESIDE_CODE = "the file is in the folder of the code"
 """Why a load is only information."""
 
 
@@ -50,7 +50,7 @@ def of_files_like(where: str, objects: Iterable[str]) -> dict[str, object]:
 
 def beside_the_code() -> dict[str, object]:
     """Those of a file that comes with the code which reads it."""
-    return of_the_project("") | {"source": " reads a file beside the code"}
+    return of_the_project("") | {"source": " reads a file in the folder of the code"}
 
 
 def of_the_project(where: str, objects: Iterable[str] = ()) -> dict[str, object]:

@@ -79,6 +79,80 @@ def test_what_follows_a_branch_that_leaves_is_its_other_arm() -> None:
     assert taken(program_of(body)) == {"5:yes", "6:no"}
 
 
+@for_every(
+    ("test", "refused", "arms"),
+    [
+        ("x == 'a'", "x == 'a'", {"no"}),
+        ("x == 'a'", "x != 'a'", {"yes"}),
+        ("x != 'a'", "x != 'a'", {"no"}),
+        ("x == 'a'", "x == 'b'", {"yes", "no"}),
+        ("x in ('a', 'b')", "x in ('a', 'b', 'c')", {"no"}),
+        ("x in ('a', 'b')", "x in ('a', 'c')", {"yes", "no"}),
+        ("x in ('a', 'b')", "x not in ('a',)", {"yes"}),
+        ("x not in ('a', 'b')", "not (x == 'a')", {"no"}),
+        ("x == 1", "x is True", {"no"}),
+        ("x", "x", {"no"}),
+        ("not x", "x", {"yes"}),
+        ("x", "x == 'a'", {"yes", "no"}),
+        ("x", "x != 'a'", {"yes"}),
+        ("x is None", "not x", {"no"}),
+        ("x == 'a'", "x", {"no"}),
+        ("x is not None", "x", {"yes", "no"}),
+        ("x", "other() or x", {"no"}),
+        ("x", "other() and x", {"yes", "no"}),
+        ("x and other()", "x", {"no"}),
+        ("x.kind == 'a'", "x.kind == 'a'", {"no"}),
+        ("x.kind == 'a'", "x.sort == 'a'", {"yes", "no"}),
+        ("x.kind.name == 'a'", "x.kind.name == 'a'", {"no"}),
+        ("x.moved", "x.moved", {"yes", "no"}),
+        ("x > 1", "x > 1", {"yes", "no"}),
+        ("x == other", "x == other", {"yes", "no"}),
+        ("x in other", "x in other", {"yes", "no"}),
+    ],
+)
+def test_what_is_refused_before_a_call_does_not_come_to_it(test: str, refused: str, arms: set[str]) -> None:
+    make = f"def make(x):\n    if {test}:\n        mark('yes')\n    else:\n        mark('no')\n"
+    main = f"def main(x):\n    if {refused}:\n        raise ValueError\n    make(x)\n\ndef move(x):\n    x.moved = True\n"
+    assert taken(program_of(make + main)) == {f"9:{arm}" for arm in arms}
+
+
+@for_every(
+    ("main", "arms"),
+    [
+        ("def main(x):\n    if x.kind == 'a':\n        return make(x.kind)\n", {"yes"}),
+        ("def main(x):\n    for y in x:\n        if y == 'a':\n            continue\n        make(y)\n", {"no"}),
+        ("def main(x):\n    if x == 'a':\n        x = other()\n    make(x)\n", {"yes", "no"}),
+        ("def main(x):\n    if x == 'a':\n        raise ValueError\n    x = other(x)\n    make(x)\n", {"yes", "no"}),
+        ("x = other()\nif x == 'a':\n    raise ValueError\nmake(x)\n", {"no"}),
+        ("x = other()\ndef main():\n    if x == 'a':\n        raise ValueError\n    make(x)\n", {"no"}),
+        ("x = other()\ndef main():\n    if x == 'a':\n        raise ValueError\n    make(x)\ndef more():\n    global x\n    x = 'a'\n", {"yes", "no"}),
+        ("class Run:\n    def __init__(self, x):\n        self.x = x\n    def go(self):\n        if self.x == 'a':\n            raise ValueError\n        make(self.x)\n", {"no"}),
+        ("class Run:\n    def __init__(self, x):\n        self.x = x\n    def go(self):\n        if self.x == 'a':\n            self.x = other()\n        make(self.x)\n", {"yes", "no"}),
+    ],
+)
+def test_conditions_count_as_long_as_their_values_stay(main: str, arms: set[str]) -> None:
+    make = "def make(x):\n    if x == 'a':\n        mark('yes')\n    else:\n        mark('no')\n"
+    assert {one.partition(":")[2] for one in taken(program_of(make + main))} == arms
+
+
+def test_what_a_class_of_another_package_has_may_change() -> None:
+    body = """
+import torch
+class Net(torch.nn.Module):
+    def sample(self):
+        if not self.training:
+            return
+        self.eval()
+        self.make()
+    def make(self):
+        if self.training:
+            mark("yes")
+        else:
+            mark("no")
+"""
+    assert {one.partition(":")[2] for one in taken(program_of(body))} == {"yes", "no"}
+
+
 def test_options_are_their_defaults_where_that_is_asked() -> None:
     body = """
 import argparse

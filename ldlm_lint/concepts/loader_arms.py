@@ -8,6 +8,7 @@ that this call's arguments select.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK, NONE
@@ -18,9 +19,22 @@ from ldlm_lint.vocabulary.loaders import LOADERS
 _MOST = 200
 """Expressions that are looked at for one pass; beyond it anything may be."""
 _HANDED_ON = {"copy": 1, "star": 1, "enter": 1, "item": 1, "part": 1, "elem": 1}
+_CHOOSES = frozenset({"phi", "choice", "copy", "call", "param", "free"})
+"""The expressions through which a function is followed that a call goes to."""
 _Asked = Callable[[int, int], bool]
-Fields = tuple[str, ...]
-"""The fields of records that are read of an expression, the innermost last: ``info.loader``."""
+
+
+class Held(NamedTuple):
+    """What the mappings that an expression may be have under a literal key."""
+
+    values: tuple[tuple[int, frozenset[int]], ...]
+    """Each (key) with those mappings that get it in the function that makes them; none if they get it elsewhere."""
+    made: frozenset[int]
+    """The expressions (keys) that make the mappings."""
+
+
+Fields = tuple["str | Held", ...]
+"""What is read of an expression, the innermost last: fields of records and keys of mappings, ``data["train"].loader``."""
 _Seen = set[tuple[int, Entries, Fields]]
 
 
@@ -49,11 +63,13 @@ class LoaderArms:
             return not self._through
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
-        if key == loader and not fields:
+        if not fields and self._is_made_at(key, loader):
             comes = not self._through or any(entry.call == self._through for entry in entries)
             return comes and self.arms.may_take(module, module.table.sites[key & MASK].guard, entries)
         if self._makes_another(key):
             return False
+        if fields and isinstance(fields[-1], Held) and not self._is_followed(module, key, row):
+            return self._comes_of_mapping(module, key, loader, entries, seen, fields)
         if row[0] == "phi":
             behind = list(row[1])
         elif row[0] == "choice":
@@ -61,8 +77,8 @@ class LoaderArms:
             behind = [row[2]] * (True in ways) + [row[3]] * (False in ways)
         elif row[0] in _HANDED_ON:
             held = self._held(module, row)
-            if held:
-                return any(self._comes(one, loader, (), seen, fields) for one in held)
+            if held is not None:
+                return self._comes_of_item(module.base | row[1], held, loader, entries, seen, fields)
             behind = [row[1]]
         elif row[0] == "seq":
             behind = list(row[2])
@@ -81,13 +97,64 @@ class LoaderArms:
             return not self._through and self._may_hold(key, loader)
         return any(self._comes(module.base | one, loader, entries, seen, fields) for one in behind)
 
-    def _held(self, module: Module, row: tuple[object, ...]) -> list[int]:
-        """The values of a mapping under a literal key; empty if there may be others."""
+    @staticmethod
+    def _is_made_at(key: int, loader: int) -> bool:
+        return key == loader
+
+    def _held(self, module: Module, row: tuple[object, ...]) -> Held | None:
+        """The values of a mapping under a literal key; None if there may be others."""
         key = module.nodes[int(str(row[2]))] if row[0] == "item" else ("",)
         if key[0] != "const" or key[1].__class__ is not str:
-            return []
-        keys = self.arms.ask.mappings.keys_at(module.base | int(str(row[1])))
-        return [] if keys.is_open else list(keys.entries.get(str(key[1]), ()))
+            return None
+        base = module.base | int(str(row[1]))
+        keys, name = self.arms.ask.mappings.keys_at(base), str(key[1])
+        if keys.is_open or not keys.entries.get(name):
+            return None
+        made = frozenset(fields[1] for fields in self.program.atoms.kinds(self.program.ask(base), "d"))
+        put = zip(keys.entries[name], keys.put_by[name], strict=True)
+        return Held(tuple((value, self._changed_by(by) & made) for value, by in put), made)
+
+    def _changed_by(self, change: int) -> frozenset[int]:
+        """The expressions (keys) in its own function that a change of a container may change."""
+        module = self.program.module_of(change)
+        seen: set[int] = set()
+        todo = [change & MASK]
+        while todo:
+            row = module.nodes[todo[-1]]
+            seen.add(todo.pop())
+            behind = row[1] if row[0] == "phi" else [row[1]] if row[0] in ("upd", "copy") else ()
+            todo += [one for one in behind if one not in seen]
+        return frozenset(module.base | one for one in seen)
+
+    def _is_followed(self, module: Module, key: int, row: tuple[object, ...]) -> bool:
+        """Whether an expression is a mapping that is made elsewhere, and it is known where."""
+        if row[0] == "call":
+            self.program.ask(("to", key))
+            targets = self.program.targets_of.get(key, set())
+            return bool(targets) and not any(map(self._is_constructor, targets))
+        if row[0] == "attr":
+            return bool(self._written(module, row)) or self._is_of_record(module, row)
+        return row[0] in ("phi", "choice", "copy", "enter", "param") or (row[0] == "item" and self._held(module, row) is not None)
+
+    def _comes_of_item(self, mapping: int, held: Held, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
+        """Whether the loader is what is read of a mapping (key): what is added where it is made, or elsewhere."""
+        elsewhere = [value for value, made in held.values if not made]
+        if len(elsewhere) < len(held.values) and self._comes(mapping, loader, entries, seen, (*fields, held)):
+            return True
+        return any(self._comes(value, loader, (), seen, fields) for value in elsewhere)
+
+    def _comes_of_mapping(
+        self, module: Module, key: int, loader: int, entries: Entries, seen: _Seen, fields: Fields
+    ) -> bool:
+        """The same for the mapping itself, by the calls that lead to where it is made."""
+        held, row, rest = fields[-1], module.nodes[key & MASK], fields[:-1]
+        if not isinstance(held, Held):
+            return True
+        if key in held.made:
+            return any(self._comes(value, loader, entries, seen, rest) for value, made in held.values if key in made)
+        if row[0] == "upd":
+            return self._comes(module.base | row[1], loader, entries, seen, fields)
+        return any(self._comes(value, loader, (), seen, rest) for value, _ in held.values)
 
     def _written(self, module: Module, row: tuple[object, ...]) -> list[int]:
         """The values that an attribute of ``self`` is set to; empty if other code may set it too."""
@@ -108,15 +175,22 @@ class LoaderArms:
         module = self.program.module_of(key)
         self.program.ask(("to", key))
         targets = sorted(self.program.targets_of.get(key, ()))
-        if fields and (made := [one[1] for one in self.program.atoms.kinds(self.program.ask(self._function_of(key)), "c")]):
-            sources = [self.program.source_of_field(key, owner, fields[-1]) for owner in made]
+        if fields and isinstance(fields[-1], str) and (made := [one[1] for one in self.program.atoms.kinds(self.program.ask(self._function_of(key)), "c")]):
+            sources = [self.program.source_of_field(key, owner, str(fields[-1])) for owner in made]
             return any(source and self._comes(source, loader, entries, seen, fields[:-1]) for source in sources)
         if not targets or any(self._is_constructor(target) for target in targets):
             row = module.nodes[key & MASK]
             given = [module.base | one for one in (*row[2], *(value for _, value in row[3]))]
             given = [one for one in given if self._may_hold(one, loader)]
             return any(self._comes(one, loader, entries, seen, fields) for one in given) if given else not self._through and self._may_hold(key, loader)
-        return any(self._comes_out(target, key, loader, entries, seen, fields) for target in targets)
+        return any(self._comes_out(target, key, loader, entries, seen, fields) for target in self._chosen(key, targets, entries))
+
+    def _chosen(self, call: int, targets: list[int], entries: Entries) -> list[int]:
+        """Those of the functions that a call may go to that these calls can choose: ``builder(kind)(data)``."""
+        if len(targets) < 2:
+            return targets
+        functions = FunctionArms(self.arms)
+        return [target for target in targets if functions.may_be(self._function_of(call), target, entries)]
 
     def _makes_another(self, key: int) -> bool:
         """Whether an expression is the call that makes another loader."""
@@ -166,3 +240,33 @@ class LoaderArms:
             if node is None or self._comes(node, loader, outer, seen, fields):
                 return True
         return not edges and not self._through
+
+
+class FunctionArms(LoaderArms):
+    """The same for the function that a call goes to."""
+
+    def __init__(self, arms: Arms) -> None:
+        super().__init__(arms, self._may_go_to, lambda _, __: False)
+
+    def may_be(self, key: int, function: int, entries: Entries) -> bool:
+        """Whether an expression, where some calls have led, may be a function (key)."""
+        return not self._may_go_to(key, function) or self._comes(key, function, entries, set(), ())
+
+    def _comes(self, key: int, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
+        row = self.program.module_of(key).nodes[key & MASK]
+        return super()._comes(key, loader, entries, seen, fields) if row[0] in _CHOOSES else self._may_go_to(key, loader)
+
+    def _may_go_to(self, key: int, function: int) -> bool:
+        value = self.program.ask(key)
+        return not value or any(target == function for target, _ in self.program.targets(value, [])[0])
+
+    @staticmethod
+    def _is_made_at(key: int, loader: int) -> bool:
+        # The key of a function and that of an expression are of two kinds.
+        return False
+
+    def _makes_another(self, key: int) -> bool:
+        return False
+
+    def _chosen(self, call: int, targets: list[int], entries: Entries) -> list[int]:
+        return targets

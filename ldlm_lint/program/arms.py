@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.established import Established
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Meaning, Queries
 
@@ -47,6 +48,7 @@ class Arms:
         self.ask = ask
         self.program = ask.program
         self._by_default = by_default
+        self._established = Established(ask)
         self._left = _MOST
 
     def may_take(self, module: Module, guard: int, entries: Entries) -> bool:
@@ -60,6 +62,10 @@ class Arms:
 
     def outcomes(self, module: Module, test: int, entries: Entries, steps: int = 0) -> frozenset[bool]:
         """The possible results of a condition; both if anything about it is unknown."""
+        found = self._by_values(module, test, entries, steps)
+        return self._established.outcomes(module, test, entries) if entries and len(found) > 1 else found
+
+    def _by_values(self, module: Module, test: int, entries: Entries, steps: int) -> frozenset[bool]:
         row = module.nodes[test]
         self._left = _MOST if not steps else self._left - 1
         if steps > _STEPS or self._left < 0:

@@ -30,10 +30,12 @@ from ldlm_lint.rules.segments import (
     CHECKPOINT_KEYWORD_ONLY_CALLEE,
     FLAG,
     NON_REENTRANT,
+    PASS_THE_FLAG,
     REENTRANT_CHECKPOINT_MISUSE,
     RULES,
     WHOLE_MODEL_CHECKPOINT,
     not_taken,
+    other_call,
     unknown_callee,
 )
 from ldlm_lint.source import Source
@@ -77,8 +79,8 @@ class SegmentsChecker(LdlmChecker):
         self.report(
             REENTRANT_CHECKPOINT_MISUSE,
             node,
-            args={"problem": problem},
-            claims=(*_OUTSIDE_TESTS, *told),
+            args={"problem": problem, "advice": other_call(node.args[0].as_string()) if taken is False else PASS_THE_FLAG},
+            claims=(*_OUTSIDE_TESTS, *told, Claim("checkpoint-may-run")),
             fix=lambda source: _implementation_fix(source, node, handed, taken),
         )
 

@@ -16,6 +16,7 @@ from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import FIRST, MASK
 
 if TYPE_CHECKING:
+    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
@@ -103,7 +104,7 @@ class BuiltClasses:
         """Whether Python or a framework may call a method."""
         scope = self.program.module_of(function).scopes[function & MASK]
         is_special = scope.name.startswith("__") or scope.name == "forward" or bool(scope.decorators)
-        return is_special or not all(name.startswith(_PLAIN_BASES) for name in self.program.outside_of(owner))
+        return is_special or not has_plain_bases(self.program, owner)
 
     def _is_called(self, function: int) -> bool:
         """Whether a function that may run calls a function, or something unknown may."""
@@ -234,6 +235,11 @@ class BuiltClasses:
                 if name in names:
                     found[name].append((module, number))
         return found
+
+
+def has_plain_bases(program: Program, owner: int) -> bool:
+    """Whether the bases of a class that are not the project's leave its methods and attributes alone."""
+    return all(name.startswith(_PLAIN_BASES) for name in program.outside_of(owner))
 
 
 def _offered(module: Module) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ _MOST = 2_000
 
 
 class Recomputing:
-    """Answers for the objects of a program."""
+    """Answers for the objects of a program; ``trains_nothing`` tells which calls run what does not train."""
 
-    def __init__(self, ask: Queries) -> None:
+    def __init__(self, ask: Queries, trains_nothing: Callable[[int], bool]) -> None:
         self.ask = ask
+        self._trains_nothing = trains_nothing
         self.program = ask.program
 
     @cached_property
@@ -43,7 +44,8 @@ class Recomputing:
         return found
 
     def calls_of(self, objects: Iterable[int]) -> list[int]:
-        """The reentrant checkpoints (their calls) that the forward passes of some objects (atoms) run."""
+        """The reentrant checkpoints (their calls) that the forward passes of some objects (atoms) run, in parts that
+        train."""
         if not self._reentrant:
             return []
         atoms = self.program.atoms.of
@@ -75,5 +77,7 @@ class Recomputing:
         found: set[int] = set()
         for call in module.scopes[function & MASK].calls:
             self.program.ask(("to", module.base | call))
-            found |= self.program.targets_of.get(module.base | call, set())
+            targets = self.program.targets_of.get(module.base | call, set())
+            if targets and not self._trains_nothing(module.base | call):
+                found |= targets
         return found

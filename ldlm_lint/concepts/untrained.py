@@ -4,7 +4,7 @@ gradients."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
@@ -104,16 +104,10 @@ class Untrained:
         frozen = [(target, guard) for target, guard in self._frozen(module, site.scope) if around.issuperset(_branches(module, guard))]
         return any(target in (call & MASK, model & MASK) or names & self._names(module, target) for target, _ in frozen)
 
-    def _frozen(self, module: Module, scope: int) -> Iterator[tuple[int, int]]:
+    @staticmethod
+    def _frozen(module: Module, scope: int) -> Iterator[tuple[int, int]]:
         """The objects whose gradients a function switches off, and the guard around that."""
-        for one in module.scopes[scope].calls:
-            row, site = module.nodes[one], module.table.sites[one]
-            function = module.nodes[row[1]]
-            if function[0] == "attr" and function[2] == "requires_grad_" and row[2] and module.nodes[row[2][0]] == _FALSE:
-                yield from ((target, guard) for target, guard in _whose(module, function[1], site.guard, site.place))
-        for target, name, value, place in module.scopes[scope].writes:
-            if name == "requires_grad" and module.nodes[value] == _FALSE:
-                yield from _whose(module, target, None, place)
+        return ((one.target, one.guard) for one in switched(module, scope) if one.is_off and one.guard is not None)
 
     def _names(self, module: Module, number: int) -> frozenset[str]:
         """The names of a value in the code; for a wrapped value, the wrapper's names."""
@@ -128,22 +122,44 @@ class Untrained:
         return own.union(*(self._names(module, one) for one in behind if one < number))
 
 
-def _whose(module: Module, target: int, guard: int | None, place: int) -> Iterator[tuple[int, int]]:
-    """The model that a target is, or whose parameters a loop goes through to it; a filter by name does not count."""
+class Switched(NamedTuple):
+    """A model (row) whose gradients a function switches, surely off or not, and the guard around that; None if only some of
+    its parameters are switched."""
+
+    target: int
+    is_off: bool
+    guard: int | None
+
+
+def switched(module: Module, scope: int) -> Iterator[Switched]:
+    """The objects whose gradients a function switches."""
+    for one in module.scopes[scope].calls:
+        row, site = module.nodes[one], module.table.sites[one]
+        function = module.nodes[row[1]]
+        if function[0] == "attr" and function[2] == "requires_grad_":
+            is_off = bool(row[2]) and module.nodes[row[2][0]] == _FALSE
+            yield from (Switched(target, is_off, guard) for target, guard in _whose(module, function[1], site.guard, site.place))
+    for target, name, value, place in module.scopes[scope].writes:
+        if name == "requires_grad":
+            yield from (Switched(model, module.nodes[value] == _FALSE, guard) for model, guard in _whose(module, target, None, place))
+
+
+def _whose(module: Module, target: int, guard: int | None, place: int) -> Iterator[tuple[int, int | None]]:
+    """The model that a target is, or whose parameters a loop goes through to it; without a guard if a filter chooses
+    among them."""
     row = module.nodes[target]
     if row[0] == "part":
         row = module.nodes[row[1]]
     if row[0] != "elem":
-        if guard is not None:
-            yield target, guard
+        yield target, guard
         return
     made = module.nodes[row[1]]
     function = module.nodes[made[1]] if made[0] == "call" else ("",)
     loop = next((one for one in module.table.loops if one.value == row[1] and one.kind == "for"), None)
     if loop is None or function[0] != "attr" or function[2] not in _PARAMETERS:
         return
-    if not any(one.kind == "if" and loop.place < one.place < place for one in module.table.guards):
-        yield function[1], loop.guard
+    is_filtered = any(one.kind == "if" and loop.place < one.place < place for one in module.table.guards)
+    yield function[1], None if is_filtered else loop.guard
 
 
 def _branches(module: Module, guard: int) -> Iterator[int]:

@@ -73,7 +73,7 @@ class Arms:
         if row[0] == "not":
             return frozenset(not one for one in self.outcomes(module, row[1], entries, steps + 1))
         if row[0] == "bool" and len(row[2]) <= _LONGEST:
-            return self._of_all(row[1] == "And", [self.outcomes(module, one, entries, steps + 1) for one in row[2]])
+            return of_parts(row[1] == "And", [self.outcomes(module, one, entries, steps + 1) for one in row[2]])
         if row[0] == "copy":
             return self.outcomes(module, row[1], entries, steps + 1)
         if row[0] == "cmp":
@@ -97,13 +97,6 @@ class Arms:
             bound = module.scopes[0].bindings.get(row[2], ())
             return (module, bound[0], ()) if len(bound) == 1 and module.nodes[bound[0]][0] != "free" else None
         return None
-
-    @staticmethod
-    def _of_all(every: bool, parts: list[frozenset[bool]]) -> frozenset[bool]:
-        """``and`` (``every``) holds where all of its parts do, ``or`` where one does."""
-        can_end = any((not every) in part for part in parts)
-        can_go_on = all(every in part for part in parts)
-        return frozenset([not every] * can_end + [every] * can_go_on)
 
     def _of_comparison(self, module: Module, names: tuple[str, ...], left: int, rights: tuple[int, ...], entries: Entries) -> frozenset[bool]:
         if len(names) != 1:
@@ -186,6 +179,13 @@ class Arms:
         if name not in scope.defaults or any(keyword is None for keyword, _ in caller.nodes[call & MASK][3]):
             return None
         return self._constants(home, scope.defaults[name], ())
+
+
+def of_parts(every: bool, parts: list[frozenset[bool]]) -> frozenset[bool]:
+    """The possible results of ``and`` (``every``), which holds where all of its parts do, or ``or``, where one does."""
+    can_end = any((not every) in part for part in parts)
+    can_go_on = all(every in part for part in parts)
+    return frozenset([not every] * can_end + [every] * can_go_on)
 
 
 def _is_whole(text: str) -> bool:

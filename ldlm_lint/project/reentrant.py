@@ -62,19 +62,26 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
 
 
 def is_left_off(project: Project, call: nodes.Call, near: Iterable[str] = ()) -> bool:
-    """Whether a call is under ``getattr(config, "checkpointing", False)``, and the project does not mention that switch
-    otherwise.
-
-    Or under ``self.checkpointing``, which its class only sets to False, and which no file of the training (``near``)
-    mentions.
-    """
-    tests = [one.test for one in call.node_ancestors() if isinstance(one, nodes.If) and any(part is call or part.parent_of(call) for part in one.body)]
-    names = {name for test in tests if (name := _default_off(test))}
-    if any(not _is_named_elsewhere(project, name) for name in names):
+    """Whether a call is under a switch that `is_never_named` tells of, or under ``self.checkpointing``, which its class only
+    sets to False, and which no file of the training (``near``) mentions."""
+    if is_never_named(project, call):
         return True
-    own = {name for test in tests for name in _parts_of_self(test)}
+    own = {name for test in _tests(call) for name in _parts_of_self(test)}
     texts = [project.data(path) for path in near] if own else []
     return any(_only_false(call, name) and not any(name.encode() in text for text in texts) for name in own)
+
+
+def is_never_named(project: Project, call: nodes.Call) -> bool:
+    """Whether a call is under ``getattr(config, "checkpointing", False)``, and the project does not mention that switch
+    otherwise."""
+    names = {name for test in _tests(call) if (name := _default_off(test))}
+    return any(not _is_named_elsewhere(project, name) for name in names)
+
+
+def _tests(call: nodes.Call) -> list[nodes.NodeNG]:
+    """The conditions that hold where a call is made."""
+    above = (one for one in call.node_ancestors() if isinstance(one, nodes.If))
+    return [one.test for one in above if any(part is call or part.parent_of(call) for part in one.body)]
 
 
 def _parts_of_self(test: nodes.NodeNG) -> Iterator[str]:
@@ -198,6 +205,7 @@ __all__ = [
     "enables_reentrant",
     "has_old_transformers",
     "is_left_off",
+    "is_never_named",
     "is_reentrant",
     "may_enable_reentrant",
     "reentrant_calls",

@@ -78,7 +78,7 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     "`use_reentrant=False` records the graph in the forward pass.",
     cost="`RuntimeError: Expected to mark a variable ready only once` in the first backward pass in which checkpointing is on.",
     exceptions="`static_graph=True`, which works with reentrant segments. Checkpointing that is never switched on "
-    "together with DDP.",
+    "together with DDP, and parts that do not train: frozen, or run without recording gradients.",
     versions="torch 2.0 to 2.13: in all these versions `checkpoint()` without `use_reentrant` is reentrant. "
     "`gradient_checkpointing_enable()` of transformers is reentrant by default before transformers 5.",
     verification="Run one training step on one process with gloo.",

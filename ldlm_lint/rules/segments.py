@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Fix, Frequency, Probe, Reference, Rule
+from ldlm_lint.wording import quoted
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
@@ -18,7 +19,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     code="E7504",
     symbol="reentrant-checkpoint-misuse",
     consequence=Consequence.CRASH,
-    message="%(problem)s; pass `use_reentrant=False`",
+    message="%(problem)s; %(advice)s",
     summary="A reentrant checkpoint (`use_reentrant=True` or omitted) with arguments that it cannot handle.",
     rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for "
     "the checkpointed function, `context_fn` and `debug=True` raise a ValueError. Tensors inside a tuple, list or "
@@ -26,8 +27,9 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     "a gradient at all, such as the output of a frozen embedding, the output requires none and the parameters of the "
     "segment silently get no gradients.",
     cost="An error in the first step, or parameters that never train, with at most a warning.",
-    exceptions="Not reported: containers of sizes or masks only, and inputs on which `requires_grad_()` was called, "
-    "as `enable_input_require_grads()` of transformers does.",
+    exceptions="Not reported: containers of sizes or masks only, inputs on which `requires_grad_()` was called, "
+    "as `enable_input_require_grads()` of transformers does, and checkpoints under a switch that nothing in the project "
+    "turns on.",
     versions="torch 2.0 to 2.13; omitting the flag still means the reentrant implementation in 2.13.",
     verification="Look for parameters whose `grad` is `None` after the first backward pass, with checkpointing on and "
     "off.",
@@ -111,6 +113,14 @@ def not_taken(function: str, keywords: Sequence[str]) -> Fix:
     names = ", ".join(keywords)
     reason = f"{function} cannot be called with {names}: with use_reentrant=False alone this line would raise TypeError"
     return Fix(f"call {function} as its signature allows, then set use_reentrant=False", (), Applicability.DISPLAY, reason)
+
+
+PASS_THE_FLAG = "pass `use_reentrant=False`"
+
+
+def other_call(function: str) -> str:
+    """What to do if a checkpointed function does not accept what it is called with: the flag would only change the error."""
+    return f"{quoted(function)} does not accept these arguments either, so call it as its signature allows: `use_reentrant=False` alone would only raise TypeError instead"
 
 
 def unknown_callee(function: str, keywords: Sequence[str]) -> str:

@@ -61,7 +61,7 @@ class _Models:
     def __init__(self, view: View) -> None:
         self.view = view
         self.program = view.program
-        self.recomputing = Recomputing(view.ask)
+        self.recomputing = Recomputing(view.ask, view.frozen_parts.trains_nothing)
         self.switches = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
 
     def _is_reentrant(self, call: int) -> bool:
@@ -89,7 +89,7 @@ class _Models:
         if switch is not None:
             return [switch]
         found = self.recomputing.calls_of(models) if models else []
-        return [one for one in found if not self._is_left_off(call, one)]
+        return [one for one in found if not self._is_left_off(call, one) and not self.view.frozen_parts.trains_nothing(one)]
 
     def _behind(self, key: int, steps: int = 4) -> frozenset[int]:
         """The possible objects of an expression; for the result of another package's function, its arguments:
@@ -103,6 +103,8 @@ class _Models:
 
     def _is_left_off(self, wrap: int, call: int) -> bool:
         """Whether a checkpoint is under a switch that no code of the training turns on."""
+        if self.view.left_off.is_left_off(call):
+            return True
         module, project = self.program.module_of(call), self.view.context.project
         own, path = self.view.path(self.program.module_of(wrap)), self.view.path(module)
         node = node_at(self.view, module, module.table.sites[call & MASK].place, nodes.Call)

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.class_builders import ClassBuilders
     from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
     from ldlm_lint.concepts.every_step import EveryStep
+    from ldlm_lint.concepts.frozen_parts import FrozenParts
     from ldlm_lint.concepts.host_models import HostModels
     from ldlm_lint.concepts.host_side import HostSide
     from ldlm_lint.concepts.joined import Joined
+    from ldlm_lint.concepts.left_off import LeftOff
     from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
     from ldlm_lint.concepts.load_origins import LoadOrigins
     from ldlm_lint.concepts.local_ranks import LocalRanks
@@ -155,6 +157,21 @@ class View:
     @cached_property
     def _trains_itself(self) -> bool:
         return any(map(self.built_classes.may_run, self.training.steps))
+
+    @cached_property
+    def left_off(self) -> LeftOff:
+        """The places behind switches that nothing turns on."""
+        from ldlm_lint.concepts.left_off import LeftOff
+
+        return LeftOff(self.ask, self._is_used_outside)
+
+    @cached_property
+    def frozen_parts(self) -> FrozenParts:
+        """The parts of models that do not train."""
+        from ldlm_lint.concepts.frozen_parts import FrozenParts
+        from ldlm_lint.concepts.untrained import Untrained
+
+        return FrozenParts(self.ask, Untrained(self.training), self.left_off)
 
     def _is_used_outside(self, module: Module, name: str) -> bool:
         """Whether a configuration has a name, or users of the package that a module belongs to may use it."""

@@ -53,7 +53,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
-        *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
+        *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "checkpoint-may-run"),
+        "class-is-built-once",
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
     "gradient_scaling": (

@@ -9,13 +9,14 @@ from astroid import nodes
 from ldlm_lint.model import Applicability, Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.reentrant import is_never_named
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
 from ldlm_lint.python.signatures import Target, accepts, method_of, refuses
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.segments import NON_REENTRANT, not_taken
+from ldlm_lint.rules.segments import NON_REENTRANT, not_taken, other_call
 from ldlm_lint.wording import listed
 
 _REDUCES = lazily(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
@@ -59,7 +60,22 @@ def _callee_takes_keywords(context: Context, finding: Finding, subject: str) -> 
         return Verdict(True)
     if taken:
         return Verdict(True, fix=finding.fix._replace(applicability=Applicability.UNSAFE, reason=NON_REENTRANT))
-    return Verdict(True, fix=not_taken(name.rpartition(".")[2], sorted(keywords or ())))
+    function_name, names = name.rpartition(".")[2], sorted(keywords or ())
+    return Verdict(True, args=(("advice", other_call(function_name)),), fix=not_taken(function_name, names))
+
+
+def _checkpoint_may_run(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A checkpoint runs unless it is under a switch that nothing turns on."""
+    from ldlm_lint.checkers.by_program.trainer_settings import node_at
+
+    view = context.view
+    module = view.module(finding.span.path)
+    call = view.call_at(module, view.place_at(module, finding.span.start)) if module is not None else None
+    if module is None or call is None:
+        return Verdict(True)
+    node = node_at(view, module, module.table.sites[call].place, nodes.Call)
+    is_off = view.left_off.is_left_off(module.base | call) or (isinstance(node, nodes.Call) and is_never_named(context.project, node))
+    return Verdict(not is_off)
 
 
 def _callee_takes_arguments(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -108,6 +124,7 @@ QUESTIONS: dict[str, Question] = {
     "callee-is-keyword-only": _callee_is_keyword_only,
     "callee-takes-arguments": _callee_takes_arguments,
     "callee-takes-keywords": _callee_takes_keywords,
+    "checkpoint-may-run": _checkpoint_may_run,
     "class-is-built-once": _class_is_built_once,
     "nothing-is-reduced": _nothing_is_reduced,
     "lightning-uses-several-devices": _lightning_uses_several_devices,

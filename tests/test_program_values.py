@@ -16,6 +16,12 @@ from ldlm_lint.budget import deep
 from ldlm_lint.program.queries import Queries, State
 
 Files = dict[str, str]
+_SAME_NAMES = {
+    "a.py": "x = 1\ny = 1\nz = 1\n",
+    "b.py": "x = 2\ny = 2\n_z = 2\n",
+    "c.py": "__all__ = ['y']\nx = 3\ny = 3\n",
+    "d.py": "from b import *\n",
+}
 CASES: dict[str, tuple[Files, dict[str, set[str]]]] = {
     "aliases": (
         {"train.py": "import torch.optim as o\nfrom torch.optim import AdamW as Best\nA = o.SGD\nask('attr', A)\nask('from', Best)\n"},
@@ -34,6 +40,38 @@ CASES: dict[str, tuple[Files, dict[str, set[str]]]] = {
     "star imports": (
         {"train.py": "from a import *\nask('x', x)\nask('y', y)\n", "a.py": "from b import *\nx = 1\n", "b.py": "y = 2\n"},
         {"x": {"1"}, "y": {"2"}},
+    ),
+    "of two star imports the later one": (
+        {"train.py": "from a import *\nfrom b import *\nask('x', x)\nask('z', z)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"2"}, "z": {"1"}, "inner": {"2"}},
+    ),
+    "a star import behind an import of a name": (
+        {"train.py": "from a import x\nfrom b import *\nask('x', x)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"2"}, "inner": {"2"}},
+    ),
+    "an import of a name behind a star import": (
+        {"train.py": "from b import *\nfrom a import x\nask('x', x)\nask('y', y)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"1"}, "y": {"2"}, "inner": {"1"}},
+    ),
+    "of two imports of a name the later one": (
+        {"train.py": "from a import x\nfrom b import x\nask('x', x)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"2"}, "inner": {"2"}},
+    ),
+    "a definition behind a star import": (
+        {"train.py": "from a import *\nclass x: pass\nask('x', x)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"class x"}, "inner": {"class x"}},
+    ),
+    "star imports under conditions": (
+        {"train.py": "from a import *\ntry:\n    from b import *\nexcept ImportError:\n    pass\nask('x', x)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
+        {"x": {"1", "2"}, "inner": {"1", "2"}},
+    ),
+    "a star import of a name that may be left out": (
+        {"train.py": "from a import *\nfrom c import *\nask('x', x)\nask('y', y)\n", **_SAME_NAMES},
+        {"x": {"1", "3"}, "y": {"3"}},
+    ),
+    "star imports through a file": (
+        {"train.py": "from a import *\nfrom d import *\nask('x', x)\nask('z', z)\n", **_SAME_NAMES},
+        {"x": {"2"}, "z": {"1"}},
     ),
     "relative imports": (
         {

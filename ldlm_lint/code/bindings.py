@@ -7,6 +7,8 @@ from typing import Any
 
 from ldlm_lint.code.expressions import Expressions, place_of, type_name
 
+_DECLARES = frozenset({"imp", "impf", "def", "class"})
+
 
 class Bindings(Expressions):
     """The statements that bind and unbind; each reader returns how control ends: "", since control continues."""
@@ -107,11 +109,18 @@ class Bindings(Expressions):
             self.table.imports.append((module, one.name, node.level, place))
             if one.name == "*":
                 self.current.bindings.setdefault("*", []).append(self.add(place, "imp", module, node.level))
+                self._forget_declared()
                 continue
             self.bind(one.asname or one.name, self.add(place, "impf", module, one.name, node.level), place)
             if one.asname:
                 self.table.aliases.append((one.name, one.asname))
         return ""
+
+    def _forget_declared(self) -> None:
+        """What imports and definitions have bound may be replaced by a star import: only the project's other files tell."""
+        for name, number in self.names.items():
+            if self.nodes[number][0] in _DECLARES:
+                self.names[name] = self.outside(name)
 
     def declare(self, node: ast.Global | ast.Nonlocal) -> str:
         """``global a``, ``nonlocal a``."""

@@ -64,10 +64,7 @@ class Names:
     def _before(self, index: int, name: str) -> int:
         """The value of a name at the head of a loop: a phi, which the end of the loop completes."""
         if index < 0:
-            known = self.free.get(name)
-            if known is None:
-                known = self.free[name] = self.add(0, "free", self.scope, name)
-            return known
+            return self.outside(name)
         head = self.rounds[index]
         known = head.phis.get(name)
         if known is None:
@@ -75,6 +72,13 @@ class Names:
             if outer is None:
                 outer = self._before(index - 1, name)
             known = head.phis[name] = self.add(0, "phi", [outer])
+        return known
+
+    def outside(self, name: str) -> int:
+        """A name as the scope has it from elsewhere."""
+        known = self.free.get(name)
+        if known is None:
+            known = self.free[name] = self.add(0, "free", self.scope, name)
         return known
 
     def bind(self, name: str, node: int, place: int) -> None:

@@ -48,6 +48,7 @@ class Expressions(Parameters):
         self._taken = {}
         self._uses = {}
         self._counters = {}
+        self._last_bound = {}
         self.hooks = {}
 
     def compute(self, key: Any) -> Value:

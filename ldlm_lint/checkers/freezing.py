@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from astroid import nodes
@@ -19,6 +19,7 @@ from ldlm_lint.checkers.freezing_moments import (
     last_name,
     loop_of,
 )
+from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.freezing_names import (
     ALWAYS_MODULES,
@@ -61,6 +62,12 @@ class Toggle(NamedTuple):
     def place(self) -> str:
         """Function and loops in the notation of the project's question."""
         return f"{self.scope}|{','.join(map(str, self.loops))}"
+
+
+def claims_of(group: Sequence[Toggle]) -> tuple[Claim, ...]:
+    """What the project has to confirm of the toggles of one function and loop."""
+    places = ";".join(f"{one.node.lineno}:{one.node.col_offset}" for one in group)
+    return Claim("runs-in-every-step", group[0].place), Claim("switches-more-than-whole-models", places)
 
 
 class _Setting(NamedTuple):

@@ -9,7 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.activation_checkpointing import check_use_reentrant
 from ldlm_lint.checkers.base import LdlmChecker
-from ldlm_lint.checkers.freezing import toggles
+from ldlm_lint.checkers.freezing import claims_of, toggles
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import (
@@ -66,7 +66,7 @@ class MemoryChecker(LdlmChecker):
                 first.node,
                 args={"target": first.target, "where": ""},
                 related=[(other.node, "this sets `requires_grad` too") for other in others],
-                claims=(Claim("runs-in-every-step", first.place),),
+                claims=claims_of([first, *others]),
             )
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.untrained import switched
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.ways_back import Held, WaysBack
+from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
 if TYPE_CHECKING:
@@ -81,13 +81,11 @@ class FrozenParts:
 
     def _on_the_way(self, key: int) -> set[int]:
         """The expressions that an object comes from: names, results, and what methods that return their object are called on."""
-        seen, todo = {Held(key)}, [Held(key)]
-        while todo:
-            held = todo.pop()
-            new = {*self._ways.before(held), *self._called_on(held)} - seen
-            seen |= new
-            todo += new
-        return {held.key for held in seen if not held.path}
+        return {held.key for held in all_before(Held(key), self._before) if not held.path}
+
+    def _before(self, held: Held) -> Iterator[Held]:
+        yield from self._ways.before(held)
+        yield from self._called_on(held)
 
     def _called_on(self, held: Held) -> Iterator[Held]:
         """``build()`` of ``build().eval()``."""

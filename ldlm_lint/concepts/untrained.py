@@ -138,13 +138,13 @@ def switched(module: Module, scope: int) -> Iterator[Switched]:
         function = module.nodes[row[1]]
         if function[0] == "attr" and function[2] == "requires_grad_":
             is_off = bool(row[2]) and module.nodes[row[2][0]] == _FALSE
-            yield from (Switched(target, is_off, guard) for target, guard in _whose(module, function[1], site.guard, site.place))
+            yield from (Switched(target, is_off, guard) for target, guard in whose(module, function[1], site.guard, site.place))
     for target, name, value, place in module.scopes[scope].writes:
         if name == "requires_grad":
-            yield from (Switched(model, module.nodes[value] == _FALSE, guard) for model, guard in _whose(module, target, None, place))
+            yield from (Switched(model, module.nodes[value] == _FALSE, guard) for model, guard in whose(module, target, None, place))
 
 
-def _whose(module: Module, target: int, guard: int | None, place: int) -> Iterator[tuple[int, int | None]]:
+def whose(module: Module, target: int, guard: int | None, place: int) -> Iterator[tuple[int, int | None]]:
     """The model that a target is, or whose parameters a loop goes through to it; without a guard if a filter chooses
     among them."""
     row = module.nodes[target]

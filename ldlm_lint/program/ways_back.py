@@ -6,7 +6,7 @@ needs to know which of the two an expression holds goes back to the expressions 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ldlm_lint.program.atoms import MASK
@@ -156,4 +156,33 @@ class WaysBack:
             yield from (target_module.base | one for one in target_module.scopes[0].bindings.get(name, ()))
 
 
-__all__ = ["Entered", "Held", "WaysBack"]
+def all_before(start: Held, before: Callable[[Held], Iterable[Held]]) -> dict[Held, bool]:
+    """All that steps back lead to from an expression, and whether each is an end: nothing is before it.
+
+    A way that comes back to an expression for a deeper part of it (``model = model.module`` in a loop) is not followed
+    again.
+    """
+    came_from: dict[Held, Held | None] = {start: None}
+    is_end: dict[Held, bool] = {}
+    todo = [start]
+    while todo:
+        held = todo.pop()
+        steps = list(dict.fromkeys(before(held)))
+        is_end[held] = not steps
+        for one in steps:
+            if one not in came_from and not _only_goes_deeper(one, held, came_from):
+                came_from[one] = held
+                todo.append(one)
+    return is_end
+
+
+def _only_goes_deeper(held: Held, at: Held | None, came_from: Mapping[Held, Held | None]) -> bool:
+    """Whether the way to an expression has been there before, for less of a path."""
+    while at is not None:
+        if at.key == held.key and len(at.path) < len(held.path):
+            return True
+        at = came_from[at]
+    return False
+
+
+__all__ = ["Entered", "Held", "WaysBack", "all_before"]

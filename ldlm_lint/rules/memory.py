@@ -117,8 +117,8 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     cost="A forced `find_unused_parameters=True`, and the loop over the parameters: 1.3 ms per 1000 parameters and "
     "step (measured on CPU). Under `torch.compile` a changed `requires_grad` is a reason to compile again.",
     exceptions="Adversarial training that takes turns is not reported: each network is wrapped separately and frozen "
-    "as a whole while the other one trains, which DDP supports. Freezing once, before DDP wraps the model, is "
-    "correct. Input tensors that need a gradient are fine.",
+    "as a whole while the other one trains, which DDP supports; so are phases of one loop, if they switch whole wrapped "
+    "models. Freezing once, before DDP wraps the model, is correct. Input tensors that need a gradient are fine.",
     versions="All versions of torch.",
     verification="Run with `TORCH_DISTRIBUTED_DEBUG=INFO`, which names parameters without gradients, and compare a "
     "checksum of the parameters over the ranks after a few steps.",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.freezing import ASKS, Toggle, toggles
+from ldlm_lint.checkers.freezing import ASKS, Toggle, claims_of, toggles
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.switches import switching_calls
-from ldlm_lint.model import Claim, Confidence, Finding, Related
+from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.rules.memory import REQUIRES_GRAD_TOGGLED_PER_STEP
@@ -37,8 +37,7 @@ def _in_module(view: View, module: Module, places: set[tuple[int, int]]) -> Iter
         if any(_place(one) in places for one in group):
             related = tuple(Related(span_of(source, one.node), "this sets `requires_grad` too") for one in others)
             args = {"target": first.target, "where": ""}
-            claims = (Claim("runs-in-every-step", first.place),)
-            yield view.finding(RULE, span_of(source, first.node), args, related, claims=claims, confidence=Confidence.MEDIUM)
+            yield view.finding(RULE, span_of(source, first.node), args, related, claims=claims_of(group), confidence=Confidence.MEDIUM)
 
 
 def _place(toggle: Toggle) -> tuple[int, int]:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.training_loops import TrainingLoops
     from ldlm_lint.concepts.warm_ups import WarmUps
+    from ldlm_lint.concepts.whole_models import WholeModels
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
     from ldlm_lint.project.filesets import FileSet
@@ -172,6 +173,13 @@ class View:
         from ldlm_lint.concepts.untrained import Untrained
 
         return FrozenParts(self.ask, Untrained(self.training), self.left_off)
+
+    @cached_property
+    def whole_models(self) -> WholeModels:
+        """Which models a switch of gradients switches as a whole."""
+        from ldlm_lint.concepts.whole_models import WholeModels
+
+        return WholeModels(self.ask)
 
     def _is_used_outside(self, module: Module, name: str) -> bool:
         """Whether a configuration has a name, or users of the package that a module belongs to may use it."""

@@ -49,7 +49,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         "program-checkpoints-reentrantly",
-        *("nothing-shards", "transformers-is-old"),
+        *("nothing-shards", "switches-more-than-whole-models", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (

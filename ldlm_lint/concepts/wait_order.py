@@ -8,6 +8,7 @@ function.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.launching import Launching
@@ -157,7 +158,8 @@ class WaitOrder:
     def follows(self, earlier: Row, later: Row) -> bool:
         """Whether Python has nothing left to wait for at ``later`` after waiting at ``earlier`` in the same iteration:
         both are in one function and loop, the earlier one runs whenever the later one does, and nothing is launched
-        between them but the reductions that ``later`` itself reads: ``losses["a"].mean().item()``."""
+        between them but the reductions that ``later`` itself reads, ``losses["a"].mean().item()``, and those of a branch
+        that has ended: ``if x.min() < 0: print(x.min())``."""
         if earlier.function != later.function or earlier.loop != later.loop or earlier.number >= later.number:
             return False
         if not self._stands_under(later, earlier.guard):
@@ -166,7 +168,12 @@ class WaitOrder:
         is_asked_later = later.module.nodes[earlier.number][0] in _ASKED_LATER
         first = earlier.number + 1 if is_asked_later else earlier.number
         launched = {at for at in range(first, later.number + 1) if self._launching.launches(later.module, at)}
-        return launched <= self._read(later, first) | {earlier.number} and all(self._launching.is_small(later.module, at) for at in launched)
+        others = launched - self._read(later, first) - {earlier.number}
+        return all(map(partial(self._is_in_branch, later), others)) and all(self._launching.is_small(later.module, at) for at in launched)
+
+    def _is_in_branch(self, later: Row, number: int) -> bool:
+        """Whether a row before another one is in a branch which that one is not in."""
+        return not self._stands_under(later, self._standing(later.module, later.function, number)[1])
 
     @staticmethod
     def _read(row: Row, first: int) -> set[int]:

@@ -41,6 +41,14 @@ CASES: dict[str, tuple[Files, dict[str, set[str]]]] = {
         {"train.py": "from a import *\nask('x', x)\nask('y', y)\n", "a.py": "from b import *\nx = 1\n", "b.py": "y = 2\n"},
         {"x": {"1"}, "y": {"2"}},
     ),
+    "a generator gives each call elements of its own argument": (
+        {
+            "train.py": "def every(some, n):\n    for one in some:\n        yield one\nclass Log:\n    def every(self, some, n=1):\n        for one in some:\n            yield one\n"
+            "for a in every([1], 1): ask('a', a)\nfor b in every(n=1, some=[2]): ask('b', b)\nfor c in Log().every([3]): ask('c', c)\nfor d in Log().every([4]): ask('d', d)\n"
+            "def loop(given):\n    for e in Log().every(given): ask('e', e)\nloop([5])\nloop([6])\nfor g in enumerate(every([7], 1)): ask('g', g[1])\n",
+        },
+        {"a": {"1"}, "b": {"2"}, "c": {"3"}, "d": {"4"}, "e": {"5", "6"}, "g": {"7"}},
+    ),
     "of two star imports the later one": (
         {"train.py": "from a import *\nfrom b import *\nask('x', x)\nask('z', z)\ndef f(): ask('inner', x)\n", **_SAME_NAMES},
         {"x": {"2"}, "z": {"1"}, "inner": {"2"}},

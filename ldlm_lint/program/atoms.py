@@ -13,7 +13,8 @@ Numbers below `FIRST` are fixed; those from it on stand for a tuple in `Atoms.of
 ``("x", name)``                        a function, class or module of another package, by its dotted name
 ``("o", name, call)``                  what a call of such a name gave; call 0 if it does not matter which
 ``("d", place)``                       a container, by the expression that made it
-``("gen", function)``                  what a call of a generator function gave
+``("gen", function)``                  what a call of a generator function gave; with the call and how its arguments are bound, if
+                                       it yields elements of an argument
 ``("view", how, place)``               what ``zip``, ``enumerate``, ``.items()`` and the like gave
 ``("pair", how, place)``               what iterating over such a view takes
 ``("partial", call)``                  what ``functools.partial`` gave

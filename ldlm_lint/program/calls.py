@@ -46,6 +46,7 @@ class Calls(Containers):
         self.targets_of: dict[int, set[int]] = defaultdict(set)
         """The functions that a call goes to."""
         self._known: dict[tuple[int, int], set[int]] = defaultdict(set)
+        self._handing: dict[int, bool] = {}
         self._by_receiver: dict[str, tuple[list[int], list[tuple[int, int]], list[int]]] = {}
         self.above_training: set[int] = set()
         """The functions above a loop that trains: their callers are looked for among methods of any object."""
@@ -167,7 +168,9 @@ class Calls(Containers):
         summary = self.get(("returns", function))
         atoms = self.atoms
         if atoms.symbolic.isdisjoint(summary) and atoms.selves.isdisjoint(summary):
-            return summary
+            # What it yields of an argument is another thing for each call.
+            is_own = call is not None and how != UNKNOWN and self._hands_on(function)
+            return frozenset([atoms.atom("gen", function, call, how)]) if is_own else summary
         value: set[int] = set()
         for one in summary:
             if one in atoms.selves and receiver is not None:
@@ -180,6 +183,26 @@ class Calls(Containers):
             value.discard(TENSOR)
             value.discard(IF_TENSOR)
         return frozenset(value)
+
+    def _hands_on(self, function: int) -> bool:
+        """Whether a generator function yields elements of an argument."""
+        if function not in self._handing:
+            yields = self.module_of(function).scopes[function & MASK].yields
+            self._handing[function] = any(self.handed_on_by(function, number) for number in yields)
+        return self._handing[function]
+
+    def handed_on_by(self, function: int, number: int) -> str:
+        """The parameter whose elements a ``yield`` of a generator function gives; empty if it gives something else."""
+        module = self.module_of(function)
+        row = module.nodes[module.uncopied(number)]
+        given = module.nodes[module.uncopied(row[1])] if row[0] == "elem" else ("",)
+        return str(given[2]) if given[0] == "param" and module.base | given[1] == function else ""
+
+    def yielded(self, function: int, number: int, call: int, how: int) -> Value:
+        """What a ``yield`` of a generator function gives to the loop over the result of one call."""
+        name = self.handed_on_by(function, number)
+        given = self.elements(self.argument(call, function, how, name)) if name else NOTHING
+        return given or self.get(self.module_of(function).base | number)
 
     def _received(self, one: int, receiver: Receiver) -> int:
         """The object that ``self`` of a summary is for a receiver."""

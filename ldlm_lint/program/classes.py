@@ -217,6 +217,10 @@ class Classes(Records):
         """What a function returns, at a call of it."""
 
     @abstractmethod
+    def yielded(self, function: int, number: int, call: int, how: int) -> Value:
+        """What a ``yield`` of a generator function gives to the loop over the result of one call."""
+
+    @abstractmethod
     def option(self, parser: int, name: str) -> Value:
         """The possible values of an attribute of the result of ``parse_args``."""
 

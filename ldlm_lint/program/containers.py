@@ -115,6 +115,8 @@ class Containers(Batches):
         if kind == "gen":
             module = self.module_of(fields[1])
             yields = module.scopes[fields[1] & MASK].yields
+            if fields[2:]:
+                return frozenset().union(*(self.yielded(fields[1], number, *fields[2:]) for number in yields))
             return frozenset().union(*(self.get(module.base | number) for number in yields))
         if kind == "view":
             return self._element_of_view(fields)

@@ -88,11 +88,14 @@ class LoadOrigins:
         """The same with what the entries of the file say: a training is resumed from a file that it has written."""
         if origin.written or origin.shipped:
             return origin._replace(objects=() if origin.only_tensors or not origin.written else self._entries.objects_in(origin.written))
-        alike = self._entries.alike(load)
-        if origin.resumes and len(alike) == 1:
-            return origin._replace(written=alike[0], objects=self._entries.objects_in(alike[0]))
-        first = next(((one, objects) for one in alike if (objects := self._entries.objects_in(one))), (0, ()))
-        return origin if origin.resumes else origin._replace(alike=first[0], objects=first[1])
+        entries = self._entries
+        own = entries.of_its_class(load) or (entries.alike(load) if origin.resumes else [])
+        if own:
+            objects = [set(entries.objects_in(one)) for one in own]
+            return origin._replace(written=own[0], objects=tuple(sorted(set.intersection(*objects))))
+        found = ((one, entries.objects_in(one)) for one in entries.of_its_models(load))
+        alike, named = next(((one, objects) for one, objects in found if objects), (0, ()))
+        return origin._replace(alike=alike, objects=named)
 
     def _is_shipped(self, known: FilePath) -> bool:
         """Whether a path begins in a folder of the code, unless a caller passes another one."""
@@ -133,7 +136,7 @@ class LoadOrigins:
 
     @cached_property
     def _entries(self) -> OwnEntries:
-        return OwnEntries(self.program, (one.call for one in self._written))
+        return OwnEntries(self.program, self._sinks.states, (one.call for one in self._written))
 
     @cached_property
     def _by_engines(self) -> list[_Written]:

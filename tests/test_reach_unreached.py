@@ -36,7 +36,7 @@ def holder(name: str = "Old", bases: str = "") -> str:
         pytest.param({"tools.py": OLD, "main.py": MAIN, "api.py": "from tools import load_new\nserve = load_new\n"}, id="one-of-them-is-none"),
         pytest.param({"tools.py": OLD, "main.py": MAIN, "tests/test_tools.py": "import tools\n\n\ndef test_it():\n    tools.load_old('a')\n"}, id="a-test"),
         pytest.param({"tools.py": OLD + "LOADERS = {'old': load_old}\n", "main.py": MAIN}, id="handed-on-as-a-value"),
-        pytest.param({"tools.py": OLD + "__all__ = ['load_old', 'load_new']\n", "main.py": MAIN}, id="offered-by-name"),
+        pytest.param({"tools.py": OLD + "__all__ = ['load_old', 'load_new']\n", "main.py": MAIN, "setup.py": "py_modules = ['tools']\n"}, id="offered-by-name"),
         pytest.param({"tools.py": OLD, "main.py": MAIN, "configs/a.yaml": "loader: load_old\n"}, id="a-configuration"),
         pytest.param({"tools.py": OLD, "main.py": MAIN, "go.sh": "#!/bin/bash\npython -c 'import tools; tools.load_old(1)'\n"}, id="a-script"),
         pytest.param({"tools.py": OLD, "main.py": MAIN.replace("load_new(", "import tools, sys; getattr(tools, sys.argv[1])(")}, id="looked-up"),
@@ -107,6 +107,12 @@ def test_a_function_that_no_program_mentions(enter: Enter, run: Run) -> None:
 @pytest.mark.parametrize("computed", ["eval(input())", "globals()[input()]"])
 def test_a_computed_name_reaches_what_its_file_holds(enter: Enter, run: Run, computed: str) -> None:
     assert reaches(enter, run, {"tools.py": OLD, "main.py": MAIN + f"    print({computed})\n"}) == [("tools.py", 5)]
+
+
+def test_a_name_in_all_alone_reaches_nothing(enter: Enter, run: Run) -> None:
+    """Whoever takes it with a star mentions it, and the package is not built for others."""
+    tools = OLD + "\n\n__all__ = ['load_old', 'load_new']\n"
+    assert reaches(enter, run, {"tools.py": tools, "main.py": MAIN.replace("import load_new", "import *")}) == [("tools.py", 5)]
 
 
 def test_a_comment_or_a_docstring_reaches_nothing(enter: Enter, run: Run) -> None:

@@ -10,11 +10,11 @@ from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.path_patterns import OF_PATHS, PathPatterns, may_meet
 from ldlm_lint.concepts.written_states import WrittenStates
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.queries import Queries, State
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _SHARDED = {
     f"torch.distributed.checkpoint.{module}{function}": ("checkpoint_id", 9)
@@ -133,7 +133,13 @@ class Sinks:
                         yield Sink(call, source)
 
     def _saved_by_objects(self) -> Iterator[Sink]:
-        yield from (sink for sink, writes_state in self._of_objects() if writes_state or self.states.written_by(sink.call))
+        saved = (sink for sink, writes_state in self._of_objects() if writes_state or self.states.written_by(sink.call))
+        yield from (sink for sink in saved if not self._is_filtered(sink.call))
+
+    def _is_filtered(self, call: int) -> bool:
+        """Whether Fabric writes only what a function lets through, the adapters of a model for example:
+        https://lightning.ai/docs/fabric/latest/guide/checkpoint/checkpoint.html."""
+        return self.ask.argument(call, "filter", 2).state is not State.ABSENT
 
     def _of_objects(self) -> Iterator[tuple[Sink, bool]]:
         """``checkpointer.save("model_{:07d}".format(step))`` by the object's class, and whether it always writes a

@@ -2,7 +2,7 @@
 top level.
 
 Every word that may be a name counts: reads, attributes, keywords, words in texts. An import alone mentions nothing,
-unless it renames.
+unless it renames, nor does ``__all__``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
             inner += [one for handler in getattr(statement, "handlers", []) for one in handler.body]
             waiting += reversed(inner)
             own += (one for one in ast.iter_child_nodes(statement) if not isinstance(one, (ast.stmt, ast.ExceptHandler)))
-        elif not _is_docstring(statement):
+        elif not _is_docstring(statement) and not _offers(statement):
             own.append(statement)
 
 
@@ -187,6 +187,12 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 def _is_docstring(node: ast.AST) -> bool:
     """Whether a statement is a text without effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _offers(statement: ast.stmt) -> bool:
+    """Whether a statement is ``__all__ = […]``: who takes a name from there mentions it."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target] if isinstance(statement, (ast.AugAssign, ast.AnnAssign)) else []
+    return any(isinstance(one, ast.Name) and one.id == "__all__" for one in targets)
 
 
 def _acts(statement: ast.stmt) -> bool:

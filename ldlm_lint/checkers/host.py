@@ -148,6 +148,12 @@ def _events(checker: type[LdlmChecker]) -> tuple[tuple[str, str, _Method], ...]:
     return tuple(found)
 
 
+_DATABRICKS = b"# Databricks notebook source"
+"""The first line of a notebook that Databricks exported as Python:
+https://docs.databricks.com/aws/en/notebooks/notebook-export-import."""
+_EXPORTED = "a notebook that Databricks exported, whose commands are not Python"
+
+
 def _syntax_error(source: Source, line: int, message: str) -> Finding:
     from ldlm_lint.python.newer_syntax import newer_python
 
@@ -159,7 +165,8 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
     if newer:
         message += f" (Python {newer} and later can read it, ldlm-lint runs on {sys.version_info[0]}.{sys.version_info[1]})"
     args = (("error", message), ("checked", "only the code before it is checked"))
-    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(message_alone, text))
+    finding = Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(message_alone, text))
+    return finding.lowered(_EXPORTED) if source.data.startswith(_DATABRICKS) and text.lstrip()[:1] in ("!", "%") else finding
 
 
 def asks_for_newer(message: str, line: str) -> tuple[Claim, ...]:

@@ -42,7 +42,8 @@ UNPARSABLE_FILE = _rule(
     "In a Python file the code before the error is still checked, the code after it is not. A configuration file is not checked "
     "at all; it is reported only if it contains settings that a rule would check. Templates of a Helm chart and data files (JSON "
     "Lines, tables of thousands of values) are skipped silently. Syntax of a newer Python than the one that runs ldlm-lint is "
-    "reported at level info if its form or the project's requirement (`requires-python >= 3.12`) shows that it is not a mistake.",
+    "reported at level info if its form or the project's requirement (`requires-python >= 3.12`) shows that it is not a mistake, "
+    "as is a command such as `!deepspeed` in a notebook that Databricks exported.",
     "The program cannot run or load this file, and everything after the error is unchecked.",
 )
 UNREADABLE_FILE = _rule(

@@ -27,7 +27,7 @@ Entered = tuple[tuple[int, int], ...]
 """The functions whose results are looked at, each with the call (keys), the outermost first."""
 Home = tuple[object, ...]
 """What a path begins with: ``("parameter", function, name)``, ``("of self", class, name)``, ``("setting", name)``, ``("global", module, name)``,
-``("value", key)``, ``("memory", module)``, and `SHIPPED`."""
+``("value", key)``, ``("memory", module)``, ``("temporary", key)``, and `SHIPPED`."""
 SHIPPED: Home = ("shipped",)
 """The folder of the code itself, or one of a package."""
 _SCOPED = frozenset({"parameter", "of self"})
@@ -41,8 +41,10 @@ _FIELD = lazily(r"\{(\w*)[^{}]*\}|%s")
 """A place at the beginning of a text that `str.format` or ``%`` fills."""
 _NO_LETTERS = lazily(r"(?:\.\w+)+$|[^A-Za-z]")
 _LEAST_LETTERS = 3
-_SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "list", "reversed", "next", "iter", "glob", "iglob", "natsorted"})
+_SAME_FILE = frozenset({*OF_PATHS, "open", "BytesIO", "sorted", "max", "min", "list", "reversed", "next", "iter", "glob", "iglob", "natsorted", "enumerate", "tqdm"})
 """Functions that give a path in another form, one of several paths, or the open file."""
+_TEMPORARY = frozenset({"tempfile.TemporaryDirectory", "tempfile.mkdtemp", "tempfile.NamedTemporaryFile", "tempfile.mkstemp"})
+"""Functions that make a folder or a file which is new, under a name of its own."""
 _OF_RECEIVER = frozenset({"resolve", "absolute", "expanduser", "as_posix", "strip", "replace", "with_suffix", "open", "pop", "read", "read_bytes"})
 """Methods of paths, of lists of them and of open files that do so."""
 _BELOW = frozenset({"glob", "rglob"})
@@ -70,8 +72,12 @@ class FilePath:
 
 
 def _lie_apart(one: set[Home], other: set[Home]) -> bool:
-    """Whether two paths begin with different parameters of one function, or attributes of one object: the input and the
-    output of a converter."""
+    """Whether two paths begin with different parameters of one function, or attributes of one object, the input and the
+    output of a converter, or one of them in a temporary folder and the other not."""
+    for homes, others in ((one, other), (other, one)):
+        begun = {home for home in homes if home[0] not in ("value", "parameter")}
+        if begun and all(home[0] == "temporary" for home in begun) and begun.isdisjoint(others):
+            return True
     scopes = [{home[1] for home in homes if home[0] in _SCOPED} for homes in (one, other)]
     return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
 
@@ -291,6 +297,8 @@ class FilePaths:
             found.fetched.add(key)
         if begins and not names.isdisjoint(_OF_CODE):
             found.homes.add(SHIPPED)
+        if begins and not names.isdisjoint(_TEMPORARY):
+            found.homes.add(("temporary", key))
         if is_method and name in _BELOW:
             self._visit(module.base | function[1], found, begins=begins, ends=False)
             for one in row[2][:1]:

@@ -1,5 +1,5 @@
-"""Whether calls can lead to a place by what they pass: ``checkpoint(path)`` does not come to the branch that saves under
-``if model is not None``."""
+"""Whether calls can lead to a place by what they pass, and by the objects that they are made on: ``checkpoint(path)`` does
+not come to the branch that saves under ``if model is not None``, nor ``model.save()`` to a class that ``model`` is not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Queries
 
 
@@ -16,6 +17,7 @@ class TakenBranches:
 
     def __init__(self, ask: Queries) -> None:
         self.program = ask.program
+        self._ask = ask
         self._arms = Arms(ask)
 
     def may_lead(self, chain: Sequence[int]) -> bool:
@@ -28,8 +30,24 @@ class TakenBranches:
                 return False
             if index:
                 function = self.program.function_of(chain[index - 1])
+                if self._goes_elsewhere(module, call, function):
+                    return False
                 entries = (*entries, Entry(function, call, self._binding(call, function)))
         return True
+
+    def is_undecided(self, call: int) -> bool:
+        """Whether a call (key) may go to several functions: what the object is depends on the run."""
+        self.program.ask(("to", call))
+        return len(self.program.targets_of.get(call, ())) > 1
+
+    def _goes_elsewhere(self, module: Module, call: int, function: int) -> bool:
+        """Whether a call of a method goes to other classes than that of a function: all that its object may be are known."""
+        row = module.plain(module.nodes[call & MASK][1])
+        if row[0] != "attr" or function not in self.program.owner:
+            return False
+        self.program.ask(("to", call))
+        targets = self.program.targets_of.get(call, ())
+        return bool(targets) and function not in targets and self._ask.is_complete(module.base | row[1])
 
     def _binding(self, call: int, function: int) -> int:
         """How the arguments of a call are bound to the parameters of a function, see `ldlm_lint.program.calls`."""

@@ -14,10 +14,10 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.dispatch import other_methods
 from ldlm_lint.project.filesets import FileSet
-from ldlm_lint.project.groups import may_join_group, names_trainer
-from ldlm_lint.project.training import BACKWARD, trainings_of
+from ldlm_lint.project.groups import may_join_group
+from ldlm_lint.project.joining import Joining
+from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.flow import SAVES, CallSite
 from ldlm_lint.python.guards import OTHERS, RANK
 from ldlm_lint.python.local_ranks import local_test
@@ -25,35 +25,12 @@ from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 8
-_FUNCTIONS = 400
-_IN_GROUP = frozenset(
-    {
-        *("torch.distributed.init_process_group", "torch.nn.parallel.DistributedDataParallel"),
-        *("torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard"),
-        *("torch.distributed._composable.fsdp.fully_shard", "torch.distributed.device_mesh.init_device_mesh"),
-        *("horovod.torch.init", "accelerate.Accelerator", "deepspeed.initialize", "deepspeed.init_distributed"),
-        *("apex.parallel.DistributedDataParallel", "fairscale.nn.FullyShardedDataParallel"),
-        *(
-            "idr_torch.init",
-            "fairscale.nn.data_parallel.FullyShardedDataParallel",
-            "smdistributed.dataparallel.torch.distributed.init_process_group",
-        ),
-    }
-)
-# They raise where no group was created: one that may not run is no sign of a group.
-_WRAPS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
-# Names of process launchers in libraries and companies.
-_STARTS_GROUP = lazily(
-    r"(^|\.)(init_process_group|init_distributed(_mode|_device)?|init_dist|setup_distributed|DistributedDataParallel)$"
-)
 _SPAWNS = (
     rb"(?:spawn|start_processes|Process|\w*launch\w*|call_main|Fire|submit|(?<![.\w])run|app\.run)\s*"
     rb"\((?:[^()]|\([^()]*\))*?\b%s\b(?!\s*\()"
 )
 _PASSED = rb"%s(?<!\w%s)\b(?!\s*\()"
 _ENTRIES = {"main", "cli_main"}
-_TRAINER = lazily(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
-_KNOWS_RANKS = lazily(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
 _TESTS_RANK = (
     rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
     rb"|get_rank\("
@@ -127,7 +104,7 @@ class Ranks:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._project = calls.project
-        self._in_group: dict[Place, bool] = {}
+        self._joining = Joining(calls)
         self._of_nodes: dict[tuple[str, str], bool] = {}
         self.unreached: set[Place] = set()
         """Places to which no way leads from where ranks may start, by their texts."""
@@ -140,7 +117,7 @@ class Ranks:
     def ways_into(self, path: str, scope: str, *, of_nodes: bool = False) -> Iterator[Way]:
         """The paths on which every rank of a training reaches a function; ``of_nodes``: or the first of each node."""
         for way in self._up((path, scope), (), frozenset(), of_nodes):
-            if self._trains_in_group(way.start):
+            if self._joining.trains_in_group(way.start):
                 yield way
 
     def _up(self, place: Place, below: tuple[tuple[str, CallSite], ...], seen: frozenset[Place], of_nodes: bool) -> Iterator[Way]:
@@ -246,64 +223,11 @@ class Ranks:
         """A file and those of its trainings."""
         return trainings_of(self._project, path) | {path}
 
-    def _trains_in_group(self, start: Place) -> bool:
-        """Whether the code reached from a place trains, and joins a process group or starts a framework that does."""
-        if start not in self._in_group:
-            self._in_group[start] = self._find_group(start)
-        return self._in_group[start]
-
-    def _find_group(self, start: Place) -> bool:
-        trains = joins = False
-        if not self._may_train(start):
-            return False
-        for path, scope in self._reached(start):
-            function = self._calls.function(path, scope)
-            calls = self._project.calls_in(path, scope)
-            trainer = any(call.callee.kind == "import" and _TRAINER.search(call.callee.name) for call in calls)
-            trains = trains or trainer or bool(function and function.backward_lines)
-            joins = joins or any(self._joins(path, call) for call in calls)
-            # A Trainer creates the group itself if a launcher starts several processes.
-            joins = joins or (trainer and _KNOWS_RANKS.search(self._project.data(path)) is not None)
-            if trains and joins:
-                return True
-        return False
-
     def may_start(self, place: Place) -> bool:
         """Whether ranks may start at a place and train, by the texts of the reached files."""
-        return may_join_group(self._project, place[0]) and self._may_train(place)
-
-    def _may_train(self, start: Place) -> bool:
-        """Whether the code reached from a place may train, by the texts of the files: most scripts do not."""
-        sketch, path = self._calls.sketch, start[0]
-        if sketch.may_come_to(start, BACKWARD) or sketch.may_come_to((path, ""), BACKWARD):
-            return True
-        return self._project.any_that(self._project.reach(path), "names-a-trainer", lambda one: names_trainer(self._project, one))
-
-    def _joins(self, path: str, call: CallSite) -> bool:
-        name = call.callee.name
-        known = call.callee.kind == "import" and name in _IN_GROUP
-        if not known and (_STARTS_GROUP.search(name) is None or self._calls.targets(path, call.callee)):
-            return False
-        return not name.endswith(_WRAPS) or self._may_wrap(path, call)
-
-    def _may_wrap(self, path: str, call: CallSite) -> bool:
-        node = self._node_of(path, call)
-        return node is None or may_wrap(self._project, node)
+        return may_join_group(self._project, place[0]) and self._joining.may_train(place)
 
     def _node_of(self, path: str, call: CallSite) -> nodes.Call | None:
         module = self._project.trees.of(path)
         found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module is not None else iter(())
         return next(found, None)
-
-    def _reached(self, start: Place) -> Iterator[Place]:
-        """The functions that a place calls, directly or through others, and the top level of its module."""
-        waiting = [start, (start[0], "")]
-        seen = set(waiting)
-        while waiting and len(seen) < _FUNCTIONS:
-            path, scope = waiting.pop(0)
-            yield path, scope
-            for call in self._project.calls_in(path, scope):
-                for where, function in self._calls.targets(path, call.callee):
-                    if (where, function.scope) not in seen:
-                        seen.add((where, function.scope))
-                        waiting.append((where, function.scope))

@@ -4,7 +4,7 @@ every caller leaves ``world_size=1``. They are no sign that ranks start."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from astroid import nodes
 
@@ -22,10 +22,9 @@ _STARTING = (
     *(b"torchrun", b"distributed.launch", b"distributed.run", b"spawn", b"start_processes", b"srun", b"mpirun", b"RANK", b"WORLD_SIZE"),
     *(b"accelerate launch", b"deepspeed --", b"TorchDistributor"),
 )
-_STARTS = Trait(
-    lazily(b"|".join(map(re.escape, _STARTING)) + rb"|^[ \t]*(?:from|import)[ \t]+(?:" + b"|".join(_LIBRARIES) + rb")\b", re.M),
-    (*_STARTING, *_LIBRARIES),
-)
+_IMPORTS_LIBRARY = rb"^[ \t]*(?:from|import)[ \t]+(?:" + b"|".join(_LIBRARIES) + rb")\b"
+_STARTS = Trait(lazily(b"|".join(map(re.escape, _STARTING)) + rb"|" + _IMPORTS_LIBRARY, re.M), (*_STARTING, *_LIBRARIES))
+_BRINGS = Trait(lazily(_IMPORTS_LIBRARY, re.M), _LIBRARIES)
 # Who gives a parameter a value is known to the linked program, which `ldlm_lint.project.ranks` does not ask yet, so texts decide.
 # A value that turns a switch on: neither nothing, nor one rank, nor the same name passed on.
 _GIVEN = (
@@ -42,6 +41,11 @@ def may_wrap(project: Project, call: nodes.Call) -> bool:
 def starts_ranks(project: Project) -> bool:
     """Whether code, a script or a configuration of a project starts several ranks, by the texts."""
     return any(_STARTS.shows(project.data(path)) for path in (*project.files, *project.others))
+
+
+def brings_ranks(project: Project, paths: Collection[str]) -> bool:
+    """Whether one of these files imports a library that starts ranks, or makes their group, out of sight."""
+    return project.any_shows(paths, _BRINGS)
 
 
 def _switches_around(call: nodes.Call) -> Iterator[str]:
@@ -74,4 +78,4 @@ def _stays_off(project: Project, name: str) -> bool:
     return bool(written) and not any(given.search(data) for data in (*written, *others))
 
 
-__all__ = ["may_wrap", "starts_ranks"]
+__all__ = ["brings_ranks", "may_wrap", "starts_ranks"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.ranks import Way
@@ -34,9 +34,8 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
         caller, last = way.last
         if parameters and ranks.passes_rank(caller, last, (path, call.scope), parameters.split()):
             continue
-        line = int(last.position.partition(":")[0])
         note = "every rank reaches this call and saves"
-        return Verdict(True, (Related(context.line_span(caller, line), note),), (("where", _name(way.start[0])),))
+        return Verdict(True, (Related(_shown(context, way), note),), (("where", _name(way.start[0])),))
     return Verdict(False) if ranks.guarded(path, call) else _by_nodes(context, path, call, names, parameters, disk)
 
 
@@ -49,6 +48,18 @@ def _can_be_taken(context: Context, path: str, save: CallSite, way: Way) -> bool
             break
         chain.append(call)
     return context.view.taken_branches.may_lead(chain)
+
+
+def _shown(context: Context, way: Way) -> Span:
+    """The call that shows a way: the last one, or the first that may go to several classes: which of them saves is decided by
+    the run, and that all ranks come to this call is not."""
+    path, call = next((one for one in reversed(way.calls) if _is_undecided(context, *one)), way.calls[0])
+    return context.line_span(path, int(call.position.partition(":")[0]))
+
+
+def _is_undecided(context: Context, path: str, call: CallSite) -> bool:
+    key = _call_at(context, path, call.position)
+    return key is not None and context.view.taken_branches.is_undecided(key)
 
 
 def _call_at(context: Context, path: str, position: str) -> int | None:
@@ -72,8 +83,7 @@ def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameter
         if way.last is not None:
             if parameters and ranks.passes_rank(*way.last, (path, call.scope), parameters.split()):
                 continue
-            line = int(way.last[1].position.partition(":")[0])
-            related.append(Related(context.line_span(way.last[0], line), "the first rank of each node reaches this call and saves"))
+            related.append(Related(_shown(context, way), "the first rank of each node reaches this call and saves"))
         return Verdict(True, tuple(related), (("where", _name(way.start[0])), ("who", "one rank of each node"), ("why", "only the local rank is checked")))
     return Verdict(False)
 

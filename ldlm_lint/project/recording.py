@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from astroid import nodes
+
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.text import is_handed_on
 from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.freezing_statements import is_frozen_at
 from ldlm_lint.python.gradients import FunctionGradients
 from ldlm_lint.python.model_names import names_evaluation
+from ldlm_lint.python.places import position_of, scope_name
 from ldlm_lint.python.slots import Slot
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 4
 _DEEP = 3
@@ -25,8 +30,11 @@ class Recording:
         self._calls = calls
         self._project = calls.project
 
-    def is_off(self, path: str, scope: str, depth: int = 0) -> bool:
-        """Whether a function always runs without gradients, judging by its known callers."""
+    def is_off(self, path: str, scope: str, depth: int = 0, model: str = "") -> bool:
+        """Whether a function always runs without gradients, judging by its known callers.
+
+        For ``model``, one of its parameters, it also does so for callers that pass a model whose parameters they have frozen.
+        """
         facts = self._facts(path, scope)
         if facts is not None and facts.held:
             return True
@@ -35,14 +43,38 @@ class Recording:
         callers = list(self._callers(path, scope))
         if not callers:
             return self._is_off_by_name(path, scope, depth)
-        return not any(self._is_open(caller, call, depth) for caller, call in callers)
+        return not any(self._is_open(caller, call, depth, self._passed(path, scope, call, model)) for caller, call in callers)
 
-    def _is_open(self, path: str, call: CallSite, depth: int) -> bool:
-        """Whether a call happens while gradients are recorded."""
+    def _is_open(self, path: str, call: CallSite, depth: int, model: str = "") -> bool:
+        """Whether a call happens while gradients are recorded, of a variable with a model if given."""
         if call.position in self._project.gradients(path).unrecorded:
             return False
         module = self._facts(path, "")
-        return not (module is not None and module.held) and not self.is_off(path, call.scope, depth + 1)
+        if (module is not None and module.held) or (model and self._is_frozen(path, call, model)):
+            return False
+        return not self.is_off(path, call.scope, depth + 1, model)
+
+    def _passed(self, path: str, scope: str, call: CallSite, model: str) -> str:
+        """The variable that a call passes for a parameter of a function; empty if it is another expression."""
+        function = self._calls.function(path, scope) if model else None
+        if function is None:
+            return ""
+        given = (one for one in call.passed if self._calls.parameter(function, call, one.key) == model)
+        return next((one.slot.name for one in given if one.slot.kind == "var"), "")
+
+    def _is_frozen(self, path: str, call: CallSite, model: str) -> bool:
+        """Whether the function around a call has frozen the model in a variable."""
+        frame = self._frame(path, call.scope)
+        found = (one for one in nodes_of(frame, nodes.Call) if position_of(one) == call.position) if frame is not None else iter(())
+        node = next(found, None)
+        return frame is not None and node is not None and is_frozen_at(frame, model, node)
+
+    def _frame(self, path: str, scope: str) -> nodes.NodeNG | None:
+        """The function with a dotted name in a file, the module for an empty one."""
+        module = self._project.trees.of(path)
+        if module is None or not scope:
+            return module
+        return next((one for one in nodes_of(module, nodes.FunctionDef) if scope_name(one) == scope), None)
 
     def _callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
         for caller, call in self._calls.callers(path, scope, self._project.plain):
@@ -116,13 +148,13 @@ class Recording:
         inner = (one for one in self._project.flow(path).calls if one.scope == scope and one.position not in unrecorded)
         return any(self._hands_over(path, call, name, depth + 1) for call in inner for name in names)
 
-    def caller_that(self, path: str, scope: str, needs: set[str]) -> tuple[str, int] | None:
-        """A recorded call of a function with the needed context.
+    def caller_that(self, path: str, scope: str, needs: set[str], model: str = "") -> tuple[str, int] | None:
+        """A recorded call of a function with the needed context, that passes a model which is not frozen for ``model``.
 
         A ``repetition`` may be that of a training; a ``loop`` or the ``mode`` count only outside of training.
         """
         for caller, call in self._callers(path, scope):
-            if self._supplies(path, scope, needs, caller, call) and self._is_open(caller, call, 0):
+            if self._supplies(path, scope, needs, caller, call) and self._is_open(caller, call, 0, self._passed(path, scope, call, model)):
                 return caller, int(call.position.partition(":")[0])
         return None
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from astroid import nodes
 
+from ldlm_lint.python.guards import block_of
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
@@ -21,6 +24,57 @@ def is_frozen_in(frame: nodes.NodeNG, model: str) -> bool:
             return False
         frozen = frozen or (state is True and _always_runs(one, frame))
     return frozen
+
+
+def is_frozen_at(frame: nodes.NodeNG, model: str, call: nodes.Call) -> bool:
+    """Whether a function freezes the model in a variable on every way to one of its calls, and nothing on the way puts another
+    model there, nor anything unfreezes it."""
+    frozen = False
+    for one, state in sorted(_states_of(frame, model), key=lambda found: found[0].lineno or 0):
+        if state is False:
+            return False
+        if (one.lineno or 0) <= (call.lineno or 0):
+            frozen = state is True and (frozen or _leads_to(one, call))
+    return frozen
+
+
+def _states_of(frame: nodes.NodeNG, model: str) -> Iterator[tuple[nodes.NodeNG, bool | None]]:
+    """What in a function freezes a model (True), unfreezes it (False), or puts one there of which nothing is known (None)."""
+    for one in nodes_of(frame, (nodes.Call, nodes.For, nodes.AssignName)):
+        if isinstance(one, nodes.AssignName):
+            if one.name == model and one.scope() is frame and not _keeps(one):
+                made = getattr(one.parent, "value", None)
+                yield one, True if isinstance(made, nodes.Call) and _freezes_result(made) else None
+        else:
+            state = _state_of_loop(one, model) if isinstance(one, nodes.For) else _state_of_call(one, model)
+            if state is not None:
+                yield one, state
+
+
+def _leads_to(node: nodes.NodeNG, call: nodes.Call) -> bool:
+    """Whether a statement is before a call in its block, or in one around it: no way leads around it."""
+    statement = node.statement()
+    while isinstance(statement.parent, nodes.With):
+        statement = statement.parent
+    return any(one.parent_of(call) for one in block_of(statement))
+
+
+def _keeps(name: nodes.AssignName) -> bool:
+    """``model = model.to(device)``: the variable keeps its model."""
+    value = getattr(name.parent, "value", None)
+    while isinstance(value, nodes.Call) and isinstance(value.func, nodes.Attribute) and value.func.attrname in RETURN_THEMSELVES:
+        value = value.func.expr
+    return isinstance(value, nodes.Name) and value.name == name.name
+
+
+def _freezes_result(made: nodes.Call) -> bool:
+    """``build().eval().requires_grad_(False)``"""
+    while isinstance(made.func, nodes.Attribute) and made.func.attrname in RETURN_THEMSELVES and isinstance(made.func.expr, nodes.Call):
+        if last_name(made.func) == "requires_grad_":
+            break
+        made = made.func.expr
+    value = made.args[0] if made.args else None
+    return last_name(made.func) == "requires_grad_" and isinstance(value, nodes.Const) and value.value is False
 
 
 def freezes_parameter(function: nodes.FunctionDef, name: str) -> bool:
@@ -87,4 +141,4 @@ def _always_runs(node: nodes.NodeNG, frame: nodes.NodeNG) -> bool:
     return True
 
 
-__all__ = ["freezes_parameter", "is_frozen_in", "unfreezes"]
+__all__ = ["freezes_parameter", "is_frozen_at", "is_frozen_in", "unfreezes"]

@@ -37,11 +37,11 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         # The last question reads the most files.
         related: tuple[Related, ...] = ()
         if needs and needs != "apart":
-            found = recording.caller_that(path, scope, set(needs.split(",")))
+            found = recording.caller_that(path, scope, set(needs.split(",")), root)
             related = (Related(context.line_span(*found), "this call evaluates the model"),) if found else ()
             stands = found is not None
         else:
-            stands = not recording.is_off(path, scope) and not (needs and _learns_with(context, path, scope))
+            stands = not recording.is_off(path, scope, model=root) and not (needs and _learns_with(context, path, scope))
         if not stands or (helper and not recording.runs(path, helper, root)):
             continue
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(

@@ -160,6 +160,8 @@ def train(model, loader, threshold):
 """
 EARLY = "compute it on the CPU before the batch is moved, or use `torch.where`"
 DECIDED = "decide it on the GPU: `torch.where`, `clamp` and `torch.maximum` take tensors"
+RUNS = "it decides which code runs, and no tensor operation can: decide only every N steps, or count in Python"
+RUNS_EARLY = "it decides which code runs: compute it on the CPU before the batch is moved, or decide only every N steps"
 INDEXED = "use `index_select` or `gather`, which take the index as a tensor"
 SIZED = "use a fixed size and a mask, or read all sizes with one `.tolist()`"
 LOGGED = "keep `loss.detach()` and call `.item()` only when you log"
@@ -183,10 +185,14 @@ EXTREME = "`torch.maximum`, `torch.minimum` and `clamp` give a tensor without a 
         pytest.param("values = [loss.item() for _ in range(3)]", "rest = batch[values]", INDEXED, id="a-list-of-indexes"),
         pytest.param("kept = loss[loss > 0]", "pass", WEIGHED, id="rows-by-what-the-model-computed"),
         pytest.param("places = (loss > 0).nonzero()", "pass", COUNTED, id="places-in-what-the-model-computed"),
-        pytest.param("if (loss > 0).all(): break", "pass", DECIDED, id="a-decision-of-the-model"),
+        pytest.param("if (loss > 0).all(): loss = 2 * loss", "pass", DECIDED, id="a-decision-of-the-model"),
+        pytest.param("if (loss > 0).all(): break", "pass", RUNS, id="a-decision-to-leave"),
+        pytest.param("if int(loss.sum().item()) % 5 == 0: model.save()", "pass", RUNS, id="a-decision-to-save"),
+        pytest.param("if (loss > 0).all(): model.kept.append(loss)", "pass", DECIDED, id="a-decision-to-collect"),
         pytest.param("loss = loss / max(loss.sum(), 1)", "pass", EXTREME, id="a-lower-bound"),
         pytest.param("counts = loss.sum(0)", "rows = [int(counts[i]) for i in range(3)]", "read all of them at once with one `.tolist()`", id="one-after-another"),
-        pytest.param("if (batch > 0).all(): break", "pass", EARLY, id="a-decision-of-the-batch"),
+        pytest.param("if (batch > 0).all(): loss = 2 * loss", "pass", EARLY, id="a-decision-of-the-batch"),
+        pytest.param("if (batch > 0).all(): break", "pass", RUNS_EARLY, id="a-decision-of-the-batch-to-leave"),
         pytest.param("count = int((batch > 0).sum())", "model.note(batch[:count])", SIZE_FIRST, id="a-size-of-the-batch"),
         pytest.param("rows = batch[batch > 0]", "pass", SELECTED, id="rows-of-the-batch"),
         pytest.param("rest = model.rest(loss.item())", "pass", KEPT, id="handed-to-another-function"),

@@ -48,6 +48,10 @@ class Reading:
                     return need
         return None
 
+    def made_of(self, number: int) -> list[int]:
+        """A read value and the numbers, tests and lists that are made from it."""
+        return [one for one, _ in self._handed_on(number)]
+
     def _need_of_user(self, number: int, user: int) -> Need | None:
         row = self.module.nodes[user]
         if row[0] == "slice":

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.expressions import end_of
+from ldlm_lint.concepts.decided import Decided
 from ldlm_lint.concepts.early_values import EarlyValues
 from ldlm_lint.concepts.operands import operands
 from ldlm_lint.concepts.reading import Need, Reading
@@ -41,6 +42,10 @@ class _Advice(NamedTuple):
 
 
 _DECIDED = _Advice(f"{_ON_HOST_FIRST}, or use `torch.where`", "decide it on the GPU: `torch.where`, `clamp` and `torch.maximum` take tensors")
+_RUNS = _Advice(
+    f"it decides which code runs: {_ON_HOST_FIRST}, or decide only every N steps",
+    "it decides which code runs, and no tensor operation can: decide only every N steps, or count in Python",
+)
 _INDEXED = _Advice(_DECIDED.of_batch, "use `index_select` or `gather`, which take the index as a tensor")
 _SIZED = _Advice("compute the size on the CPU before the batch is moved", "use a fixed size and a mask, or read all sizes with one `.tolist()`")
 _BOUND = _Advice("compute the bound on the CPU before the batch is moved, or use a mask", "use a mask, or read all bounds with one `.tolist()`")
@@ -69,6 +74,7 @@ class WaitTexts:
         self.view = view
         self._readings: dict[int, Reading] = {}
         self._early = EarlyValues(view.training)
+        self._decided = Decided(view.program)
 
     def reading(self, wait: Wait) -> Reading:
         """The purposes of reads in the wait's module."""
@@ -92,7 +98,9 @@ class WaitTexts:
         if self._is_one_of_many(wait):
             return _ALL_AT_ONCE
         if need is not None or name in ("test", "truth"):
-            return self._of(wait, _BY_NEED[need] if need is not None else _DECIDED)
+            advice = _BY_NEED[need] if need is not None else _DECIDED
+            only_runs = advice is _DECIDED and self._decided.is_only_what_runs(wait.module, self.reading(wait).made_of(wait.node))
+            return self._of(wait, _RUNS if only_runs else advice)
         call = self._written(wait)
         if call is None or not (name in READS or name in _CONVERTS):
             return f"keep it on the GPU if you only log it, otherwise {self._of(wait, _OTHERWISE)}"

@@ -10,7 +10,8 @@ A related place is accounted for if it
 - is in a file that a launch, a sourcing script or a reader of configurations joins with the finding's file,
 - says which versions of torch the finding's file may run with.
 
-A note about a file on the disk is joined by the file's path instead: `ldlm_lint.concepts.file_paths`.
+A note about a file on the disk is joined by the file's path instead (`ldlm_lint.concepts.file_paths`), or by what is in it
+(`ldlm_lint.concepts.own_entries`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ldlm_lint.project import Project
 from ldlm_lint.project.questions import Context
 from ldlm_lint.source import Kind
 
-_OF_ONE_FILE = frozenset({"the project writes the file here"})
+_OF_ONE_FILE = frozenset({"the project writes the file here", "the project writes such entries here"})
 
 
 class Unaccounted(NamedTuple):

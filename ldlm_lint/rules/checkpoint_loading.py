@@ -37,14 +37,14 @@ BESIDE_CODE = "the file is in the folder of the code"
 
 
 def of_tensors(where: str) -> dict[str, object]:
-    """The arguments for a file that the project writes with tensors and plain values only."""
-    source = f" reads a file that this project writes with tensors and plain values only ({where})"
+    """The arguments for a file that the project writes with tensors and plain values only, ``where`` names the call."""
+    source = f" reads a file of tensors and plain values only, which {where} writes"
     return {"source": source, "stakes": "every version of torch loads it, and it holds no code of others", "advice": f"pass {_STRICT} to say so"}
 
 
 def of_files_like(where: str, objects: Iterable[str]) -> dict[str, object]:
     """Those of a file of unknown origin, if the project writes files with the same entries, ``objects`` among them."""
-    stakes = f"before torch 2.6 the file can run any code, since 2.6 loading fails on objects such as {listed(objects)}, which this project writes beside the entries read here ({where})"
+    stakes = f"before torch 2.6 the file can run any code, since 2.6 loading fails on objects such as {listed(objects)}, which {where} writes beside the entries read here"
     return {"source": "", "stakes": stakes, "advice": f"write plain values instead, and pass {_STRICT}"}
 
 
@@ -57,7 +57,7 @@ def of_the_project(where: str, objects: Iterable[str] = ()) -> dict[str, object]
     """The arguments for a file of the project itself: ``where`` it is written, empty for a checkpoint to resume
     from, with ``objects`` in it that only ``weights_only=False`` reads.
     """
-    source = f" reads a file that this project writes ({where})" if where else " reads a checkpoint to resume from"
+    source = f" reads a file that {where} writes" if where else " reads a checkpoint to resume from"
     if objects:
         stakes = f"since torch 2.6 this fails, for {listed(objects)} in it is more than tensors and plain containers"
         return {"source": source, "stakes": stakes, "advice": "write plain values instead, or pass `weights_only=False`"}

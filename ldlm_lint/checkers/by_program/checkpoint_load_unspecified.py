@@ -29,7 +29,7 @@ from ldlm_lint.rules.checkpoint_loading import (
     of_tensors,
     of_the_project,
 )
-from ldlm_lint.wording import located
+from ldlm_lint.wording import located, quoted
 
 RULE = CHECKPOINT_LOAD_UNSPECIFIED
 WORDS = (b"load",)
@@ -118,7 +118,8 @@ def _place_of(view: View, module: Module, written: int, label: str) -> tuple[lis
     home = view.program.module_of(written)
     line = line_of(home.table.sites[written & MASK].place)
     related = Related(view.context.line_span(view.path(home), line), label)
-    return [related], located(view.path(home), line, view.path(module))
+    name = quoted(view.call_text(written).partition("(")[0].strip())
+    return [related], f"{name} in {located(view.path(home), line, view.path(module))}"
 
 
 def _fix(view: View, module: Module, call: int) -> Fix | None:

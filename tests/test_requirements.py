@@ -196,6 +196,9 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
     [
         pytest.param("README.md", "Run\n```\npip install torch==1.7.0+cu110 torchvision==0.8.1 -f https://x.org/whl.html\n```\n", (1, 7), id="readme"),
         pytest.param("README.md", "Use `conda install pytorch==1.12.1 torchvision==0.13.1 cudatoolkit=11.3 -c pytorch`.\n", (1, 12), id="readme-conda"),
+        pytest.param("README.md", "# Requirements\n```bash\npython>=3.8\ntorch==1.11 # recommended\nmmcv-full>=1.5.2\ntimm\n```\n", (1, 11), id="readme-lists-requirements"),
+        pytest.param("README.md", "```\ntorch==1.11\nmodel = train()\n```\n", None, id="readme-lists-code"),
+        pytest.param("README.md", "```\ntorch>=1.11\ntimm\n```\n", None, id="readme-lists-an-open-requirement"),
         pytest.param("docs/INSTALL.md", "$ pip3 install 'torch==1.9.0' \\\n    torchvision\n", (1, 9), id="page-about-the-installation"),
         pytest.param("docs/en/get_started.md", "mamba install -c pytorch pytorch=2.0\n", (2, 0), id="deep-page"),
         pytest.param("README.rst", "    conda create -n env python=3.8 pytorch::pytorch=1.8 -y\n", (1, 8), id="created-environment"),

@@ -38,6 +38,11 @@ def _of_cog(text: str) -> Iterator[Said]:
     yield from of_commands(text)
 
 
+def _of_page(text: str) -> Iterator[Said]:
+    yield from of_commands(text)
+    yield from lists.of_page(text)
+
+
 class _Reader(NamedTuple):
     """What reads the files whose names, in lower case, match one of some patterns; ``words``: a file contains one of them."""
 
@@ -50,7 +55,7 @@ _ANY = (b"torch", b"python")
 # Documentation has no format that says where it describes the installation: these are the usual names of its pages.
 _PAGES = ("readme*", "*install*", "*getting*started*", "*get_started*", "*quick*start*", "*environment*", "*setup*")
 _NAMES_OF_PAGES = (*(f"{one}{suffix}" for one in _PAGES for suffix in (".md", ".rst", ".txt")), "readme", "install")
-_DOCUMENTATION = _Reader(_NAMES_OF_PAGES, of_commands, (b"torch", b"python="))
+_DOCUMENTATION = _Reader(_NAMES_OF_PAGES, _of_page, (b"torch", b"python="))
 _READERS = (
     _Reader(("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml"), lists.of_lock),
     _Reader(("pipfile.lock",), lists.of_pipfile_lock),

@@ -19,6 +19,8 @@ _OPTION = lazily(r"\s-{1,2}[a-zA-Z].*")
 _ADDRESS = lazily(r"^[ \t]*(https?://\S*/torch-[^\s#]+)", re.M)
 # ``conda list --export`` writes ``pytorch=1.12.1=py3.9_cuda11.3_cudnn8.3.2_0``.
 _EXPORTED = lazily(r"^(pytorch)(=[\d.]+)=[\w.]+[ \t]*$", re.M)
+_BLOCK = lazily(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.M | re.S)
+_REQUIREMENT = lazily(r"[A-Za-z][\w.-]*(?:\[[\w,]+\])?[ \t]*(?:(?:==|[<>~!]=?)[ \t]*[\w.*+!]+(?:[ \t]*,[ \t]*(?:==|[<>~!]=?)[ \t]*[\w.*+]+)*)?$")
 _INCLUDED = lazily(r"^[ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+([^\s#]+)", re.M)
 _QUOTED = lazily(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
 _PYTHON_REQUIRES = lazily(r"python_requires\s*=\s*[\"']?([^\"'\n#]+)")
@@ -41,6 +43,14 @@ def of_pip(text: str) -> Iterator[Said]:
         yield from of_wheel(TORCH, match[1], match.start(1))
     for match in _EXPORTED.finditer(text):
         yield from of_conda(TORCH, match[1] + match[2], match[2], match.start(1))
+
+
+def of_page(text: str) -> Iterator[Said]:
+    """The blocks of code in a page in Markdown that list requirements, one in each line, as a requirements file does."""
+    for block in _BLOCK.finditer(text):
+        lines = [one.partition("#")[0].strip() for one in block[1].splitlines()]
+        if sum(map(bool, lines)) > 1 and all(_REQUIREMENT.match(one) for one in lines if one):
+            yield from (one._replace(at=block.start(1) + one.at) for one in of_pip(block[1]))
 
 
 def included(text: str) -> Iterator[str]:

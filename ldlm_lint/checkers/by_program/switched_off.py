@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import Node, guards_above
+from ldlm_lint.concepts.programs import ANY, Programs
+from ldlm_lint.concepts.unset_settings import UnsetSettings
 from ldlm_lint.program.atoms import FIRST, HOST, MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Flag, destination
@@ -35,6 +37,8 @@ class SwitchedOff:
         self.view = view
         self._off: dict[int, bool] = {}
         self._outcomes: dict[int, bool | None] = {}
+        programs = Programs(view.program, view.class_builders, view.training.callers)
+        self._unset = UnsetSettings(view.program, view.context.project, lambda function: bool(programs.of(function) - {ANY}), view.users_may_add)
 
     def is_one(self, module: Module, guard: int, function: int) -> bool:
         """Whether code in a function is under such an option and the step is not: users who train pass
@@ -74,7 +78,9 @@ class SwitchedOff:
             decides = row[1] == "Or"
             return decides if decides in parts else (not decides) if all(one is (not decides) for one in parts) else None
         if row[0] == "cmp":
-            return self._of_comparison(module, row)
+            return self._of_comparison(module, row, module.base | row[2])
+        if row[0] == "call" and (asked := self._asked(module, test)) is not None:
+            return self._of_comparison(*asked)
         written = self._computed(module, row)
         if written:
             outcomes = {self._by_default(self.view.program.module_of(one), one & MASK) for one in written}
@@ -88,7 +94,21 @@ class SwitchedOff:
         is_option = bool(writes) and bool(program.atoms.kinds(program.ask(module.base | row[1]), "ns"))
         return [written for _, written in writes] if is_option else []
 
-    def _of_comparison(self, module: Module, row: Node) -> bool | None:
+    def _asked(self, module: Module, test: int) -> tuple[Module, Node, int] | None:
+        """The comparison that a function of the project makes of its only argument, and that argument: ``exists(folder)``."""
+        row = module.nodes[test]
+        self.view.program.ask(("to", module.base | test))
+        targets = self.view.program.targets_of.get(module.base | test, ())
+        if len(targets) != 1 or len(row[2]) != 1 or row[3] or module.nodes[row[2][0]][0] != "attr":
+            return None
+        (target,) = targets
+        home = self.view.program.module_of(target)
+        scope = home.scopes[target & MASK]
+        made = home.nodes[scope.returns[0][0]] if len(scope.returns) == 1 else ("",)
+        is_own = made[0] == "cmp" and home.plain(made[2])[:1] == ("param",) and home.plain(made[2])[1] == target & MASK
+        return (home, made, module.base | row[2][0]) if is_own else None
+
+    def _of_comparison(self, module: Module, row: Node, left: int) -> bool | None:
         compares = _OPERATORS.get(row[1][0]) if len(row[1]) == 1 else None
         constant = module.nodes[row[3][0]]
         inside = [module.nodes[one] for one in constant[2]] if constant[0] == "seq" else []
@@ -96,7 +116,7 @@ class SwitchedOff:
             return None
         right = tuple(one[1] for one in inside) if inside else constant[1]
         try:
-            return _agreed(bool(compares(one, right)) for one in self._defaults(module.base | row[2]) or ())
+            return _agreed(bool(compares(one, right)) for one in self._defaults(left) or ())
         except TypeError:
             return None
 
@@ -106,6 +126,9 @@ class SwitchedOff:
         value = self.view.program.ask(key)
         found: set[object] = set()
         flags = [fields[1] for fields in atoms.kinds(value, "flag")]
+        unset = self._unset.value_of(self.view.program.module_of(key), key & MASK) if not flags else ...
+        if unset is not ...:
+            return {unset}
         if not flags or any(one >= FIRST and atoms.of[one][0] not in ("flag", "k") for one in value) or HOST in value:
             return None
         found.update(ask.meaning(key).constants)

@@ -1,0 +1,105 @@
+"""Attributes that stay at their default unless a user's configuration file says otherwise, and no file of the project does:
+
+    class Trainer:
+        def __init__(self, model, save_folder=None):
+            self.save_folder = save_folder
+
+    trainer = Trainer(model, **json.load(file)["trainer"])       # the project's files have no trainer.save_folder
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ldlm_lint.concepts.handed import edges_of
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.settings_read import settings_read
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.project.index import Project
+
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
+
+
+class UnsetSettings:
+    """Answers for the attributes of a program's objects.
+
+    ``may_run`` tells whether a program that is seen comes to a function, ``is_read`` whether the unknown arguments of a call are read from a
+    configuration file.
+    """
+
+    def __init__(self, program: Program, project: Project, may_run: Callable[[int], bool], is_read: Callable[[int], bool]) -> None:
+        self.program = program
+        self._project = project
+        self._may_run = may_run
+        self._is_read = is_read
+        self._known: dict[tuple[int, str], object] = {}
+
+    def value_of(self, module: Module, number: int) -> object:
+        """The constant that an attribute of ``self`` is unless a user's file sets it; `Ellipsis` for any other expression."""
+        row = module.nodes[module.uncopied(number)]
+        owner = self.program.class_of_self(module, row[1]) if row[0] == "attr" else None
+        if owner is None:
+            return ...
+        key = (owner, str(row[2]))
+        if key not in self._known:
+            self._known[key] = self._find(*key)
+        return self._known[key]
+
+    def _find(self, owner: int, name: str) -> object:
+        program = self.program
+        family = {*program.order(owner), *program.below(owner)}
+        written = [one for other in family for one in program.own_writes.get((other, name), ())]
+        if len(written) != 1 or name in program.other_writes:
+            return ...
+        home = program.module_of(written[0])
+        row = home.nodes[home.uncopied(written[0] & MASK)]
+        if row[0] != "param" or home.scopes[row[1]].name != "__init__":
+            return ...
+        default = home.nodes[home.uncopied(home.scopes[row[1]].defaults.get(row[2], 0))]
+        return default[1] if default[0] == "const" and self._is_left(home.base | row[1], row[2]) else ...
+
+    def _is_left(self, function: int, name: str) -> bool:
+        """Whether each call of a constructor leaves a parameter out, and one of them may get it from a user's file."""
+        edges = [edge for edge in edges_of(self.program, function) if self._may_run(self.program.function_of(edge >> 2))]
+        return (
+            bool(edges)
+            and all(self._leaves(function, edge, name) for edge in edges)
+            and any(self._unpacked(edge >> 2) for edge in edges)
+        )
+
+    def _leaves(self, function: int, edge: int, name: str) -> bool:
+        call, how = edge >> 2, edge & 3
+        if how == UNKNOWN or self.program.argument_node(call, function, how, name) is not None:
+            return False
+        unpacked = self._unpacked(call)
+        module = self.program.module_of(call)
+        if any(module.nodes[one][0] == "star" for one in module.nodes[call & MASK][2]):
+            return False
+        return not unpacked or (self._is_read(call) and all(self._is_shown_without(module.base | one, name) for one in unpacked))
+
+    def _unpacked(self, call: int) -> list[int]:
+        """The mappings that a call unpacks."""
+        return [value for keyword, value in self.program.module_of(call).nodes[call & MASK][3] if keyword is None]
+
+    def _is_shown_without(self, mapping: int, name: str) -> bool:
+        """Whether files of the project show the section that a mapping is, and neither they nor a script set a key of it."""
+        sections = settings_read(self.program, mapping)
+        shown = False
+        for path, kind in self._project.others.items():
+            document = self._project.document(path) if kind in _DOCUMENTS else None
+            if document is None and name.encode() in self._project.data(path):
+                return False
+            paths = [entry.path for entry in document.entries] if document is not None else []
+            if any(one[-len(section) - 1 :] == (*section, name) for one in paths for section in sections):
+                return False
+            shown = shown or any(one[-len(section) :] == section for one in paths for section in sections)
+        return shown
+
+
+__all__ = ["UnsetSettings"]

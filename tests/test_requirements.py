@@ -49,7 +49,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
         pytest.param("torch >= 2.2 # for compile", TorchRange((2, 2), None), id="comment"),
         pytest.param("torch==3.0", UNKNOWN, id="unknown-version"),
         pytest.param("torch==1.13.1", TorchRange((1, 13), (1, 13)), id="torch-1"),
-        pytest.param("torchvision==0.15\ntorch-geometric==2.4\ntorch_optimizer==2.3", UNKNOWN, id="other-packages"),
+        pytest.param("torchvision>=0.15\ntorch-geometric==2.4\ntorch_optimizer==2.3", UNKNOWN, id="other-packages"),
         pytest.param("torch @ https://example.org/torch.whl", UNKNOWN, id="address"),
         pytest.param(
             "torch @ https://example.org/torch-2.2.0%2Bcu118-cp310-cp310-linux_x86_64.whl", TorchRange((2, 2), (2, 2)), id="wheel"
@@ -181,6 +181,12 @@ def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
     assert sorted(one.floor for one in choice(tmp_path).all) == expected
 
 
+def test_a_page_is_out_of_date_where_a_requirement_says_otherwise(tmp_path: Path) -> None:
+    page = {"README.md": "```\npip install torch==2.1.0\n```\n", "train.py": "import torch\n"}
+    assert torch_range(write(tmp_path, page | {"pyproject.toml": '[project]\nname = "a"\ndependencies = ["torch>=2.4"]\n'})) == TorchRange((2, 4), None)
+    assert torch_range(write(tmp_path, page | {"pyproject.toml": '[project]\nname = "a"\ndependencies = ["torch>=2.0"]\n'})) == TorchRange((2, 0), (2, 1))
+
+
 @for_every(
     "requirement, newest",
     [("<2.3", (2, 2)), ("<=2.2", (2, 2)), ("!=2.3.*,<2.4", (2, 2)), ("<2", (1, 13)), ("<2.6", (2, 5)), ("<3", None), ("!=2.3", None)],
@@ -196,6 +202,13 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
     [
         pytest.param("README.md", "Run\n```\npip install torch==1.7.0+cu110 torchvision==0.8.1 -f https://x.org/whl.html\n```\n", (1, 7), id="readme"),
         pytest.param("README.md", "Use `conda install pytorch==1.12.1 torchvision==0.13.1 cudatoolkit=11.3 -c pytorch`.\n", (1, 12), id="readme-conda"),
+        pytest.param("requirements.txt", "numpy\ntorchvision==0.13.1+cu113\n", (1, 12), id="built-for-one-torch"),
+        pytest.param("requirements.txt", "torchaudio==2.3.0\n", (2, 3), id="the-same-number"),
+        pytest.param("requirements.txt", "torch\ntorchvision==0.13.1\ntorchaudio>=0.9\n", (1, 12), id="built-for-one-torch-beside-any"),
+        pytest.param("requirements.txt", "torch==2.1.0\ntorchvision==0.13.1\n", (2, 1), id="torch-itself-decides"),
+        pytest.param("requirements.txt", "torchvision>=0.8\ntriton==3.1.0\ntorch-scatter==2.0.9\n", None, id="others-that-allow-any"),
+        pytest.param("env.yaml", "name: a\ndependencies:\n  - python=3.9\n  - pip:\n    - triton==2.2.0\n    - timm\n", (2, 2), id="required-by-one-torch"),
+        pytest.param("env.yaml", "name: a\ndependencies:\n  - python=3.9\n  - torchvision=0.15.2=py39_cu118\n", (2, 0), id="conda-built-for-one-torch"),
         pytest.param("README.md", "# Requirements\n```bash\npython>=3.8\ntorch==1.11 # recommended\nmmcv-full>=1.5.2\ntimm\n```\n", (1, 11), id="readme-lists-requirements"),
         pytest.param("README.md", "```\ntorch==1.11\nmodel = train()\n```\n", None, id="readme-lists-code"),
         pytest.param("README.md", "```\ntorch>=1.11\ntimm\n```\n", None, id="readme-lists-an-open-requirement"),
@@ -231,7 +244,7 @@ def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requireme
         pytest.param("environment.yml", "dependencies:\n  - pytorch 1.12.1 py3.9_cuda11.3\n", (1, 12), id="blanks"),
         pytest.param("environment.yml", "dependencies:\n  - pip:\n    - https://download.pytorch.org/whl/cu113/torch-1.12.1%2Bcu113-cp39-cp39-linux_x86_64.whl\n", (1, 12), id="wheel-in-conda"),
         pytest.param("environment.yml", "dependencies:\n  - pip:\n    - torch==1.12.1+cu113 --extra-index-url https://x.org/whl\n", (1, 12), id="index-in-conda"),
-        pytest.param("environment.yml", "dependencies:\n  # - pytorch=1.7\n  - pytorch-lightning=1.7\n  - torchvision=0.13\n  - pytorch-cuda=11.8\n", None, id="none-of-torch"),
+        pytest.param("environment.yml", "dependencies:\n  # - pytorch=1.7\n  - pytorch-lightning=1.7\n  - torchvision\n  - pytorch-cuda=11.8\n", None, id="none-of-torch"),
         pytest.param("requirements.txt", "torch==2.1.0 -f https://download.pytorch.org/whl/torch_stable.html\n", (2, 1), id="links"),
         pytest.param("requirements.txt", "torch~=2.1\n", None, id="compatible-release-is-open"),
         pytest.param("requirements.txt", "torch==2.1.*\n", (2, 1), id="wildcard"),

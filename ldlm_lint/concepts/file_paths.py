@@ -136,10 +136,12 @@ class FilePaths:
 
     def _functions_that_download(self) -> Iterator[int]:
         yield from (self.program.function_of(call) for call, _ in self.ask.calls_of(DOWNLOADS))
-        for call, _ in self.ask.calls_of(SHELLS):
-            sources = self.ask.argument(call, "args", 0).sources
-            if any(text.lstrip().startswith(COMMANDS) for one in sources for text in self._command(one)):
-                yield self.program.function_of(call)
+        yield from (self.program.function_of(call) for call, _ in self.ask.calls_of(SHELLS) if self.is_download(call))
+
+    def is_download(self, call: int) -> bool:
+        """Whether a call that runs a command has it bring a file onto the machine."""
+        sources = self.ask.argument(call, "args", 0).sources
+        return any(text.lstrip().startswith(COMMANDS) for one in sources for text in self._command(one))
 
     def _command(self, key: int) -> Iterable[str]:
         """The command line that a text or a list of words is."""

@@ -22,7 +22,7 @@ from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import Queries
-from ldlm_lint.vocabulary.downloads import DOWNLOADS
+from ldlm_lint.vocabulary.downloads import DOWNLOADS, SHELLS
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node, Scope
@@ -152,11 +152,21 @@ class LoadOrigins:
             if target and self._paths.of(target[0]).is_one_of(known):
                 return call
         values = set(_held(module, read & MASK))
+        named = {number for number in values if module.nodes[number][0] != "const"}
+        for call, _ in self.ask.calls_of(SHELLS):
+            if self.program.module_of(call) is module and self._paths.is_download(call) and not named.isdisjoint(self._told(call)):
+                return call
         scope = module.scopes[module.table.sites[load & MASK].scope]
         for number in scope.calls:
             if number != load & MASK and not values.isdisjoint(module.nodes[number][2]) and self._paths.downloads(module.base | number):
                 return module.base | number
         return 0
+
+    def _told(self, call: int) -> set[int]:
+        """The expressions in the command of a call that runs one: ``os.system(f"wget {address} -O {path}")``."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        return {one for given in row[2] for one in _held(module, given)}
 
     def _resumes(self, load: int) -> bool:
         """Whether the function that loads a file restores state from it that only a resumed training has."""

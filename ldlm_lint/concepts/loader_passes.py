@@ -191,12 +191,16 @@ class LoaderPasses:
         return module.base | int(row[2][index]) if module.nodes[row[2][index]][0] != "star" else 0
 
     def of(self, call: int) -> list[Pass]:
-        """The passes through the loader that a call makes, in a program that loads the call.
+        """The passes through the loader that a call makes, in a program that loads the call: those of its own module first,
+        then those of modules that import each other.
 
-        What two scripts hand to a helper that both share is one value there: a loop of the other script is none of theirs.
+        What two scripts hand to a helper that both share is one value there: a loop of the other script is none of theirs,
+        and where an import by a computed name may load both, it is the last one to name.
         """
         module, together = self.program.module_of(call), self.program.together
-        return [one for one in self._by_object.get(call, []) if together.may_share_program(module, one.module)]
+        found = [one for one in self._by_object.get(call, []) if together.may_share_program(module, one.module)]
+        near = together.programs_of(module)
+        return sorted(found, key=lambda one: (one.module is not module, one.module.index not in near))
 
     @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:

@@ -26,6 +26,8 @@ _WRITTEN = ("obj", "tensors")
 _TAKES = frozenset({"get", "pop"})
 """Methods of a dictionary that give one of its entries."""
 _STATE, _RESTORE = "state_dict", "load_state_dict"
+_OBJECTS = frozenset({"argparse.Namespace", "types.SimpleNamespace"})
+"""Classes of Python that torch does not allow in a file read with ``weights_only=True``."""
 Entries = dict[str, list[int]]
 """The values of entries, or the expressions that take them (keys), by name."""
 
@@ -128,9 +130,12 @@ class OwnEntries:
         return [module.base | one for one in inner]
 
     def _is_object(self, key: int) -> bool:
-        """Whether a value can only be what a parser of options gave, or an object of a class of the project."""
+        """Whether a value can only be options, as a parser gives them, or an object of a class of the project."""
         module, value = self.program.module_of(key), self.program.ask(key)
         number = module.uncopied(key & MASK)
+        made = {fields[1] for fields in self.program.atoms.kinds(value, "o")}
+        if made and made <= _OBJECTS and len(self.program.atoms.kinds(value, "o")) == len(value):
+            return True
         if module.nodes[number][0] == "phi" or (module.nodes[number][0] == "call" and not self._is_of_the_project(module.base | number)):
             # ``vars(options)``: what a function of another package makes of an object is not known.
             return False

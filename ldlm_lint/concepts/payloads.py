@@ -187,9 +187,10 @@ class Payloads:
         return known and all(map(self._keeps_tensors, owners)) and all(one.startswith(_OF_TORCH) for one in made)
 
     def _keeps_tensors(self, owner: int) -> bool:
+        """Whether the state of an object of a class of the project is made of tensors and plain values: that of a module is; an
+        optimizer keeps whatever its constructor puts into the groups, functions as well."""
         outside = self.program.outside_of(owner)
-        is_own = self.program.is_module(owner) or any(one.startswith(_OF_TORCH) for one in outside)
-        return is_own and all(one.startswith("torch.") for one in outside) and not self.program.methods(owner, "get_extra_state")
+        return bool(outside) and all(one.startswith("torch.nn.") for one in outside) and not self.program.methods(owner, "get_extra_state")
 
     def _returns(self, function: int) -> bool:
         return bool(self._returned(function))

@@ -86,7 +86,7 @@ class Waits:
             pass
         self.program.solve()
         self._entries = Entries(self.program)
-        return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what))
+        return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what, wait.node))
 
     def _found(self) -> Iterator[Wait]:
         for function, loops in self.training.reached.items():

@@ -1,4 +1,5 @@
-"""The torch versions of a project's programs: what their files say, and what a branch of the code says."""
+"""The torch versions of a project's programs: what their files say, which modules they import that newer versions no longer
+have, and what a branch of the code says."""
 
 from __future__ import annotations
 
@@ -32,6 +33,11 @@ _ASKS = Trait(
 )
 
 
+_REMOVED: TorchVersion = (2, 0)
+_IMPORTS_REMOVED = Trait(re.compile(rb"^(?:from|import)[ \t]+torch\._six\b[^\n#]*", re.M), (b"torch._six",))
+"""A program with this import, under no condition, does not start on torch 2.0: https://github.com/pytorch/pytorch/pull/94709."""
+
+
 class TorchVersions:
     """The versions of torch that a project allows; ``told`` returns the one in the configuration of a file, which
     decides alone."""
@@ -41,11 +47,38 @@ class TorchVersions:
         self._told = told
         self._older: dict[str, list[OlderTorch]] = {}
         self._chosen: dict[tuple[str, str], Choice] = {}
+        self._of: dict[str, Choice] = {}
 
     def of(self, path: str) -> Choice:
         """The torch that a file runs on, and the requirements that say so."""
         told = self._told(path)
-        return Choice(told, told) if told is not None else self._of_programs(TORCH, path)
+        if told is not None:
+            return Choice(told, told)
+        if path not in self._of:
+            self._of[path] = self._that_starts(path, self._of_programs(TORCH, path))
+        return self._of[path]
+
+    def _that_starts(self, path: str, choice: Choice) -> Choice:
+        """The versions of a choice on which the programs of a file start."""
+        removing = self._project.showing(_IMPORTS_REMOVED)
+        if not removing or path not in self._project.files or (choice.newest is not None and choice.newest < _REMOVED):
+            return choice
+        if choice.oldest is not None and choice.oldest >= _REMOVED:
+            return choice
+        starts = [one for one in self._project.importers(path) if not self._project.importers(one) - {one}] or [path]
+        found = [self._project.reach(one) & removing for one in starts]
+        if not all(found):
+            return choice
+        allowed = tuple(one for one in TORCH.versions if one < _REMOVED)
+        bounds = [self._import_in(next(iter(one)), allowed) for one in found]
+        return Choice(choice.oldest, allowed[-1], tuple(dict.fromkeys((*choice.bounds, *bounds))), tuple(dict.fromkeys((*choice.all, *bounds))))
+
+    def _import_in(self, path: str, allowed: tuple[TorchVersion, ...]) -> Bound:
+        """The bound that an import of a removed module is."""
+        data = self._project.data(path)
+        match = _IMPORTS_REMOVED.pattern.search(data)
+        assert match is not None
+        return Bound(TORCH.name, path, data.count(b"\n", 0, match.start()) + 1, match[0].decode(errors="replace").strip(), allowed, None)
 
     def python_of(self, path: str) -> Choice:
         """The Python that a file runs on, and the requirements that say so."""

@@ -68,6 +68,8 @@ class Bound(NamedTuple):
     locked: bool = False
     is_open: bool = False
     """Whether it allows all versions that will follow: it does not choose one."""
+    is_told: bool = False
+    """Whether a page of documentation says it, which may be older than what the project requires."""
 
     @property
     def floor(self) -> Version:

@@ -2,7 +2,8 @@
 
 A file that chooses a version, by an upper bound or exactly, is a choice; the project can run on any of several choices.
 A bound that is open above, such as ``torch>=1.8``, chooses nothing: beside a choice that it allows it adds nothing, and
-alone it allows every newer version. A lock file states what most runs have. The nearest folder that chooses decides.
+alone it allows every newer version. A lock file states what most runs have. A page of documentation that contradicts what is
+required is out of date. The nearest folder that chooses decides.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def together(choices: Sequence[Choice]) -> Choice:
 
 
 def _of_level(bounds: Sequence[Bound]) -> Choice:
+    required = [one for one in bounds if not one.is_told and one.allowed]
+    bounds = [one for one in bounds if not one.is_told or not any(_differ(one, other) for other in required)]
     known = [one for one in bounds if one.allowed]
     closed = [one for one in known if not one.is_open]
     strong = [one for one in closed if one.locked] or closed

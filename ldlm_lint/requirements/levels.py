@@ -28,6 +28,11 @@ _OF_A_PROJECT = frozenset({".git", "pyproject.toml", "setup.py"})
 _NO_CODE = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
+def _of_pip(text: str) -> Iterator[Said]:
+    found = list(lists.of_pip(text))
+    yield from found or lists.of_companions(text)
+
+
 def _of_yaml(text: str) -> Iterator[Said]:
     yield from lists.of_conda_environment(text)
     yield from of_images(text)
@@ -66,7 +71,7 @@ _READERS = (
     _Reader(("setup.py",), lists.of_setup_py, (b"torch", b"python_requires")),
     _Reader(("setup.cfg",), lists.of_setup_cfg, (b"torch", b"python_requires")),
     _Reader((".python-version",), lists.of_python_version, (b"3.",)),
-    _Reader(("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "requirements/*.txt", "requirements/*.in"), lists.of_pip, (b"torch", b"-r", b"-c", b"--requirement", b"--constraint")),
+    _Reader(("*requirements*.txt", "*requirements*.in", "*constraints*.txt", "requirements/*.txt", "requirements/*.in"), _of_pip, (b"torch", b"triton", b"-r", b"-c", b"--requirement", b"--constraint")),
     _Reader(("cog.yaml", "cog.yml"), _of_cog, _ANY),
     _Reader(("*.yml", "*.yaml"), _of_yaml, (b"dependencies", b"image")),
     _Reader(("dockerfile*", "*.dockerfile", "containerfile*", "singularity*", "*.def"), of_container, _ANY),
@@ -109,8 +114,8 @@ class Levels:
             for said in reader.read(text) if text else ():
                 found = bound(said, path, text.count("\n", 0, said.at) + 1)
                 if found is not None:
-                    yield found
-            if reader.read is lists.of_pip:
+                    yield found._replace(is_told=reader is _DOCUMENTATION)
+            if reader.read is _of_pip:
                 base = posixpath.dirname(path)
                 waiting += ((posixpath.normpath(posixpath.join(base, one)), reader) for one in lists.included(text))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.requirements import PYTHON, TORCH, Said
+from ldlm_lint.requirements import PYTHON, TORCH, Said, Version
 from ldlm_lint.requirements.specifiers import of_conda, of_requirement, of_wheel
 from ldlm_lint.untrusted_toml import loads
 
@@ -21,6 +21,7 @@ _ADDRESS = lazily(r"^[ \t]*(https?://\S*/torch-[^\s#]+)", re.M)
 _EXPORTED = lazily(r"^(pytorch)(=[\d.]+)=[\w.]+[ \t]*$", re.M)
 _BLOCK = lazily(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.M | re.S)
 _REQUIREMENT = lazily(r"[A-Za-z][\w.-]*(?:\[[\w,]+\])?[ \t]*(?:(?:==|[<>~!]=?)[ \t]*[\w.*+!]+(?:[ \t]*,[ \t]*(?:==|[<>~!]=?)[ \t]*[\w.*+]+)*)?$")
+_COMPANION = lazily(r"^[ \t]*(?:-[ \t]+)?[\"']?((torchvision|torchaudio|triton)[ \t]*={1,2}[ \t]*(\d{1,3})\.(\d{1,3})(?:\.\d+)*(?:\+\w+)?(?=[\s\"';=]|$))", re.M)
 _INCLUDED = lazily(r"^[ \t]*(?:-r|-c|--requirement|--constraint)[ \t=]+([^\s#]+)", re.M)
 _QUOTED = lazily(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
 _PYTHON_REQUIRES = lazily(r"python_requires\s*=\s*[\"']?([^\"'\n#]+)")
@@ -51,6 +52,33 @@ def of_page(text: str) -> Iterator[Said]:
         lines = [one.partition("#")[0].strip() for one in block[1].splitlines()]
         if sum(map(bool, lines)) > 1 and all(_REQUIREMENT.match(one) for one in lines if one):
             yield from (one._replace(at=block.start(1) + one.at) for one in of_pip(block[1]))
+
+
+def of_companions(text: str) -> Iterator[Said]:
+    """The torch that exact versions of other packages in a list need: each release of these was built for one."""
+    for match in _COMPANION.finditer(text):
+        needed = _BUILT_FOR[match[2]]((int(match[3]), int(match[4])))
+        if needed is not None:
+            yield Said(TORCH, match[1].rstrip(), match.start(1), f"=={needed[0]}.{needed[1]}.*")
+
+
+def _of_vision(version: Version) -> Version | None:
+    """https://github.com/pytorch/vision#installation: 0.8 for 1.7, 0.15 for 2.0."""
+    major, minor = version
+    return ((2, minor - 15) if minor >= 15 else (1, minor - 1)) if major == 0 and minor >= 5 else None
+
+
+def _of_audio(version: Version) -> Version | None:
+    """https://docs.pytorch.org/audio/stable/installation.html: 0.13 for 1.13, then the same number as torch."""
+    return version if version[0] == 2 else (1, version[1]) if version[0] == 0 and version[1] >= 7 else None
+
+
+def _of_triton(version: Version) -> Version | None:
+    """The wheels of torch require one triton exactly; as long as that was 2, it had the number of torch."""
+    return version if version[0] == 2 and version[1] <= 3 else None
+
+
+_BUILT_FOR: Mapping[str, Callable[[Version], Version | None]] = {"torchvision": _of_vision, "torchaudio": _of_audio, "triton": _of_triton}
 
 
 def included(text: str) -> Iterator[str]:
@@ -87,9 +115,16 @@ def of_python_version(text: str) -> Iterator[Said]:
 
 
 def of_conda_environment(text: str) -> Iterator[Said]:
-    """The packages of an environment, also those that pip installs in it."""
+    """The packages of an environment, also those that pip installs in it; the torch that others need if it is not named."""
     if _ENVIRONMENT.search(text) is None:
         return
+    found = list(_of_environment(text))
+    yield from found
+    if all(one.package is not TORCH for one in found):
+        yield from of_companions(text)
+
+
+def _of_environment(text: str) -> Iterator[Said]:
     for match in (*_ITEM.finditer(text), *_ITEM_IN_BRACKETS.finditer(text)):
         written = _OPTION.sub("", match[1]).partition(";")[0].strip()
         if match[2] == "torch":

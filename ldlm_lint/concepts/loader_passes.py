@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
+from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -203,6 +204,10 @@ class LoaderPasses:
         return sorted(found, key=lambda one: (one.module is not module, one.module.index not in near))
 
     @cached_property
+    def _taken(self) -> TakenBranches:
+        return TakenBranches(self.ask)
+
+    @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:
         """The calls of ``next`` that run in training steps, with their arguments."""
         return [one for one in self._given_to("next") if self._is_in_step(one[0], one[1])]
@@ -221,15 +226,21 @@ class LoaderPasses:
         scope = module.scopes[function & MASK]
         if not scope.yields and scope.name not in ("__iter__", "__next__"):
             return []
-        parameter = self.parameter(one.module, one.value, 0)
-        if not parameter:
-            return self._by_generator.get(function, [])
         self.program.ask(("callers", function))
+        parameter = "" if self.program.function_of(loader) == function else self.parameter(one.module, one.value, 0)
+        if not parameter:
+            return [two for two in self._by_generator.get(function, []) if self._may_lead_to(two, function, loader)]
         calls: dict[int, bool] = {}
         for edge in sorted(self.program.ask(("edges", function))):
             node = self.program.argument_node(edge >> 2, function, edge & 3, parameter) if edge & 3 != UNKNOWN else None
             calls[edge >> 2] = node is None or self.may_hold(node, loader)
         return [two for two in self._by_generator.get(function, []) if self._is_from(two, calls)]
+
+    def _may_lead_to(self, two: Pass, function: int, loader: int) -> bool:
+        """Whether one of the calls of a generator function that a loop goes through may come to the loader that is made in it."""
+        calls = {edge >> 2 for edge in self.program.ask(("edges", function))}
+        written = self._calls_behind(two.module.base | two.value, set()) & calls if self.program.function_of(loader) == function else set()
+        return not written or any(self._taken.may_lead((loader, call)) for call in sorted(written))
 
     def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
         """Whether a loop iterates over the result of one of the calls; True also if that is unknown."""

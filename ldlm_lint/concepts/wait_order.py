@@ -8,11 +8,9 @@ function.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.launching import Launching
-from ldlm_lint.concepts.operands import operands
 from ldlm_lint.program.atoms import DEVICE, MASK, MAY_BE_ON_DEVICE, PARAMETERS
 from ldlm_lint.program.modules import Module
 
@@ -157,9 +155,8 @@ class WaitOrder:
 
     def follows(self, earlier: Row, later: Row) -> bool:
         """Whether Python has nothing left to wait for at ``later`` after waiting at ``earlier`` in the same iteration:
-        both are in one function and loop, the earlier one runs whenever the later one does, and nothing is launched
-        between them but the reductions that ``later`` itself reads, ``losses["a"].mean().item()``, and those of a branch
-        that has ended: ``if x.min() < 0: print(x.min())``."""
+        both are in one function and loop, the earlier one runs whenever the later one does, and all that is launched between
+        them reads its tensors once, ``losses["a"].mean().item()``: there is no work that Python had queued ahead."""
         if earlier.function != later.function or earlier.loop != later.loop or earlier.number >= later.number:
             return False
         if not self._stands_under(later, earlier.guard):
@@ -167,25 +164,8 @@ class WaitOrder:
         # A comparison is launched before its truth value is read; the selection by a mask is copied after the wait.
         is_asked_later = later.module.nodes[earlier.number][0] in _ASKED_LATER
         first = earlier.number + 1 if is_asked_later else earlier.number
-        launched = {at for at in range(first, later.number + 1) if self._launching.launches(later.module, at)}
-        others = launched - self._read(later, first) - {earlier.number}
-        return all(map(partial(self._is_in_branch, later), others)) and all(self._launching.is_small(later.module, at) for at in launched)
-
-    def _is_in_branch(self, later: Row, number: int) -> bool:
-        """Whether a row before another one is in a branch which that one is not in."""
-        return not self._stands_under(later, self._standing(later.module, later.function, number)[1])
-
-    @staticmethod
-    def _read(row: Row, first: int) -> set[int]:
-        """The rows from a first one on that a row is computed from, and the row."""
-        found: set[int] = set()
-        todo = [row.number]
-        while todo:
-            one = todo.pop()
-            if one >= first and one not in found:
-                found.add(one)
-                todo.extend(operands(row.module.nodes[one]))
-        return found
+        launched = (at for at in range(first, later.number + 1) if self._launching.launches(later.module, at))
+        return all(self._launching.is_small(later.module, at) for at in launched)
 
     @staticmethod
     def _stands_under(row: Row, guard: int) -> bool:

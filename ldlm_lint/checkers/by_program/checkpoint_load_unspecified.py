@@ -42,13 +42,9 @@ def find(view: View) -> Iterator[Finding]:
     ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(_LOADS)):
         module = view.program.module_of(call)
-        torch = view.torch_of(module)
-        if (torch.oldest is not None and torch.oldest >= STRICT_BY_DEFAULT) or not _is_left_open(view, ways, module, call):
-            continue
-        finding = _finding(view, module, call)
-        if finding.level is None or torch.newest is None or torch.newest >= STRICT_BY_DEFAULT:
-            # A file of the project holds no code of others, and loads on older versions, whatever is in it.
-            yield finding
+        oldest = view.torch_of(module).oldest
+        if (oldest is None or oldest < STRICT_BY_DEFAULT) and _is_left_open(view, ways, module, call):
+            yield _finding(view, module, call)
 
 
 def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:

@@ -55,7 +55,7 @@ class UnsetSettings:
         program = self.program
         family = {*program.order(owner), *program.below(owner)}
         written = [one for other in family for one in program.own_writes.get((other, name), ())]
-        if len(written) != 1 or name in program.other_writes:
+        if len(written) != 1 or name in program.other_writes or not any(map(self._is_built_with_mapping, family)):
             return ...
         home = program.module_of(written[0])
         row = home.nodes[home.uncopied(written[0] & MASK)]
@@ -63,6 +63,11 @@ class UnsetSettings:
             return ...
         default = home.nodes[home.uncopied(home.scopes[row[1]].defaults.get(row[2], 0))]
         return default[1] if default[0] == "const" and self._is_left(home.base | row[1], row[2]) else ...
+
+    def _is_built_with_mapping(self, owner: int) -> bool:
+        """Whether a call by the name of a class unpacks a mapping: who calls its constructor is looked for only then."""
+        name = self.program.module_of(owner).scopes[owner & MASK].name
+        return any(map(self._unpacked, self.program.calls.get(name, ())))
 
     def _is_left(self, function: int, name: str) -> bool:
         """Whether each call of a constructor leaves a parameter out, and one of them may get it from a user's file."""

@@ -149,8 +149,7 @@ def _events(checker: type[LdlmChecker]) -> tuple[tuple[str, str, _Method], ...]:
 
 
 _DATABRICKS = b"# Databricks notebook source"
-"""The first line of a notebook that Databricks exported as Python:
-https://docs.databricks.com/aws/en/notebooks/notebook-export-import."""
+"""The first line of a notebook that Databricks exported as Python, as public repositories have it."""
 _EXPORTED = "a notebook that Databricks exported, whose commands are not Python"
 
 

@@ -38,9 +38,11 @@ _STEPS = 8
 class Origin(NamedTuple):
     """``fetched``: the call (key) or address that brings the file; ``written``: the call where the project writes it
     (0: none), ``only_tensors``: all calls that may write it write tensors and plain values only; ``resumes``: what is
-    restored from it belongs to a resumed training; ``alike``: where no path says so, a call that writes the entries
-    which are read beside objects (0: none); ``objects``: the entries that it or ``written`` writes and that torch refuses to
-    read with ``weights_only=True``; ``shipped``: the file is in the folder of the code. All empty: unknown."""
+    restored from it belongs to a resumed training; ``shipped``: the file is in the folder of the code.
+
+    ``alike``: where no path says so, a call that writes the entries which are read (0: none): a file with these is the
+    project's own if ``written`` says so, too. ``objects``: the entries that it or ``written`` writes and that torch refuses to
+    read with ``weights_only=True``. All empty: unknown."""
 
     fetched: int | str = 0
     written: int = 0
@@ -92,7 +94,7 @@ class LoadOrigins:
         own = entries.of_its_class(load) or (entries.alike(load) if origin.resumes else [])
         if own:
             objects = [set(entries.objects_in(one)) for one in own]
-            return origin._replace(written=own[0], objects=tuple(sorted(set.intersection(*objects))))
+            return origin._replace(written=own[0], alike=own[0], objects=tuple(sorted(set.intersection(*objects))))
         found = ((one, entries.objects_in(one)) for one in entries.of_its_models(load))
         alike, named = next(((one, objects) for one, objects in found if objects), (0, ()))
         return origin._replace(alike=alike, objects=named)

@@ -63,18 +63,19 @@ def of_companions(text: str) -> Iterator[Said]:
 
 
 def _of_vision(version: Version) -> Version | None:
-    """https://github.com/pytorch/vision#installation: 0.8 for 1.7, 0.15 for 2.0."""
+    """0.8 for 1.7, 0.15 for 2.0: https://github.com/pytorch/pytorch/wiki/PyTorch-Versions."""
     major, minor = version
     return ((2, minor - 15) if minor >= 15 else (1, minor - 1)) if major == 0 and minor >= 5 else None
 
 
 def _of_audio(version: Version) -> Version | None:
-    """https://docs.pytorch.org/audio/stable/installation.html: 0.13 for 1.13, then the same number as torch."""
+    """0.13 for 1.13, then the same number as torch, by the same page."""
     return version if version[0] == 2 else (1, version[1]) if version[0] == 0 and version[1] >= 7 else None
 
 
 def _of_triton(version: Version) -> Version | None:
-    """The wheels of torch require one triton exactly; as long as that was 2, it had the number of torch."""
+    """The wheels of torch require one triton exactly, up to torch 2.3 the one of the same number: torch 2.2.1 requires 2.2.0
+    (https://github.com/triton-lang/triton/issues/3359)."""
     return version if version[0] == 2 and version[1] <= 3 else None
 
 

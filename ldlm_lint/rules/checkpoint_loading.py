@@ -53,13 +53,15 @@ def beside_the_code() -> dict[str, object]:
     return of_the_project("") | {"source": " reads a file in the folder of the code"}
 
 
-def of_the_project(where: str, objects: Iterable[str] = ()) -> dict[str, object]:
+def of_the_project(where: str, objects: Iterable[str] = (), *, is_inferred: bool = False) -> dict[str, object]:
     """The arguments for a file of the project itself: ``where`` it is written, empty for a checkpoint to resume
-    from, with ``objects`` in it that only ``weights_only=False`` reads.
+    from, with ``objects`` in it that only ``weights_only=False`` reads. ``is_inferred``: not the path says so, but the
+    entries that are read.
     """
-    source = f" reads a file that {where} writes" if where else " reads a checkpoint to resume from"
+    written = f" reads entries that {where} writes" if is_inferred else f" reads a file that {where} writes"
+    source = written if where else " reads a checkpoint to resume from"
     if objects:
-        stakes = f"since torch 2.6 this fails, for {listed(objects)} in it is more than tensors and plain containers"
+        stakes = f"since torch 2.6 loading fails, because the file also has {listed(objects)}, and not only tensors and plain containers"
         return {"source": source, "stakes": stakes, "advice": "write plain values instead, or pass `weights_only=False`"}
     stakes = "since torch 2.6 this fails if the file holds anything but tensors and plain containers"
     return {"source": source, "stakes": stakes, "advice": f"pass {_STRICT}, or `weights_only=False` if the file holds other objects"}

@@ -99,14 +99,14 @@ def _finding(view: View, module: Module, call: int) -> Finding:
         fetched = origin.fetched if isinstance(origin.fetched, str) else view.call_text(origin.fetched).partition("(")[0].strip()
         return view.finding(RULE, span, from_outside(fetched), fix=fix, confidence=confidence)
     fix = None if origin.objects else fix
-    written = "the project writes the file here" if origin.written else "the project writes such entries here"
+    written = "the project writes such entries here" if origin.alike else "the project writes the file here"
     related, where = _place_of(view, module, origin.written or origin.alike, written)
     if origin.shipped and not origin.written:
         return view.finding(RULE, span, beside_the_code(), fix=fix, confidence=confidence).lowered(BESIDE_CODE)
     if not origin.written and not origin.resumes:
         args = of_files_like(where, origin.objects) if origin.alike else FROM_ANYWHERE
         return view.finding(RULE, span, args, related, fix=fix, confidence=confidence)
-    args = of_tensors(where) if origin.only_tensors else of_the_project(where, origin.objects)
+    args = of_tensors(where) if origin.only_tensors else of_the_project(where, origin.objects, is_inferred=bool(origin.alike))
     reason = RESUMES if not where else ITS_OWN_TENSORS if origin.only_tensors else ITS_OWN
     return view.finding(RULE, span, args, related, fix=fix, confidence=confidence).lowered(reason)
 

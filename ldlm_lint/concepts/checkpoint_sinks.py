@@ -139,7 +139,7 @@ class Sinks:
     def _is_filtered(self, call: int) -> bool:
         """Whether Fabric writes only what a function lets through, the adapters of a model for example:
         https://lightning.ai/docs/fabric/latest/guide/checkpoint/checkpoint.html."""
-        return self.ask.argument(call, "filter", 2).state is not State.ABSENT
+        return self.ask.argument(call, "filter", 2).state is State.GIVEN
 
     def _of_objects(self) -> Iterator[tuple[Sink, bool]]:
         """``checkpointer.save("model_{:07d}".format(step))`` by the object's class, and whether it always writes a

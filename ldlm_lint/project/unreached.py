@@ -93,7 +93,7 @@ class Unreached:
         return any(method.name.startswith(one) or method.name.endswith(one) for one in self._pieces)
 
     def _is_own(self, part: Part, method: Method, seen: set[str]) -> bool:
-        """Whether all classes below a class are of the project, or call no method of this name."""
+        """Whether all bases of a class are of the project, or call no method of this name."""
         seen.add(part.name)
         for base in part.bases:
             if base in seen or base in _PLAIN or (base == "Module" and method.name not in _OF_MODULES and method.name[0] != "_"):

@@ -23,6 +23,7 @@ from hypothesis import settings
 
 from ldlm_lint import batch
 from ldlm_lint.model import Report
+from ldlm_lint.program.solver import Solver
 
 # Several suites may share the processors: how long an example takes says nothing.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -44,6 +45,9 @@ sys.dont_write_bytecode = False
 
 # The few files of a test stand for those of a large project, which is asked ahead.
 batch.MOST_UNASKED = 0
+
+# A value that grows after a rule has read it is an error in every test.
+Solver.watches = True
 
 
 

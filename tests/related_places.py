@@ -42,15 +42,20 @@ class Unaccounted(NamedTuple):
     note: str
 
 
+def context_of(root: Path) -> Context:
+    """The analyses of the project that a folder is."""
+    found = {path.as_posix(): kind_of_name(path.as_posix()) for path in sorted(root.rglob("*")) if path.is_file() and ".git" not in path.parts}
+    texts = {path: Path(path).read_bytes() for path, kind in found.items() if kind is not None}
+    python = {path: data for path, data in texts.items() if found[path] is Kind.PYTHON}
+    others = {path: kind for path, kind in found.items() if kind is not None and kind is not Kind.PYTHON}
+    return Context(Project(root.as_posix(), python, texts, None, others))
+
+
 class RelatedPlaces:
     """The paths between places of a project."""
 
     def __init__(self, root: Path) -> None:
-        found = {path.as_posix(): kind_of_name(path.as_posix()) for path in sorted(root.rglob("*")) if path.is_file() and ".git" not in path.parts}
-        texts = {path: Path(path).read_bytes() for path, kind in found.items() if kind is not None}
-        python = {path: data for path, data in texts.items() if found[path] is Kind.PYTHON}
-        others = {path: kind for path, kind in found.items() if kind is not None and kind is not Kind.PYTHON}
-        self.context = Context(Project(root.as_posix(), python, texts, None, others))
+        self.context = context_of(root)
         self._above: dict[int, frozenset[int]] = {}
         with deep():
             # What a training step reaches is known once its calls were followed.

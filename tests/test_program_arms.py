@@ -31,9 +31,9 @@ def taken(program: Program, **options: bool) -> set[str]:
     (function,) = {target for call in program.calls["make"] for target in _targets(program, call)}
     home = program.module_of(function)
     found = set()
-    for edge in program.ask(("edges", function)):
-        entries = (Entry(function, edge >> 2, edge & 3),)
-        line = program.module_of(edge >> 2).table.sites[(edge >> 2) & MASK].place >> 20
+    for edge in program.callers(function):
+        entries = (Entry(function, edge.call, edge.how),)
+        line = program.module_of(edge.call).table.sites[edge.call & MASK].place >> 20
         for mark in program.calls["mark"]:
             site = home.table.sites[mark & MASK]
             if arms.may_take(home, site.guard, entries):
@@ -42,7 +42,6 @@ def taken(program: Program, **options: bool) -> set[str]:
 
 
 def _targets(program: Program, call: int) -> set[int]:
-    program.ask(("to", call))
     return program.targets_of[call]
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import FIRST, MASK
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class BuiltClasses:
     def _overrides_that_call(self, owner: int, function: int) -> list[int]:
         """The functions of subclasses that call a method, as by ``super()``."""
         heirs = set(self.program.below(owner)[1:])
-        above = {self.program.function_of(edge >> 2) for edge in edges_of(self.program, function)}
+        above = {self.program.function_of(edge.call) for edge in self.program.callers(function)}
         return sorted(one for one in above if self.program.owner.get(one) in heirs)
 
     def _is_left_to_others(self, owner: int, function: int) -> bool:
@@ -108,9 +107,9 @@ class BuiltClasses:
 
     def _is_called(self, function: int) -> bool:
         """Whether a function that may run calls a function, or something unknown may."""
-        edges = edges_of(self.program, function)
+        edges = self.program.callers(function)
         if edges:
-            return any(self.may_run(self.program.function_of(edge >> 2)) for edge in edges)
+            return any(self.may_run(self.program.function_of(edge.call)) for edge in edges)
         owner = self.program.owner.get(function)
         return owner is None or self._is_read(owner, function)
 
@@ -166,9 +165,9 @@ class BuiltClasses:
         """The functions that may build an object of a class."""
         program = self.program
         for function in program.methods(owner, "__init__"):
-            for edge in edges_of(program, function):
-                if owner in self._classes_at(edge >> 2):
-                    yield program.function_of(edge >> 2)
+            for edge in program.callers(function):
+                if owner in self._classes_at(edge.call):
+                    yield program.function_of(edge.call)
         for module, number, call in self._reads(owner):
             if call is not None and module.nodes[call][1] == number:
                 yield program.function_of(module.base | call)

@@ -207,7 +207,7 @@ class CallContexts:
 
     def _how(self, edge: Edge) -> int:
         """How the arguments of an edge are bound to parameters, see `ldlm_lint.program.calls`."""
-        return next((one & 3 for one in self.program.values.get(("edges", edge.target), ()) if one >> 2 == edge.call), UNKNOWN)
+        return next((one.how for one in self.program.callers(edge.target) if one.call == edge.call), UNKNOWN)
 
 
 def _bits(programs: int) -> Iterator[int]:

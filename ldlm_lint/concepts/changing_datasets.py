@@ -146,7 +146,6 @@ class ChangingDatasets:
     def _called_in(self, function: int, state: State) -> Iterator[int]:
         module = self.program.module_of(function)
         for call in module.scopes[function & MASK].calls:
-            self.program.ask(("to", module.base | call))
             for target in sorted(self.program.targets_of.get(module.base | call, ())):
                 if target not in self.program.owner or self.program.owner[target] in state.family:
                     yield target

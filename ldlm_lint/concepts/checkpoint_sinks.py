@@ -167,7 +167,6 @@ class Sinks:
         module = self.program.module_of(call)
         if module.nodes[module.nodes[call & MASK][1]][0] != "attr":
             return False
-        self.program.ask(("to", call))
         targets = self.program.targets_of.get(call, ())
         return all(parameter in self.program.module_of(one).scopes[one & MASK].params for one in targets)
 

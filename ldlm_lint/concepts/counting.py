@@ -33,7 +33,6 @@ class Counting:
 
     def _returned(self, call: int) -> list[tuple[int, int]]:
         """The functions of the project that a call goes to, with the expressions (keys) that they return."""
-        self.program.ask(("to", call))
         found = []
         for function in sorted(self.program.targets_of.get(call, ())):
             module = self.program.module_of(function)

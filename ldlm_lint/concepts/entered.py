@@ -33,9 +33,8 @@ class Entered:
         if site.scope == 0 or function in seen:
             return False
         seen.add(function)
-        self.program.ask(("callers", function))
-        edges = self.program.ask(("edges", function))
-        return bool(edges) and all(self._is_inside(edge >> 2, seen) for edge in edges)
+        edges = self.program.callers(function)
+        return bool(edges) and all(self._is_inside(edge.call, seen) for edge in edges)
 
     def _is_under(self, module: Module, guard: int) -> bool:
         while guard >= 0:

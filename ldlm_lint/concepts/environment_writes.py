@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.text_parts import Context, Place
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -101,9 +100,9 @@ class EnvironmentWrites:
             yield from (Context(element=module.base | taken, items=one) for one in rounds or ())
             return
         function = self._scope_of(module, row)
-        edges = edges_of(self._program, module.base | function) if function else []
+        edges = self._program.callers(module.base | function) if function else []
         if len(edges) <= _MOST_CALLERS:
-            yield from (Context(module.base | function, edge >> 2, edge & 3) for edge in edges if edge & 3 != UNKNOWN)
+            yield from (Context(module.base | function, edge.call, edge.how) for edge in edges if edge.how != UNKNOWN)
 
     @staticmethod
     def _scope_of(module: Module, row: int) -> int:

@@ -131,7 +131,6 @@ class FilePaths:
         """Whether a call is of a function of the project that brings a file onto the machine."""
         if self._downloading is None:
             self._downloading = frozenset(self._functions_that_download())
-        self.program.ask(("to", call))
         return not self._downloading.isdisjoint(self.program.targets_of.get(call, ()))
 
     def _functions_that_download(self) -> Iterator[int]:
@@ -209,8 +208,10 @@ class FilePaths:
         """What the call that was entered last passes for a parameter, or its default; None if that is not known."""
         (function, call), program = self._entered[-1], self.program
         module = program.module_of(function)
-        hows = {edge & 3 for edge in program.ask(("edges", function)) if edge >> 2 == call}
-        given = program.argument_node(call, function, hows.pop(), name) if len(hows) == 1 and UNKNOWN not in hows else None
+        hows = {edge.how for edge in program.callers(function) if edge.call == call}
+        given = (
+            program.argument_node(call, function, hows.pop(), name) if len(hows) == 1 and UNKNOWN not in hows else None
+        )
         default = module.scopes[function & MASK].defaults.get(name)
         return given if given is not None or default is None else module.base | default
 
@@ -332,7 +333,6 @@ class FilePaths:
 
     def _returned(self, call: int, found: FilePath) -> None:
         """The results of a function of the project."""
-        self.program.ask(("to", call))
         for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
             if all(function != one for one, _ in self._entered):
                 self._entered = (*self._entered, (function, call))

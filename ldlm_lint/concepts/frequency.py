@@ -80,9 +80,9 @@ class Frequency:
         """Whether all known callers pass such a test for a parameter."""
         function = module.base | int(str(row[1]))
         given = []
-        for edge in self.program.values.get(("edges", function), ()):
-            if edge & 3 != UNKNOWN:
-                node = self.program.argument_node(edge >> 2, function, edge & 3, str(row[2]))
+        for edge in self.program.callers(function):
+            if edge.how != UNKNOWN:
+                node = self.program.argument_node(edge.call, function, edge.how, str(row[2]))
                 if node is not None:
                     given.append(self.is_periodic(self.program.module_of(node), node & MASK))
         return bool(given) and all(given)
@@ -129,14 +129,20 @@ class Frequency:
 
     def _is_given_count(self, module: Module, row: Node, steps: int) -> bool:
         """Whether all known callers pass such a number for a parameter."""
-        edges = self.program.values.get(("edges", module.base | row[1]), ())
+        edges = self.program.callers(module.base | row[1])
         # A function that passes a number on to itself does not count, and the result for these calls is reused.
         asked = (module.base | row[1], row[2], len(edges))
         if asked in self._given_counts:
             return self._given_counts[asked]
         self._given_counts[asked] = False
-        nodes = [self.program.argument_node(edge >> 2, module.base | row[1], edge & 3, row[2]) for edge in edges if edge & 3 != UNKNOWN]
-        known = [self.counts_steps(self.program.module_of(one), one & MASK, steps + 1) for one in nodes if one is not None]
+        nodes = [
+            self.program.argument_node(edge.call, module.base | row[1], edge.how, row[2])
+            for edge in edges
+            if edge.how != UNKNOWN
+        ]
+        known = [
+            self.counts_steps(self.program.module_of(one), one & MASK, steps + 1) for one in nodes if one is not None
+        ]
         self._given_counts[asked] = bool(known) and len(known) == len(edges) and all(known)
         return self._given_counts[asked]
 

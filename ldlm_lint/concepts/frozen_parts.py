@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.untrained import switched
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
@@ -121,8 +120,10 @@ class FrozenParts:
         program = self.program
         if function not in program.owner or self._is_constructor(function):
             return True
-        calls = (edge >> 2 for edge in edges_of(program, function))
-        return any(self._is_constructor(program.function_of(one)) and not self._left_off.is_left_off(one) for one in calls)
+        calls = (edge.call for edge in program.callers(function))
+        return any(
+            self._is_constructor(program.function_of(one)) and not self._left_off.is_left_off(one) for one in calls
+        )
 
     def _is_constructor(self, function: int) -> bool:
         return self.program.module_of(function).scopes[function & MASK].name == "__init__"

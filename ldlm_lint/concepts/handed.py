@@ -19,27 +19,16 @@ def handed_in(program: Program, function: int, name: str) -> list[tuple[int, int
     Methods of any object are included: ``model.save(step)`` calls the method of a class from a registry.
     """
     found = []
-    for edge in edges_of(program, function):
-        node = None if edge & 3 == UNKNOWN else program.argument_node(edge >> 2, function, edge & 3, name)
+    for edge in program.callers(function):
+        node = None if edge.how == UNKNOWN else program.argument_node(edge.call, function, edge.how, name)
         if node is not None:
-            found.append((edge >> 2, node))
+            found.append((edge.call, node))
     return found
 
 
 def callers_of(program: Program, function: int) -> list[int]:
     """The known calls (keys) of a function, including calls of a method on any object."""
-    return list(dict.fromkeys(edge >> 2 for edge in edges_of(program, function)))
-
-
-def edges_of(program: Program, function: int) -> list[int]:
-    """The edges of a function, see `ldlm_lint.program.calls`, after examining all possible callers."""
-    program.ask(("callers", function))
-    for call in program.calls_on_objects(function):
-        program.ask(("to", call))
-    if program.module_of(function).scopes[function & MASK].name == "__init__":
-        # ``make = getattr(module, name)`` before ``make(settings)``: no name shows which class that is.
-        program.indirect.take_down()
-    return sorted(program.ask(("edges", function)))
+    return list(dict.fromkeys(edge.call for edge in program.callers(function)))
 
 
 def modules_above(program: Program, call: int, most: int = 100) -> list[Module]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.untrained import readers
 from ldlm_lint.program.atoms import CPU, DEVICE, FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -123,8 +122,8 @@ class HostModels:
         return keys
 
     def _arguments(self, function: int, name: str) -> Iterator[int]:
-        for edge in edges_of(self.program, function):
-            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, name)
+        for edge in self.program.callers(function):
+            node = None if edge.how == UNKNOWN else self.program.argument_node(edge.call, function, edge.how, name)
             if node is None:
                 raise _MovedError
             yield node
@@ -167,7 +166,6 @@ class HostModels:
             if any(name.startswith(_GIVES_BACK) for name in names) and row[2]:
                 yield module.base | row[2][0]
         else:
-            program.ask(("to", call))
             targets = sorted(program.targets_of.get(call, ()))
             yield from self._known(
                 program.module_of(one).base | value for one in targets for value, _ in program.module_of(one).scopes[one & MASK].returns if value
@@ -194,7 +192,7 @@ class HostModels:
         self._check_runs(module, number)
         for scope in module.scopes:
             if any(value == number for value, _ in scope.returns):
-                yield from (edge >> 2 for edge in edges_of(program, module.base | module.scopes.index(scope)))
+                yield from (edge.call for edge in program.callers(module.base | module.scopes.index(scope)))
             for target, name, value, _ in scope.writes:
                 if value == number:
                     yield from self._reads(module, target, name)
@@ -231,12 +229,15 @@ class HostModels:
         program = self.program
         key = module.base | call
         row = module.nodes[call]
-        program.ask(("to", key))
         targets = program.targets_of.get(key, set())
         for target in sorted(targets):
             home = program.module_of(target)
-            how = next((edge & 3 for edge in edges_of(program, target) if edge >> 2 == key), UNKNOWN)
-            names = [one for one in home.scopes[target & MASK].params if how != UNKNOWN and program.argument_node(key, target, how, one) == module.base | number]
+            how = next((edge.how for edge in program.callers(target) if edge.call == key), UNKNOWN)
+            names = [
+                one
+                for one in home.scopes[target & MASK].params
+                if how != UNKNOWN and program.argument_node(key, target, how, one) == module.base | number
+            ]
             if not names:
                 raise _MovedError
             yield from (home.base | home.scopes[target & MASK].parameters[one] for one in names)

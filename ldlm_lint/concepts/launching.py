@@ -38,7 +38,8 @@ class Launching:
         if row[0] in ("def", "class"):
             return True
         if row[0] == "upd":
-            return self._is_on_device(module, row[1])
+            # Only a container has texts as keys.
+            return not isinstance(module.nodes[row[2]][-1], str) and self._is_on_device(module, row[1])
         if row[0] == "item":
             # A tensor as an index selects on the device; a number or a slice only looks at a part.
             return self._is_on_device(module, row[2])

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import guards_above
 from ldlm_lint.concepts.built_classes import has_plain_bases
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.arms import of_parts
 from ldlm_lint.program.atoms import FIRST, MASK
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import UNKNOWN, Caller
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
@@ -64,8 +63,8 @@ class LeftOff:
         is_special = scope.name.startswith("__") or scope.name == "forward" or bool(scope.decorators)
         if function & MASK == 0 or is_special or self._is_used_outside(module, scope.name):
             return set()
-        edges = edges_of(self.program, function)
-        return set() if any(edge & 3 == UNKNOWN for edge in edges) else {edge >> 2 for edge in edges}
+        edges = self.program.callers(function)
+        return set() if any(edge.how == UNKNOWN for edge in edges) else {edge.call for edge in edges}
 
     def _truths(self, module: Module, number: int, above: frozenset[int] = frozenset()) -> frozenset[bool]:
         """The possible truths of an expression; both if anything about it is not known, or if it rests on itself."""
@@ -113,7 +112,7 @@ class LeftOff:
         function = module.base | scope
         owner = self.program.owner.get(function)
         names = [module.scopes[scope].name] if owner is None else [self._name(one) for one in self.program.below(owner)]
-        edges = edges_of(self.program, function)
+        edges = self.program.callers(function)
         if not edges or any(self._is_used_outside(module, one) for one in names):
             return None
         found: set[int] = set()
@@ -127,9 +126,9 @@ class LeftOff:
     def _name(self, owner: int) -> str:
         return self.program.module_of(owner).scopes[owner & MASK].name
 
-    def _passed(self, edge: int, function: int, name: str) -> set[int] | None:
+    def _passed(self, edge: Caller, function: int, name: str) -> set[int] | None:
         """What one call passes for a parameter; None if that is not known."""
-        call, how = edge >> 2, edge & 3
+        call, how = edge.call, edge.how
         caller, home = self.program.module_of(call), self.program.module_of(function)
         if how == UNKNOWN or any(caller.nodes[one][0] == "star" for one in caller.nodes[call & MASK][2]):
             return None

@@ -41,16 +41,20 @@ class LeftOut:
         if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
             return None
         function = module.base | row[1]
-        known = sorted(self.program.values.get(("edges", function), ()))
-        edges = [edge for edge in known if self._counts(function, edge >> 2) and not self.program.stands_in_handler(edge >> 2)]
+        known = self.program.callers(function)
+        edges = [
+            edge
+            for edge in known
+            if self._counts(function, edge.call) and not self.program.stands_in_handler(edge.call)
+        ]
         if function in self.program.hooks:
             return None
         values: list[Value] = []
         for edge in edges:
-            if edge & 3 == UNKNOWN:
+            if edge.how == UNKNOWN:
                 return None
-            node = self.program.argument_node(edge >> 2, function, edge & 3, row[2])
-            if node is None and not self._hands_on(edge >> 2):
+            node = self.program.argument_node(edge.call, function, edge.how, row[2])
+            if node is None and not self._hands_on(edge.call):
                 node = module.base | module.scopes[row[1]].defaults[row[2]]
             if node is None or self.program.module_of(node).nodes[node & MASK][0] == "star":
                 return None
@@ -84,12 +88,11 @@ class LeftOut:
         default = module.scopes[row[1]].defaults.get(name)
         if default is None or module.nodes[default] != ("const", None) or function in self.program.hooks:
             return None
-        self.program.ask(("callers", function))
-        edges = [edge for edge in sorted(self.program.ask(("edges", function))) if self._counts(function, edge >> 2)]
+        edges = [edge for edge in self.program.callers(function) if self._counts(function, edge.call)]
         found = [source for call, source in self.program.given.get(name, ()) if self._is_unknown(call)]
         for edge in edges:
-            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, name)
-            if edge & 3 == UNKNOWN or (node is None and self._hands_on(edge >> 2)):
+            node = None if edge.how == UNKNOWN else self.program.argument_node(edge.call, function, edge.how, name)
+            if edge.how == UNKNOWN or (node is None and self._hands_on(edge.call)):
                 return None
             found += [node] if node is not None else []
         return found if edges else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
 from ldlm_lint.concepts.file_paths import SHIPPED, FilePath, FilePaths, Home
-from ldlm_lint.concepts.handed import edges_of, handed_in
+from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.own_entries import OwnEntries
 from ldlm_lint.concepts.path_patterns import PathPatterns
@@ -109,7 +109,7 @@ class LoadOrigins:
             return False
         _, function, name = home
         defaults = self.program.module_of(int(str(function))).scopes[int(str(function)) & MASK].defaults
-        return name in defaults and bool(edges_of(self.program, int(str(function))))
+        return name in defaults and bool(self.program.callers(int(str(function))))
 
     def _hold_tensors_only(self, known: FilePath, written: list[int]) -> bool:
         return not any(known.is_one_of(one.path) for one in self._by_engines) and all(map(self._payloads.are_tensors_only, written))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK, NONE
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import UNKNOWN, Caller
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.loaders import LOADERS
 
@@ -129,7 +129,6 @@ class LoaderArms:
     def _is_followed(self, module: Module, key: int, row: tuple[object, ...]) -> bool:
         """Whether an expression is a mapping that is made elsewhere, and it is known where."""
         if row[0] == "call":
-            self.program.ask(("to", key))
             targets = self.program.targets_of.get(key, set())
             return bool(targets) and not any(map(self._is_constructor, targets))
         if row[0] == "attr":
@@ -173,7 +172,6 @@ class LoaderArms:
         """The result of a project function for this call; results of other functions may contain any of their
         arguments."""
         module = self.program.module_of(key)
-        self.program.ask(("to", key))
         targets = sorted(self.program.targets_of.get(key, ()))
         if fields and isinstance(fields[-1], str) and (made := [one[1] for one in self.program.atoms.kinds(self.program.ask(self._function_of(key)), "c")]):
             sources = [self.program.source_of_field(key, owner, str(fields[-1])) for owner in made]
@@ -209,8 +207,7 @@ class LoaderArms:
         """Whether a call of a function returns the loader, or iterates over it as a generator."""
         home = self.program.module_of(function)
         scope = home.scopes[function & MASK]
-        self.program.ask(("callers", function))
-        how = next((edge & 3 for edge in self.program.ask(("edges", function)) if edge >> 2 == call), UNKNOWN)
+        how = next((edge.how for edge in self.program.callers(function) if edge.call == call), UNKNOWN)
         if any(entry.function == function for entry in entries):
             return True
         inner = (*entries, Entry(function, call, how))
@@ -231,12 +228,11 @@ class LoaderArms:
     ) -> bool:
         function, name = module.base | int(str(row[1])), str(row[2])
         if entries and entries[-1].function == function:
-            edges, outer = [(entries[-1].call << 2) | entries[-1].how], entries[:-1]
+            edges, outer = [Caller(entries[-1].call, entries[-1].how)], entries[:-1]
         else:
-            self.program.ask(("callers", function))
-            edges, outer = sorted(self.program.ask(("edges", function))), ()
+            edges, outer = self.program.callers(function), ()
         for edge in edges:
-            node = self.program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            node = self.program.argument_node(edge.call, function, edge.how, name) if edge.how != UNKNOWN else None
             if node is None or self._comes(node, loader, outer, seen, fields):
                 return True
         return not edges and not self._through

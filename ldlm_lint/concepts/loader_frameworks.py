@@ -72,7 +72,6 @@ class LoaderFrameworks:
             for call in self.program.calls.get(name, ()):
                 module = self.program.module_of(call)
                 row = module.nodes[call & MASK]
-                self.program.ask(("to", call))
                 if module.nodes[row[1]][0] != "attr" or self.program.targets_of.get(call):
                     continue
                 site = module.table.sites[call & MASK]

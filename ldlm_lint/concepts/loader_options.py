@@ -277,21 +277,23 @@ class LoaderOptions:
         flags = program.atoms.kinds(program.option_of(module, module.scopes[row[1]], name), "flag")
         if flags:
             return [self._way_of_flag(fields[1]) for fields in flags]
-        program.ask(("callers", function))
-        edges = sorted(program.ask(("edges", function)))
+        edges = program.callers(function)
         ways = []
         if not edges and written is not None:
             ways += [way._replace(setting=way.setting or name) for way in self._ways(module.base | written, default or "parameter", seen)]
         elif not edges:
             ways.append(Way(None))
         for edge in edges:
-            node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            node = program.argument_node(edge.call, function, edge.how, name) if edge.how != UNKNOWN else None
             if node is not None and program.module_of(node).nodes[node & MASK][0] != "star":
-                ways += [way if way.giver else way._replace(giver=edge >> 2) for way in self._ways(node, default, seen)]
+                ways += [way if way.giver else way._replace(giver=edge.call) for way in self._ways(node, default, seen)]
                 continue
-            given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
+            given = self.ask.argument(edge.call, name) if edge.how != UNKNOWN and node is None else Argument(State.OPEN)
             if given.state is State.ABSENT and written is not None:
-                ways += [way._replace(left=way.left or edge >> 2) for way in self._ways(module.base | written, default or "parameter", seen)]
+                ways += [
+                    way._replace(left=way.left or edge.call)
+                    for way in self._ways(module.base | written, default or "parameter", seen)
+                ]
             elif given.sources:
                 ways += [way for one in given.sources for way in self._ways(one, default, seen)]
             else:

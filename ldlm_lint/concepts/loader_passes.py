@@ -226,20 +226,23 @@ class LoaderPasses:
         scope = module.scopes[function & MASK]
         if not scope.yields and scope.name not in ("__iter__", "__next__"):
             return []
-        self.program.ask(("callers", function))
         parameter = "" if self.program.function_of(loader) == function else self.parameter(one.module, one.value, 0)
         if not parameter:
             return [two for two in self._by_generator.get(function, []) if self._may_lead_to(two, function, loader)]
         calls: dict[int, bool] = {}
-        for edge in sorted(self.program.ask(("edges", function))):
-            node = self.program.argument_node(edge >> 2, function, edge & 3, parameter) if edge & 3 != UNKNOWN else None
-            calls[edge >> 2] = node is None or self.may_hold(node, loader)
+        for edge in self.program.callers(function):
+            node = self.program.argument_node(edge.call, function, edge.how, parameter) if edge.how != UNKNOWN else None
+            calls[edge.call] = node is None or self.may_hold(node, loader)
         return [two for two in self._by_generator.get(function, []) if self._is_from(two, calls)]
 
     def _may_lead_to(self, two: Pass, function: int, loader: int) -> bool:
         """Whether one of the calls of a generator function that a loop goes through may come to the loader that is made in it."""
-        calls = {edge >> 2 for edge in self.program.ask(("edges", function))}
-        written = self._calls_behind(two.module.base | two.value, set()) & calls if self.program.function_of(loader) == function else set()
+        calls = {edge.call for edge in self.program.callers(function)}
+        written = (
+            self._calls_behind(two.module.base | two.value, set()) & calls
+            if self.program.function_of(loader) == function
+            else set()
+        )
         return not written or any(self._taken.may_lead((loader, call)) for call in sorted(written))
 
     def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
@@ -282,7 +285,6 @@ class LoaderPasses:
 
     def _returned(self, call: int) -> Iterator[int]:
         """The results of the project's functions that a call goes to."""
-        self.program.ask(("to", call))
         for target in sorted(self.program.targets_of.get(call, ())):
             home = self.program.module_of(target)
             yield from (home.base | value for value, _ in home.scopes[target & MASK].returns if value)
@@ -293,7 +295,6 @@ class LoaderPasses:
         if row[0] == "seq" and 0 <= index < len(row[2]):
             yield module.base | row[2][index]
         elif row[0] == "call":
-            self.program.ask(("to", module.base | number))
             for target in sorted(self.program.targets_of.get(module.base | number, ())):
                 home = self.program.module_of(target)
                 for value, _ in home.scopes[target & MASK].returns:

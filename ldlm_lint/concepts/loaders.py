@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ldlm_lint.concepts.handed import callers_of, edges_of
+from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
@@ -200,8 +200,9 @@ class Loaders:
         found: set[int] = set()
         for call in one.module.scopes[one.scope].calls if loop >= 0 else ():
             site = one.module.table.sites[call]
-            if site.place > one.place and any(frame.loop == loop for frame in self._loops_of(Frame(one.function, site.loop))):
-                self.program.ask(("to", one.module.base | call))
+            if site.place > one.place and any(
+                frame.loop == loop for frame in self._loops_of(Frame(one.function, site.loop))
+            ):
                 found |= self.program.targets_of.get(one.module.base | call, set())
         return found - {one.function}
 
@@ -231,7 +232,7 @@ class Loaders:
         functions = {frame.function for frame in self._climb(Frame(function, loop), None, 0)}
         if functions & {frame.function for frame in self._frames_of_making(loader)}:
             return False
-        tops = [one for one in functions if one & MASK and not edges_of(self.program, one)]
+        tops = [one for one in functions if one & MASK and not self.program.callers(one)]
         return any(self.program.module_of(one).scopes[one & MASK].name not in _ONCE for one in tops)
 
     def _loops_above_making(self, call: int) -> set[Frame]:
@@ -273,14 +274,14 @@ class Loaders:
     def _is_taken_for_training(self, one: Pass, call: int) -> bool:
         """Whether a training takes the batches of a generator that goes through the loader, as its calls choose it."""
         function = self.program.function_of(call)
-        edges = edges_of(self.program, function) if function & MASK else []
+        edges = self.program.callers(function) if function & MASK else []
         arms, guard = Arms(self.ask), self.program.module_of(call).table.sites[call & MASK].guard
         home = self.program.module_of(call)
-        choosing = {edge >> 2 for edge in edges if arms.may_take(home, guard, (Entry(function, edge >> 2, edge & 3),))}
+        choosing = {edge.call for edge in edges if arms.may_take(home, guard, (Entry(function, edge.call, edge.how),))}
         if edges and not choosing:
             return False
         for two in self._passes.consumers(one, call):
-            made = self._passes.calls_behind(two.module.base | two.value) & {edge >> 2 for edge in edges}
+            made = self._passes.calls_behind(two.module.base | two.value) & {edge.call for edge in edges}
             if (not made or made & choosing) and self._trains(two, call, set()):
                 return True
         return False
@@ -347,8 +348,8 @@ class Loaders:
     def _callers(self, function: int, parameter: str, loader: int) -> Iterator[tuple[Frame, str]]:
         if function & MASK == 0:
             return
-        for edge in edges_of(self.program, function):
-            call, how = edge >> 2, edge & 3
+        for edge in self.program.callers(function):
+            call, how = edge.call, edge.how
             module = self.program.module_of(call)
             site = module.table.sites[call & MASK]
             name = ""

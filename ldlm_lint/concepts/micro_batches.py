@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -57,10 +56,10 @@ class MicroBatches:
                 if held.kind == "if" and held.holds:
                     yield from (module.base | one for one in _divisors(module, held.test))
                 guard = held.parent
-            edges = edges_of(self._program, module.base | site.scope) if site.scope and site.loop < 0 else []
+            edges = self._program.callers(module.base | site.scope) if site.scope and site.loop < 0 else []
             if len(edges) != 1:
                 return
-            call = edges[0] >> 2
+            call = edges[0].call
 
     def _made(self, key: int) -> int | None:
         """Where a number is computed: after names, attributes of ``self``, and parameters of functions with one
@@ -95,10 +94,10 @@ class MicroBatches:
 
     def _given(self, module: Module, row: Node) -> int | None:
         function = module.base | row[1]
-        edges = edges_of(self._program, function)
-        if len(edges) != 1 or edges[0] & 3 == UNKNOWN:
+        edges = self._program.callers(function)
+        if len(edges) != 1 or edges[0].how == UNKNOWN:
             return None
-        return self._program.argument_node(edges[0] >> 2, function, edges[0] & 3, row[2])
+        return self._program.argument_node(edges[0].call, function, edges[0].how, row[2])
 
     def counts_ranks(self, module: Module, number: int) -> bool:
         """Whether the number of ranks or GPUs is a factor of an expression."""

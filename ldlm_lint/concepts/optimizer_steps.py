@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class OptimizerSteps:
             return False
         if function in self._compiled or any(self._is_compiling(module.base | one) for one in scope.decorators):
             return True
-        above = {self.program.function_of(edge >> 2) for edge in edges_of(self.program, function)}
+        above = {self.program.function_of(edge.call) for edge in self.program.callers(function)}
         return bool(above) and all(self._is_inside_compiled(one, seen | {function}) for one in above)
 
     @cached_property

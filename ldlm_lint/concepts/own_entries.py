@@ -142,7 +142,6 @@ class OwnEntries:
         return bool(value) and len(value) == sum(len(self.program.atoms.kinds(value, kind)) for kind in ("ns", "i"))
 
     def _is_of_the_project(self, call: int) -> bool:
-        self.program.ask(("to", call))
         return bool(self.program.targets_of.get(call))
 
 

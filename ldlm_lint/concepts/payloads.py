@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.written_states import FILLS, WrittenStates
 from ldlm_lint.program.atoms import DEVICE, HOST_TENSOR, MASK, TENSOR, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -85,9 +84,9 @@ class Payloads:
             return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
         function, default = module.base | row[1], module.scopes[row[1]].defaults.get(row[2])
         given: list[int] = []
-        for edge in edges_of(self.program, function):
-            node = None if edge & 3 == UNKNOWN else self.program.argument_node(edge >> 2, function, edge & 3, row[2])
-            if node is None and (edge & 3 == UNKNOWN or not default):
+        for edge in self.program.callers(function):
+            node = None if edge.how == UNKNOWN else self.program.argument_node(edge.call, function, edge.how, row[2])
+            if node is None and (edge.how == UNKNOWN or not default):
                 return []
             given.append(module.base | default if node is None and default else node or 0)
         return given
@@ -125,7 +124,6 @@ class Payloads:
         return bool(value) and value <= _TENSORS
 
     def _is_made(self, module: Module, call: int, row: Node, seen: set[int]) -> bool:
-        self.program.ask(("to", call))
         targets = sorted(self.program.targets_of.get(call, ()))
         name, function = module.last_name(row[1]), module.nodes[row[1]]
         if targets:
@@ -165,7 +163,6 @@ class Payloads:
         call = module.base | number
         if module.nodes[number][0] != "call":
             return False
-        self.program.ask(("to", call))
         return not self.program.targets_of.get(call)
 
     def _sources(self, module: Module, key: int, row: Node) -> list[int]:
@@ -175,7 +172,6 @@ class Payloads:
         if row[0] == "attr":
             return self._stored(module, row)
         if row[0] == "call":
-            self.program.ask(("to", key))
             return [one for target in sorted(self.program.targets_of.get(key, ())) for one in self._returned(target)]
         return [module.base | one for one in _held(row)] if row[0] in ("phi", "copy", "choice") else []
 

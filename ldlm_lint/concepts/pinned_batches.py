@@ -79,7 +79,6 @@ class PinnedBatches:
 
     def _behind_call(self, module: Module, key: int) -> list[int]:
         row = module.nodes[key & MASK]
-        self.program.ask(("to", key))
         found = [module.base | one for one in row[2]] if module.last_name(row[1]) in _ALIKE else []
         for target in sorted(self.program.targets_of.get(key, ())):
             home = self.program.module_of(target)

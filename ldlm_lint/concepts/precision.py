@@ -119,9 +119,8 @@ def is_chosen_by_precision(program: Program, call: int) -> bool:
         if _speaks_of_precision(module, site.guard):
             return True
         function = module.base | site.scope
-        program.ask(("callers", function))
-        edges = program.ask(("edges", function)) if site.scope else ()
-        todo += [edge >> 2 for edge in edges if edge & 3 != UNKNOWN and edge >> 2 not in seen]
+        edges = program.callers(function) if site.scope else ()
+        todo += [edge.call for edge in edges if edge.how != UNKNOWN and edge.call not in seen]
     return False
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code.table import guards_above
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -52,10 +51,10 @@ class Earlier:
                 return None
             found = found or self._in_function(point)
             module = self._program.module_of(point.function)
-            edges = edges_of(self._program, point.function) if point.function & MASK else []
+            edges = self._program.callers(point.function) if point.function & MASK else []
             if len(edges) != 1 or module.scopes[point.function & MASK].kind != "def":
                 break
-            point = self.point_of(edges[0] >> 2)
+            point = self.point_of(edges[0].call)
         return found
 
     def point_of(self, call: int) -> Point:
@@ -83,7 +82,6 @@ class Earlier:
         """The call itself if it is selected, or one that surely runs in the called function."""
         if self._is_one(call):
             return call
-        self._program.ask(("to", call))
         targets = self._program.targets_of.get(call, ())
         if len(targets) != 1 or call in self._program.starts:
             return None
@@ -111,7 +109,6 @@ class Earlier:
         """Whether a call may be, or lead to, one after which nothing is known."""
         if self._ends(call):
             return True
-        self._program.ask(("to", call))
         return any(map(self._may_end_in, self._program.targets_of.get(call, ())))
 
     def _may_end_in(self, function: int) -> bool:

@@ -88,7 +88,6 @@ class ReadSettings:
             return [module.base | one for one in (*row[2], *(value for keyword, value in row[3] if keyword is None))]
         if function[0] == "attr" and name in _PARTS:
             return [module.base | function[1]]
-        self.program.ask(("to", key))
         found = []
         for target in sorted(self.program.targets_of.get(key, ())):
             home = self.program.module_of(target)

@@ -76,7 +76,6 @@ class Recomputing:
         module = self.program.module_of(function)
         found: set[int] = set()
         for call in module.scopes[function & MASK].calls:
-            self.program.ask(("to", module.base | call))
             targets = self.program.targets_of.get(module.base | call, set())
             if targets and not self._trains_nothing(module.base | call):
                 found |= targets

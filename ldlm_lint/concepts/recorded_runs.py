@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 
@@ -71,7 +70,7 @@ class RecordedRuns:
         """The known calls of a class's models and of their methods, from outside of the class."""
         program = self.program
         family = {*program.order(owner), *program.below(owner)}
-        calls = {edge >> 2 for function in self._methods(owner) for edge in edges_of(program, function)}
+        calls = {edge.call for function in self._methods(owner) for edge in program.callers(function)}
         return sorted(one for one in calls if program.owner.get(program.function_of(one)) not in family)
 
     def _methods(self, owner: int) -> list[int]:
@@ -92,7 +91,7 @@ class RecordedRuns:
         function = self.program.function_of(call)
         if function & MASK == 0:
             return True
-        above = {edge >> 2 for edge in edges_of(self.program, function)}
+        above = {edge.call for edge in self.program.callers(function)}
         return not above or any(map(self.is_recorded, sorted(above)))
 
     def _may_be_optimized(self, owner: int) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.queries import Queries, State
@@ -186,8 +185,7 @@ class Reduction:
             if one in seen:
                 continue
             seen.add(one)
-            self.program.ask(("callers", one))
-            todo += [self.program.function_of(edge >> 2) for edge in self.program.ask(("edges", one))]
+            todo += [self.program.function_of(edge.call) for edge in self.program.callers(one)]
             if one in self.training.steps or one in self.training.reached:
                 return True
         return False
@@ -221,8 +219,12 @@ def model_behind(program: Program, ask: Queries, key: int) -> int | None:
                 return None
             key = bound[0]
         elif row[0] == "param":
-            edges = edges_of(program, module.base | row[1])
-            given = program.argument_node(edges[0] >> 2, module.base | row[1], edges[0] & 3, row[2]) if len(edges) == 1 and edges[0] & 3 != UNKNOWN else None
+            edges = program.callers(module.base | row[1])
+            given = (
+                program.argument_node(edges[0].call, module.base | row[1], edges[0].how, row[2])
+                if len(edges) == 1 and edges[0].how != UNKNOWN
+                else None
+            )
             if given is None:
                 return None
             key = given

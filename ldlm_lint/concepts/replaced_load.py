@@ -110,5 +110,4 @@ class ReplacedLoad:
         return 0
 
     def _entered(self, manager: int) -> Entered:
-        self.program.ask(("callers", manager))
-        return Entered(self.program, frozenset(edge >> 2 for edge in self.program.ask(("edges", manager))))
+        return Entered(self.program, frozenset(edge.call for edge in self.program.callers(manager)))

@@ -221,7 +221,6 @@ class ReplicaRuns:
         for call in found:
             if len(found) > _MOST:
                 break
-            program.ask(("to", call))
             for function in sorted(program.targets_of.get(call, set()) - functions):
                 functions.add(function)
                 module = program.module_of(function)

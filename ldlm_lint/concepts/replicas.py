@@ -100,8 +100,7 @@ class Replicas:
             seen.add(one)
             if one & MASK == 0 or len(seen) > _MOST or one in self.training.steps or one in self.training.reached:
                 return None
-            self.program.ask(("callers", one))
-            above = [self.program.function_of(edge >> 2) for edge in self.program.ask(("edges", one))]
+            above = [self.program.function_of(edge.call) for edge in self.program.callers(one)]
             todo += above
             if not above:
                 tops.add(one)
@@ -131,7 +130,6 @@ class Replicas:
                 return True
             module = self.program.module_of(one)
             for call in module.scopes[one & MASK].calls:
-                self.program.ask(("to", module.base | call))
                 new = self.program.targets_of.get(module.base | call, set()) - seen
                 seen |= new
                 todo += new
@@ -176,6 +174,5 @@ class Replicas:
         if site.scope == 0 or function in seen or len(seen) > _MOST:
             return True
         seen.add(function)
-        self.program.ask(("callers", function))
-        edges = self.program.ask(("edges", function))
-        return not edges or any(self._may_run(edge >> 2, seen) for edge in edges)
+        edges = self.program.callers(function)
+        return not edges or any(self._may_run(edge.call, seen) for edge in edges)

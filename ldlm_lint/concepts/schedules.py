@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.concepts.read_before import Earlier
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.patterns import lazily
@@ -69,7 +68,6 @@ class Schedules:
 
     def _below(self, call: int, is_one: Callable[[int], bool], seen: set[int]) -> int | None:
         self._program.ask(call)
-        self._program.ask(("to", call))
         for function in sorted(self._program.targets_of.get(call, ())):
             if function in seen or len(seen) >= _MOST:
                 continue
@@ -151,10 +149,10 @@ class Schedules:
             if site.loop >= 0:
                 behind = self._behind(module, call & MASK, optimizers)
                 return None if behind is None else (call, behind)
-            edges = edges_of(self._program, module.base | site.scope) if site.scope else []
+            edges = self._program.callers(module.base | site.scope) if site.scope else []
             if len(edges) != 1:
                 return None
-            call = edges[0] >> 2
+            call = edges[0].call
         return None
 
     @staticmethod

@@ -70,16 +70,16 @@ class Sent:
             for target in self.program.targets_of.get(module.base | user, ()):
                 yield from self._parameters(module.base | user, target, number)
         for returning in self._returned_by(module, number):
-            yield from (edge >> 2 for edge in self.program.values.get(("edges", returning), frozenset()))
+            yield from (edge.call for edge in self.program.callers(returning))
 
     def _parameters(self, call: int, function: int, number: int) -> Iterator[int]:
         """The parameters of a function that a call gives a value for."""
         program, home = self.program, self.program.module_of(function)
-        known = program.values.get(("edges", function), frozenset())
-        edges = [edge for edge in known if edge >> 2 == call and edge & 3 != UNKNOWN]
+        known = program.callers(function)
+        edges = [edge for edge in known if edge.call == call and edge.how != UNKNOWN]
         for edge in edges:
             for name, parameter in home.scopes[function & MASK].parameters.items():
-                node = program.argument_node(call, function, edge & 3, name)
+                node = program.argument_node(call, function, edge.how, name)
                 if node is not None and node == program.module_of(call).base | number:
                     yield home.base | parameter
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 
@@ -68,14 +67,19 @@ def _calls_from_elsewhere(program: Program, module: Module, function: int, param
     """The calls from other files that give a model as their first argument."""
     if not parameter:
         return
-    for edge in edges_of(program, module.base | function):
-        caller = program.module_of(edge >> 2)
-        if edge & 3 == UNKNOWN or caller is module:
+    for edge in program.callers(module.base | function):
+        caller = program.module_of(edge.call)
+        if edge.how == UNKNOWN or caller is module:
             continue
-        given = program.argument_node(edge >> 2, module.base | function, edge & 3, parameter)
-        first = caller.nodes[(edge >> 2) & MASK][2][:1]
-        if given is not None and first == (given & MASK,) and caller.nodes[given & MASK][0] != "star" and (is_model or _is_module(program, given)):
-            yield edge >> 2
+        given = program.argument_node(edge.call, module.base | function, edge.how, parameter)
+        first = caller.nodes[edge.call & MASK][2][:1]
+        if (
+            given is not None
+            and first == (given & MASK,)
+            and caller.nodes[given & MASK][0] != "star"
+            and (is_model or _is_module(program, given))
+        ):
+            yield edge.call
 
 
 def _is_module(program: Program, key: int) -> bool:

@@ -37,7 +37,6 @@ class TakenBranches:
 
     def is_undecided(self, call: int) -> bool:
         """Whether a call (key) may go to several functions: what the object is depends on the run."""
-        self.program.ask(("to", call))
         return len(self.program.targets_of.get(call, ())) > 1
 
     def _goes_elsewhere(self, module: Module, call: int, function: int) -> bool:
@@ -45,14 +44,12 @@ class TakenBranches:
         row = module.plain(module.nodes[call & MASK][1])
         if row[0] != "attr" or function not in self.program.owner:
             return False
-        self.program.ask(("to", call))
         targets = self.program.targets_of.get(call, ())
         return bool(targets) and function not in targets and self._ask.is_complete(module.base | row[1])
 
     def _binding(self, call: int, function: int) -> int:
         """How the arguments of a call are bound to the parameters of a function, see `ldlm_lint.program.calls`."""
-        self.program.ask(("to", call))
-        found = {edge & 3 for edge in self.program.ask(("edges", function)) if edge >> 2 == call}
+        found = {edge.how for edge in self.program.callers(function) if edge.call == call}
         return found.pop() if len(found) == 1 else UNKNOWN
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import BOUND, PLAIN, UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -99,10 +98,10 @@ class Places:
         while context is not None and context.function != function:
             context = context.outer
         if context is None:
-            edges = edges_of(self.program, function)
+            edges = self.program.callers(function)
             if len(edges) != 1:
                 return None
-            context = Context(function, edges[0] >> 2, edges[0] & 3)
+            context = Context(function, edges[0].call, edges[0].how)
         if context.how == UNKNOWN:
             return None
         given = self.program.argument_node(context.call, function, context.how, row[2])

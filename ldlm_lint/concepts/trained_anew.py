@@ -44,7 +44,6 @@ class TrainedAnew:
 
     def _makes_its_own(self, call: int, levels: int) -> bool:
         """Whether a call leads to a function that makes the optimizer which it steps."""
-        self.program.ask(("to", call))
         for function in sorted(self.program.targets_of.get(call, ())):
             module = self.program.module_of(function)
             own = module.scopes[function & MASK].calls

@@ -28,7 +28,7 @@ from ldlm_lint.program.atoms import (
     ON_DEVICE,
     Value,
 )
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import UNKNOWN, Caller
 from ldlm_lint.program.modules import Module
 
 BACKWARD = ("backward", "manual_backward")
@@ -37,9 +37,6 @@ _WRITTEN = frozenset({"const", "none", "free", "def", "class"})
 Loops = set[int | None]
 """Loops of a function that are steps; None stands for all of it."""
 Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[tuple[int, int]]]
-
-_MOST_ABOVE = 200
-"""Functions above the loops of steps that are looked at."""
 
 
 class Training:
@@ -66,12 +63,10 @@ class Training:
         """Losses that no visible code calls: who trains with them is not visible."""
         self._properties = Properties(program)
         self._bound = BoundInSteps(program, self.frequency.passes, self.frequency.in_training.outcome)
-        self._is_registered = False
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         """The intervals that the backward passes of a loop are under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
-        self._look_above()
         self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
@@ -193,24 +188,12 @@ class Training:
     def _may_name(self, call: int, named: tuple[str, str] | None, function: int) -> bool:
         """Whether a call of a function may pass a name for a parameter."""
         program = self.program
-        edges = [edge for edge in program.ask(("edges", function)) if edge >> 2 == call] if named is not None else []
-        if named is None or not edges or edges[0] & 3 == UNKNOWN:
+        edges = [edge for edge in program.callers(function) if edge.call == call] if named is not None else []
+        if named is None or not edges or edges[0].how == UNKNOWN:
             return True
-        node = program.argument_node(call, function, edges[0] & 3, named[0])
+        node = program.argument_node(call, function, edges[0].how, named[0])
         texts = program.atoms.texts(program.ask(node)) if node is not None else set()
         return not texts or named[1] in texts
-
-    def _look_above(self) -> None:
-        """Find the callers of the functions with step loops, also as methods of objects, and their callers: their
-        arguments reach the training."""
-        todo, seen = list(self.steps), set(self.steps)
-        while todo and len(seen) < _MOST_ABOVE:
-            function = todo.pop()
-            for call in self.callers(function) if function & MASK else ():
-                above = self.program.function_of(call)
-                if above not in seen:
-                    seen.add(above)
-                    todo.append(above)
 
     def _take_down_counts(self) -> None:
         for function, loops in self.steps.items():
@@ -246,33 +229,8 @@ class Training:
         return False
 
     def callers(self, function: int) -> list[int]:
-        """The calls that may go to a function above a step, also as a method of any object, or as a function that is
-        passed on."""
-        program = self.program
-        program.above_training.add(function)
-        if ("callers", function) in program.values:
-            program.requeue(("callers", function))
-        program.ask(("callers", function))
-        known = self._edges_to(function) or self._given_to(function)
-        if not known and function in program.owner:
-            # ``getattr(hook, name)(self)``: the call does not show which method that is.
-            self._link_registrations()
-            program.indirect.take_down()
-            known = self._edges_to(function)
-        return known
-
-    def _link_registrations(self) -> None:
-        """Make the program find the callers of methods that add something to a list: ``runner.register(hook)``."""
-        program = self.program
-        if self._is_registered:
-            return
-        self._is_registered = True
-        puts = {program.function_of(call) for name in ("append", "insert") for call in program.calls.get(name, ())}
-        for call in sorted(call for function in puts & program.owner.keys() for call in program.calls_on_objects(function)):
-            program.ask(("to", call))
-
-    def _edges_to(self, function: int) -> list[int]:
-        return [edge >> 2 for edge in sorted(self.program.ask(("edges", function)))]
+        """The calls that may go to a function above a step, also as a function that is passed on."""
+        return [edge.call for edge in self.program.callers(function)] or self._given_to(function)
 
     def _given_to(self, function: int) -> list[int]:
         """The calls of functions of the program that receive a function and call it: ``timed(step)``."""
@@ -280,21 +238,19 @@ class Training:
         return [
             module.base | call
             for call in module.table.sites
-            if any(module.plain(one) == ("def", function & MASK) for one in module.nodes[call][2])
+            if module.base | call not in program.decorating
+            and any(module.plain(one) == ("def", function & MASK) for one in module.nodes[call][2])
             and any(function in program.targets_of[inner] for inner in self._call_parameters(module.base | call))
         ]
 
     def _call_parameters(self, call: int) -> list[int]:
         """The calls of a parameter in the functions that a call goes to."""
         program = self.program
-        program.ask(("to", call))
         found = []
         for target in sorted(program.targets_of.get(call, ())):
             home = program.module_of(target)
             inner = (one for one in home.scopes[target & MASK].calls if home.plain(home.nodes[one][1])[0] == "param")
             found += [home.base | one for one in inner]
-        for one in found:
-            program.ask(("to", one))
         return found
 
     def _gate(self, module: Module, guard: int) -> int:
@@ -399,12 +355,11 @@ class Training:
     def given(self, function: int, name: str) -> list[int]:
         """The expressions (keys) that known callers pass for a parameter."""
         program = self.program
-        program.ask(("callers", function))
-        nodes = [self._given_by(edge, function, name) for edge in sorted(program.ask(("edges", function)))]
+        nodes = [self._given_by(edge, function, name) for edge in program.callers(function)]
         return [node for node in nodes if node is not None]
 
-    def _given_by(self, edge: int, function: int, name: str) -> int | None:
-        call, how = edge >> 2, edge & 3
+    def _given_by(self, edge: Caller, function: int, name: str) -> int | None:
+        call, how = edge.call, edge.how
         if how != UNKNOWN:
             return self.program.argument_node(call, function, how, name)
         # For the call of a ``partial`` the positions are unknown, the names are known.
@@ -459,16 +414,13 @@ class Training:
         return is_own and owner is not None and self.program.is_module(owner)
 
     def _reach_all(self) -> None:
-        while True:
-            asked = self._reach()
-            if not self.program.settle() and not asked:
-                break
+        self.program.solve()
+        self._reach()
 
-    def _reach(self) -> bool:
-        """Go forward from the steps over calls; returns whether any call was resolved for the first time."""
+    def _reach(self) -> None:
+        """Go forward from the steps over calls."""
         program = self.program
         self.reached, self.reached_by = {}, {}
-        asked = False
         todo: list[tuple[int, frozenset[int | None]]] = [(one, frozenset(loops)) for one, loops in self.steps.items()]
         while todo:
             function, loops = todo.pop()
@@ -479,14 +431,10 @@ class Training:
             module = program.module_of(function)
             for call in self._running(module, function, loops):
                 key = module.base | call
-                if ("to", key) not in program.values:
-                    asked = True
-                    program.get(("to", key))
                 for target in (*self._followed(key), *sorted(self._properties.read_at(module, call))):
                     if self._is_step(target):
                         self.reached_by.setdefault(target, key)
                         todo.append((target, frozenset([None])))
-        return asked
 
     def running(self, function: int, loops: frozenset[int | None]) -> Iterator[tuple[int, list[int]]]:
         """The calls (keys) of a function that run in each of the steps, and what each leads to that is part of a step."""
@@ -585,20 +533,18 @@ class Training:
         """Assume that functions without known callers get tensors on the device."""
         program = self.program
         for function in list(self.reached):
-            program.ask(("callers", function))
             # A function with the loop of the steps, or a step without a known caller, gets batches as loaders yield
             # them.
-            is_unseen = self._is_called_by_mm(function) or not program.values.get(("edges", function))
+            is_unseen = self._is_called_by_mm(function) or not program.callers(function)
             if is_unseen and function not in program.hooks and function not in self.steps:
                 self._give_tensors(function)
-        program.solve()
         self._reach_all()
 
     def _is_called_by_mm(self, function: int) -> bool:
         """Whether a function is only called by OpenMMLab, which receives it: ``multi_apply(self.loss_single, …)``."""
         program = self.program
-        edges = program.values.get(("edges", function), frozenset())
-        return bool(edges) and all(edge & 3 == UNKNOWN and self._is_of_mm(edge >> 2) for edge in edges)
+        edges = program.callers(function)
+        return bool(edges) and all(edge.how == UNKNOWN and self._is_of_mm(edge.call) for edge in edges)
 
     def _is_of_mm(self, call: int) -> bool:
         module = self.program.module_of(call)

@@ -57,7 +57,6 @@ class TrainingLoops:
         return any(not self._leading.isdisjoint(self._targets(module.base | one)) for one in calls)
 
     def _targets(self, call: int) -> set[int]:
-        self.program.ask(("to", call))
         return self.program.targets_of.get(call, set())
 
     @staticmethod

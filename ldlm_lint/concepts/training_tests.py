@@ -60,8 +60,8 @@ class TrainingTests:
     def _given(self, function: int, name: str) -> bool | None:
         """What all known callers pass for a parameter."""
         found: list[bool | None] = []
-        for edge in self.program.values.get(("edges", function), ()):
-            node = self.program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+        for edge in self.program.callers(function):
+            node = self.program.argument_node(edge.call, function, edge.how, name) if edge.how != UNKNOWN else None
             found.append(None if node is None else self.outcome(self.program.module_of(node), node & MASK))
         return _agreed(found)
 

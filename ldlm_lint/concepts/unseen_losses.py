@@ -27,16 +27,7 @@ class UnseenLosses:
         self.reached = reached
 
     def functions(self) -> Iterator[int]:
-        """The methods that compute such a loss.
-
-        Callers of an object are searched in the whole program, so that the answer does not depend on earlier queries.
-        """
-        losses = list(self._losses())
-        if losses:
-            self.program.indirect.take_down()
-        yield from (one for one in losses if not self.program.ask(("edges", one)))
-
-    def _losses(self) -> Iterator[int]:
+        """The methods that compute such a loss."""
         for owner in [one for classes in self.program.classes.values() for one in classes]:
             module = self.program.module_of(owner)
             for name in _METHODS:
@@ -52,8 +43,21 @@ class UnseenLosses:
         kinds = (self._is_called_a_loss, self._has_gradients, self._computes_loss)
         if not any(is_one(module, owner, function) for is_one in kinds):
             return False
-        self.program.ask(("callers", key))
-        return not self.program.ask(("edges", key))
+        return (
+            not self._is_called(key) if self._has_gradients(module, owner, function) else not self.program.callers(key)
+        )
+
+    def _is_called(self, function: int) -> bool:
+        """Whether calls lead to an operation from a step or from a module's own code: its users call the function that
+        applies it, and nothing in a library does."""
+        todo, seen = [function], {function}
+        while todo:
+            for one in {self.program.function_of(caller.call) for caller in self.program.callers(todo.pop())} - seen:
+                if one in self.reached or one & MASK == 0:
+                    return True
+                seen.add(one)
+                todo.append(one)
+        return False
 
     @staticmethod
     def _records_nothing(module: Module, function: int) -> bool:

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import edges_of
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import UNKNOWN, Caller
 from ldlm_lint.program.settings_read import settings_read
 from ldlm_lint.source import Kind
 
@@ -71,15 +70,15 @@ class UnsetSettings:
 
     def _is_left(self, function: int, name: str) -> bool:
         """Whether each call of a constructor leaves a parameter out, and one of them may get it from a user's file."""
-        edges = [edge for edge in edges_of(self.program, function) if self._may_run(self.program.function_of(edge >> 2))]
+        edges = [edge for edge in self.program.callers(function) if self._may_run(self.program.function_of(edge.call))]
         return (
             bool(edges)
             and all(self._leaves(function, edge, name) for edge in edges)
-            and any(self._unpacked(edge >> 2) for edge in edges)
+            and any(self._unpacked(edge.call) for edge in edges)
         )
 
-    def _leaves(self, function: int, edge: int, name: str) -> bool:
-        call, how = edge >> 2, edge & 3
+    def _leaves(self, function: int, edge: Caller, name: str) -> bool:
+        call, how = edge.call, edge.how
         if how == UNKNOWN or self.program.argument_node(call, function, how, name) is not None:
             return False
         unpacked = self._unpacked(call)

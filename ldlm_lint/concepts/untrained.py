@@ -88,7 +88,6 @@ class Untrained:
 
     def _evaluates(self, module: Module, call: int) -> bool:
         """Whether a call is of a function that evaluates; by its name alone if it is unknown."""
-        self.program.ask(("to", module.base | call))
         targets = self.program.targets_of.get(module.base | call, set())
         if targets and targets <= self.training.evaluates:
             return True

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.handed import edges_of, handed_in
+from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -96,7 +96,7 @@ class WorkerCounts:
         given = handed_in(self.program, function, name)
         yield from (node for _, node in given)
         default = module.scopes[row[1]].defaults.get(name)
-        if default is not None and len(given) <= len(edges_of(self.program, function)):
+        if default is not None and len(given) <= len(self.program.callers(function)):
             yield module.base | default
 
     def _call_exceeds(self, module: Module, key: int, row: Node, most: int) -> bool:

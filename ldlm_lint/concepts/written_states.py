@@ -68,7 +68,6 @@ class WrittenStates:
         return self._any((module.base | one for one in parts), seen) or self._any(self._returned(call), seen)
 
     def _returned(self, call: int) -> list[int]:
-        self.program.ask(("to", call))
         found = []
         for function in sorted(self.program.targets_of.get(call, ())):
             module = self.program.module_of(function)

@@ -8,7 +8,7 @@ known.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.program.atoms import (
     DEVICE,
@@ -26,16 +26,19 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.containers import Containers
-from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.loaders import LOADERS
-from ldlm_lint.vocabulary.tensors import EVERYBODYS
 
 PLAIN, BOUND, LATER, UNKNOWN = range(4)
-CALLERS = 40
-"""Calls of a method's name on other objects above which they are not looked through for callers."""
 _IMPLICIT = frozenset({"__init__", "__new__", "__call__", "forward", "__getitem__", "__iter__", "__enter__"})
 Receiver = tuple[str, int]
 """How an object is known, "i", "self" or "c", and its class."""
+
+
+class Caller(NamedTuple):
+    """A call (key) that goes to a function, and how its arguments are bound to the parameters."""
+
+    call: int
+    how: int
 
 
 class Calls(Containers):
@@ -47,9 +50,8 @@ class Calls(Containers):
         """The functions that a call goes to."""
         self._known: dict[tuple[int, int], set[int]] = defaultdict(set)
         self._handing: dict[int, bool] = {}
-        self._by_receiver: dict[str, tuple[list[int], list[tuple[int, int]], list[int]]] = {}
-        self.above_training: set[int] = set()
-        """The functions above a loop that trains: their callers are looked for among methods of any object."""
+        self._looked: set[int] = set()
+        self._looked_at: set[int] = set()
 
     def edge(self, function: int, call: int, how: int) -> None:
         """Record that a call goes to a function."""
@@ -161,7 +163,9 @@ class Calls(Containers):
             return ON_DEVICE
         if IF_TENSOR in homes or TENSOR in homes:
             return frozenset(homes) & frozenset([IF_TENSOR, TENSOR]) | SOME_TENSOR
-        return ON_HOST if HOST_TENSOR in homes else SOME_TENSOR
+        if HOST_TENSOR in homes:
+            return ON_HOST
+        return NOTHING if self.is_missing(*args) else SOME_TENSOR
 
     def instantiate(self, function: int, call: int | None, how: int, receiver: Receiver | None = None) -> Value:
         """What a function returns, its summary with the arguments of a call and the class of the receiver inserted."""
@@ -278,73 +282,29 @@ class Calls(Containers):
             return index + 1
         return index
 
-    def callers(self, function: int) -> Value:
-        """Question ``("callers", function)``: examine the calls that may go to it; they are recorded as its edges.
+    def edges_to(self, function: int) -> Value:
+        """The edges of a function, after the calls of its names were looked at: operands come before their users."""
+        if function not in self._looked:
+            self._looked.add(function)
+            current, self._current = self._current, None
+            symbolic, self.is_symbolic = self.is_symbolic, False
+            for name in sorted(self._names_of_function(function)):
+                for call in self.calls.get(name, ()):
+                    self._look_at(call)
+            self._current, self.is_symbolic = current, symbolic
+        return self.get(("edges", function))
 
-        It examines calls through plain names, names of modules, and ``self`` of its own classes; methods of other
-        objects only above a loop that trains. Calls of functions that a step reaches are found anyway.
-        """
-        names = self._names_of_function(function)
-        owner = self.owner.get(function)
-
-        def look() -> None:
-            for name in sorted(names):
-                plain, own, other = self._split(name)
-                for call in plain:
-                    self.get(("to", call))
-                if owner is not None:
-                    for of, call in own:
-                        if owner in self.order(of) or self._is_left_to(owner, of, name):
-                            self.get(("to", call))
-                if function in self.above_training and (name in EVERYBODYS or len(self.calls.get(name, ())) > CALLERS):
-                    other = [call for call in other if owner is not None and self._is_of_made(call, owner)]
-                if function in self.above_training:
-                    for call in other:
-                        self.get(("to", call))
-
-        self.without_reader(look)
-        return NOTHING
-
-    def _is_of_made(self, call: int, owner: int) -> bool:
-        """Whether a method is called on an object whose construction from a named class is visible: ``trainer =
-        Trainer(…)``, ``trainer.fit(…)``."""
+    def _look_at(self, call: int) -> None:
+        """Find where a call goes without its arguments; what is found later is found when the call is computed."""
+        if call in self._looked_at:
+            return
+        self._looked_at.add(call)
         module = self.module_of(call)
-        function = module.nodes[module.nodes[call & MASK][1]]
-        row = module.plain(function[1]) if function[0] == "attr" else ("",)
-        if row[0] == "free":
-            bound = module.scopes[0].bindings.get(row[2], ())
-            row = module.plain(bound[-1]) if bound else row
-        if row[0] != "call":
-            return False
-        below = self.below(owner)
-        if module.last_name(row[1]) in {self.module_of(one).scopes[one & MASK].name for one in below}:
-            return True
-        # ``make = TRAINERS[task]`` before ``trainer = make(…)``.
-        maker = module.plain(row[1])
-        return maker[0] == "item" and any(fields[1] in below for fields in self.atoms.kinds(self.get(module.base | row[1]), "c"))
-
-    def _is_left_to(self, owner: int, base: int, name: str) -> bool:
-        """Whether a class overrides a method that its base class calls and does not set as an attribute."""
-        return base in self.order(owner) and not any((one, name) in self.own_writes for one in self.order(base))
-
-    def calls_on_objects(self, function: int) -> list[int]:
-        """The calls of a method's name on objects that are still unknown; none if there are too many to examine."""
-        if function not in self.owner:
-            return []
-        names = self._names_of_function(function) - {"__init__"}
-        found = [call for name in sorted(names) if len(self.calls.get(name, ())) <= CALLERS for call in self._split(name)[2]]
-        return found + self._calls_of_base(function) if self.module_of(function).scopes[function & MASK].name == "__init__" else found
-
-    def _calls_of_base(self, function: int) -> list[int]:
-        """The calls of ``super().__init__`` in subclasses of the constructor's class."""
-        derived = set(self.below(self.owner[function]))
-        return [call for call in self.calls.get("__init__", ()) if self._owner_around(call) in derived]
-
-    def _owner_around(self, call: int) -> int | None:
-        module = self.module_of(call)
-        return self.owner.get(module.base | module.table.sites[call & MASK].scope)
+        for function, bound in self.targets(self.get(module.base | module.nodes[call & MASK][1]), [])[0]:
+            self.edge(function, call, abs(bound))
 
     def _names_of_function(self, function: int) -> set[str]:
+        """The last names by which a function may be called."""
         module = self.module_of(function)
         scope = module.scopes[function & MASK]
         names = {scope.name}
@@ -366,69 +326,6 @@ class Calls(Containers):
             names.add(f"(){module.scopes[scope.parent].name}")
         return names
 
-    def _split(self, name: str) -> tuple[list[int], list[tuple[int, int]], list[int]]:
-        """The calls of a name: through names and modules; on ``self``, with the class; on other objects."""
-        known = self._by_receiver.get(name)
-        if known is not None:
-            return known
-        plain: list[int] = []
-        own: list[tuple[int, int]] = []
-        other: list[int] = []
-        for call in self.calls.get(name, ()):
-            module = self.module_of(call)
-            function = module.nodes[module.nodes[call & MASK][1]]
-            if function[0] != "attr":
-                plain.append(call)
-                continue
-            owner = self.class_of_self(module, function[1])
-            if owner is not None:
-                own.append((owner, call))
-                continue
-            (plain if self._names_module(module, function[1]) else other).append(call)
-        self._by_receiver[name] = (plain, own, other)
-        return plain, own, other
-
-    @staticmethod
-    def _names_module(module: Module, number: int) -> bool:
-        row = module.plain(number)
-        if row[0] == "free":
-            bound = module.scopes[0].bindings.get(row[2])
-            if bound:
-                row = module.nodes[bound[0]]
-        return row[0] in ("imp", "impf", "class")
-
-    def goes_to(self, call: int) -> Value:
-        """Question ``("to", call)``: record where a call goes, without evaluating its arguments."""
-        module = self.module_of(call)
-        row = module.nodes[call & MASK]
-        if not self._may_go_somewhere(module, row[1]):
-            return NOTHING
-        functions = self.get(module.base | row[1])
-        outside = any(one >= FIRST and self.atoms.of[one][0] in ("x", "partial", "d") for one in functions)
-        called = module.nodes[row[1]]
-        if outside or not functions or (called[0] == "attr" and called[2] == "apply"):
-            self.get(call)
-        else:
-            for function, bound in self.targets(functions, [])[0]:
-                self.edge(function, call, abs(bound))
-        return NOTHING
-
-    def _may_go_somewhere(self, module: Module, function: int) -> bool:
-        """Whether a function expression may be one of the project's, or one of another package that calls those: most
-        methods belong to tensors."""
-        row = module.nodes[function]
-        if row[0] != "attr" or row[2] in self._names_of_members:
-            return True
-        while row[0] == "attr":
-            row = module.plain(row[1])
-        return row[0] == "free" or row[0] in ("imp", "impf", "class")
-
-    @cached_property
-    def _names_of_members(self) -> frozenset[str]:
-        """The names that the project gives to members of its modules, classes and objects."""
-        names = {"apply", "module", *self.given, *self.other_writes, *(name for _, name in self.own_writes)}
-        for module in self.live:
-            for scope in module.scopes:
-                if scope.kind != "def":
-                    names.update(scope.bindings, scope.annotations)
-        return frozenset(names)
+    def callers(self, function: int) -> list[Caller]:
+        """All calls that go to a function, in order."""
+        return [Caller(edge >> 2, edge & 3) for edge in sorted(self.edges_to(function))]

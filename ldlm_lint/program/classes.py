@@ -21,6 +21,7 @@ from ldlm_lint.vocabulary.tensors import (
     HOST_METHODS,
     LIBRARIES,
     MODEL_WORDS,
+    OTHER_ARRAYS,
     TENSOR_ATTRIBUTES,
 )
 
@@ -74,7 +75,10 @@ class Classes(Records):
         known = self._modules.get(owner)
         if known is None:
             known = self._modules[owner] = any(
-                name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES or is_model_of_transformers(name)
+                name.startswith("torch.nn")
+                or (name.endswith(MODEL_WORDS) and name.partition(".")[0] not in OTHER_ARRAYS)
+                or name.partition(".")[0] in LIBRARIES
+                or is_model_of_transformers(name)
                 for name in self.outside_of(owner)
             )
         return known

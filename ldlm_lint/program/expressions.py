@@ -155,9 +155,8 @@ class Expressions(Parameters):
         """What all callers of a function have stored under a key of what they pass for a parameter; nothing if one of them
         shows no store."""
         function = module.base | row[1]
-        self.get(("callers", function))
         found = NOTHING
-        for edge in sorted(self.get(("edges", function))):
+        for edge in sorted(self.edges_to(function)):
             node = self.argument_node(edge >> 2, function, edge & 3, row[2]) if edge & 3 != UNKNOWN else None
             home = self.module_of(node) if node is not None else module
             if node is None or home.plain(node & MASK)[0] != "upd":
@@ -206,10 +205,13 @@ class Expressions(Parameters):
         homes = self.tensor_part(left | right)
         if homes:
             value = ON_DEVICE if DEVICE in homes else homes - ON_HOST or homes
-            if self._may_turn_out_plain(module, row[2], left) and self._may_turn_out_plain(module, row[3], right):
+            plain = self._may_turn_out_plain(module, row[2], left) and self._may_turn_out_plain(module, row[3], right)
+            if plain and not self.is_missing(left, right):
                 value |= self.later(key, left | right) or OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
+        if self.is_missing(left, right):
+            return NOTHING
         return self._of_constants(row[1], left, right, counts=(key if key >= 0 else ~key) in self._counters_of(module))
 
     def _may_turn_out_plain(self, module: Module, number: int, value: Value) -> bool:
@@ -232,9 +234,10 @@ class Expressions(Parameters):
             # Tensors are not compared with texts, and a comparison with None is plain Python.
             return OF_PYTHON
         homes = frozenset().union(*map(self.tensor_part, operands))
+        missing = self.is_missing(*operands)
         if not homes:
-            return OF_PYTHON
-        plain = OF_PYTHON if all(map(self.may_be_plain, operands)) else NOTHING
+            return NOTHING if missing else OF_PYTHON
+        plain = OF_PYTHON if all(map(self.may_be_plain, operands)) and not missing else NOTHING
         return (ON_DEVICE if DEVICE in homes else homes) | frozenset([BOOLEAN]) | plain
 
     def _not(self, module: Module, row: Node, key: int) -> Value:
@@ -306,7 +309,8 @@ class Expressions(Parameters):
 
     def _given_by_functions(self, functions: Value, is_method: bool, given: Given) -> Value:
         own = frozenset(one for one in functions if one >= FIRST and self.atoms.of[one][0] not in ("x", "o"))
-        value = self.callvalue(own, given.call, None, given.args) if own else NOTHING
+        call = None if own and self.calls_decorated(given.module, given.row[1]) else given.call
+        value = self.callvalue(own, call, None, given.args) if own else NOTHING
         homes = functions & HOMES
         if homes and not is_method:
             # A model from outside.
@@ -320,10 +324,8 @@ class Expressions(Parameters):
                 # ``self.blocks(tokens=(text, image))``
                 inner = [self.elements(one) for one in given.every if self.is_container(one)]
                 value |= self.tensor_of(inner) if any(one & HOMES for one in inner) else NOTHING
-        if functions and not own:
-            for one in given.every:
-                for fields in self.atoms.kinds(one, "f") + self.atoms.kinds(one, "b"):
-                    self.edge(fields[1], given.call, UNKNOWN)
+        if functions and not own and not self.atoms.kinds(functions, "x"):
+            self.called_by_others(given)
         return value
 
     def returned(self, function: int) -> Value:
@@ -388,12 +390,10 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "keyword": Expressions.keyword,
     "entries": Expressions.entries,
     "returns": Expressions.returned,
-    "callers": Expressions.callers,
     "edges": Expressions.edges,
     "partials": Expressions.partials,
     "callable": Expressions.callable_of,
     "unwrapped": Expressions.unwrapped,
-    "to": Expressions.goes_to,
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,

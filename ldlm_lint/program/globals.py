@@ -106,10 +106,12 @@ class Globals(Constants):
                 if target is not None:
                     return frozenset([self.atoms.atom("m", target.index)])
             return frozenset([self.atoms.atom("x", f"{full}.{name}")])
-        if target is module and not level:
-            return frozenset([self.atoms.atom("x", f"{full}.{name}")])
         inner = self.modules.by_name.get(f"{target.name}.{name}")
-        if inner is None or name in target.scopes[0].bindings:
+        if inner is not None and inner.index in self.modules.dropped:
+            inner = None
+        if target is module and inner is None and not level:
+            return frozenset([self.atoms.atom("x", f"{full}.{name}")])
+        if inner is None or (name in target.scopes[0].bindings and target is not module):
             return self.get(("global", target.index, name))
         return frozenset([self.atoms.atom("m", inner.index)])
 

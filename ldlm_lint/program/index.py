@@ -50,6 +50,10 @@ class Index(Solver):
         self.subclasses: dict[int, set[int]] = defaultdict(set)
         self.starts: set[int] = set()
         """The calls that start a function in another process: its arguments are in a separate call."""
+        self.decorating: set[int] = set()
+        """The calls that a decorator stands for."""
+        self.decorators: set[str] = set()
+        """The last names of all decorators."""
         self._names: dict[int, dict[int, frozenset[str]]] = {}
         for module in self.live:
             self._index_module(module)
@@ -67,6 +71,8 @@ class Index(Solver):
         for name, calls in table.named.items():
             self.calls[name] += [base | call for call in calls]
         for call, decorator, _ in table.decorations:
+            self.decorating.add(base | call)
+            self.decorators.add(module.last_name(decorator).removeprefix("()"))
             self.calls[module.last_name(decorator)].append(base | call)
         self._index_scopes(module)
         self._index_changes(module)
@@ -178,6 +184,21 @@ class Index(Solver):
         if scope.params[:1] != (row[2],) or module.scopes[scope.parent].kind != "class":
             return None
         return module.base | scope.parent
+
+    def calls_decorated(self, module: Module, function: int) -> bool:
+        """Whether an expression is the function that a decorator was given, inside of what it returns instead.
+
+        Who calls a decorated function by its name calls the function itself here: the call inside of the wrapper would
+        mix all functions that are decorated with one decorator.
+        """
+        row = module.nodes[function]
+        if row[0] != "free":
+            return False
+        at = module.scopes[row[1]].parent
+        while at > 0 and row[2] not in module.scopes[at].parameters:
+            at = module.scopes[at].parent
+        around = [at, module.scopes[at].parent] if at > 0 else []
+        return any(module.scopes[one].name in self.decorators for one in around if one > 0)
 
     def names_of(self, key: int) -> frozenset[str]:
         """The names that an expression is bound to: of variables, attributes and keys of mappings."""

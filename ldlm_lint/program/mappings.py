@@ -243,18 +243,17 @@ class Mappings:
     def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
         """The ``**kwargs`` of the known calls of a function."""
         program = self.program
-        program.ask(("callers", function))
-        edges = sorted(program.ask(("edges", function)))
+        edges = program.callers(function)
         params = module.scopes[function & MASK].params
         if not edges:
             keys.opened_by.add(0)
         for index, edge in enumerate(edges):
-            caller = program.module_of(edge >> 2)
+            caller = program.module_of(edge.call)
             own = Keys()
-            if edge & 3 == UNKNOWN:
+            if edge.how == UNKNOWN:
                 own.opened_by.add(0)
-            given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
-            self._put_keywords(own, caller, given, edge >> 2, certain=True)
+            given = [one for one in caller.nodes[edge.call & MASK][3] if one[0] not in params]
+            self._put_keywords(own, caller, given, edge.call, certain=True)
             for name in params:
                 own.entries.pop(name, None)
                 own.put_by.pop(name, None)

@@ -29,9 +29,7 @@ _FAILURES = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
 def program_of(project: Project) -> Program:
     """Link the files of a project; one that does not parse is left out; its own lint reports it."""
     with _at_our_pace():
-        program = linked(_tables(project))
-    program.configured = ConfiguredTexts(project)
-    return program
+        return linked(_tables(project), configured=ConfiguredTexts(project))
 
 
 def _tables(project: Project) -> Iterator[Filed]:

@@ -38,10 +38,9 @@ def origin_of(program: Program, key: int, steps: int = 0) -> Origin:
 
 def _of_parameter(program: Program, module: Module, row: tuple[object, ...], steps: int) -> Origin:
     function, name = module.base | int(str(row[1])), str(row[2])
-    program.ask(("callers", function))
-    edges = sorted(program.ask(("edges", function)))
-    if len(edges) == 1 and edges[0] & 3 != UNKNOWN:
-        node = program.argument_node(edges[0] >> 2, function, edges[0] & 3, name)
+    edges = program.callers(function)
+    if len(edges) == 1 and edges[0].how != UNKNOWN:
+        node = program.argument_node(edges[0].call, function, edges[0].how, name)
         found = origin_of(program, node, steps + 1) if node is not None else ()
         if found:
             return found

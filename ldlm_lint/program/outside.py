@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import (
     A_DEVICE,
     BOOLEAN,
@@ -42,6 +43,13 @@ _WRAPPERS = (
 )
 _WITHOUT_TENSOR = frozenset({"no_grad", "inference_mode", "enable_grad", "autocast"})
 _LOADERS = ("DataLoader", "WebLoader")
+_CALLING = frozenset({"map", "filter", "sorted", "min", "max", "list", "next"})
+"""Builtin functions that call what they are given."""
+_LOOKING = ("functools.wraps", "functools.update_wrapper", "inspect.", "typing.", "dataclasses.", "copy.", "pickle.")
+"""Functions of Python that look at a function without calling it."""
+
+Configured = Callable[[Setting], frozenset[str]]
+"""What the configuration files say for a setting."""
 
 
 class Given(NamedTuple):
@@ -54,7 +62,7 @@ class Given(NamedTuple):
     keywords: dict[str, Value]
 
     @property
-    def row(self) -> tuple[object, ...]:
+    def row(self) -> Node:
         """The call's row."""
         return self.module.nodes[self.call & MASK]
 
@@ -71,14 +79,14 @@ class Given(NamedTuple):
 class Outside(Calls):
     """Calls that leave the project."""
 
-    configured: Callable[[Setting], frozenset[str]] | None = None
-    """What the configuration files say for a setting, if they are known."""
+    configured: Configured | None = None
 
     def outside(self, name: str, given: Given) -> Value:
         """The result of calling a dotted name."""
         top = name.partition(".")[0]
         last = name.rpartition(".")[2]
-        self._called_by_others(given)
+        if not ((top == "builtins" and last not in _CALLING) or name.startswith(_LOOKING)):
+            self.called_by_others(given)
         if top == "torch":
             return self._of_torch(name, given)
         if name in RECORD_READERS:
@@ -104,9 +112,9 @@ class Outside(Calls):
             return frozenset([self.atoms.atom("init", given.module.base | model)])
         return self._of_packages(name, top, last, given)
 
-    def _called_by_others(self, given: Given) -> None:
-        """A function that is handed to someone outside is called by him."""
-        if given.call in self.starts:
+    def called_by_others(self, given: Given) -> None:
+        """A function that is handed to another package is called there; a decorator only replaces it."""
+        if given.call in self.starts or given.call in self.decorating:
             return
         for value in given.every:
             for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):

@@ -35,7 +35,6 @@ class Parameters(Globals):
             return self._parameter_of_forward(module, function, name, key)
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
-        self.get(("callers", function))
         value |= self._taken_from_callers(function, name, key) | self.option_of(module, scope, name)
         if not self.is_used_as_module(module, scope.parameters[name]):
             value |= self.get(("hook", function, name))
@@ -58,10 +57,9 @@ class Parameters(Globals):
         default = scope.defaults.get(name)
         plain = default is not None and module.nodes[default][0] == "const" and module.nodes[default][1] is not None
         if not plain and scope.annotations.get(name) not in _PLAIN_TYPES:
-            self.get(("callers", function))
             return WHERE_TENSOR | self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
         value = self.get(module.base | default) if default is not None else NOTHING
-        for edge in self.get(("edges", function)):
+        for edge in self.edges_to(function):
             if edge & 3 != UNKNOWN:
                 value |= self.argument_at(edge >> 2, function, edge & 3, name, unpack=False)[0]
         return value - HOMES
@@ -69,7 +67,7 @@ class Parameters(Globals):
     def _taken_from_callers(self, function: int, name: str, key: int) -> Value:
         value = NOTHING
         taken = self._taken.setdefault(key, set())
-        for edge in sorted(self.get(("edges", function))):
+        for edge in sorted(self.edges_to(function)):
             if edge in taken or edge & 3 == UNKNOWN or self.stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2

@@ -10,8 +10,8 @@ from ldlm_lint.budget import deep
 from ldlm_lint.code import Table, packed
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.expressions import Expressions
-from ldlm_lint.program.indirect import IndirectCalls
 from ldlm_lint.program.modules import Module, Modules, Shown
+from ldlm_lint.program.outside import Configured
 from ldlm_lint.program.slices import slice_of
 from ldlm_lint.program.together import Together
 
@@ -40,10 +40,13 @@ class Program(Expressions):
         """Which modules run in one process."""
         return Together(self.modules, self.live)
 
-    @cached_property
-    def indirect(self) -> IndirectCalls:
-        """The calls whose function is a computed value."""
-        return IndirectCalls(self)
+    def settle(self) -> None:
+        """Compute every call, so that all callers of a function are known before anything rests on its parameters."""
+        for module in self.live:
+            for call in module.table.sites:
+                self.get(module.base | call)
+        self.solve()
+        self.say_what_is_missing()
 
     def function_of(self, call: int) -> int:
         """The function that a call is in; the module itself is scope 0."""
@@ -64,8 +67,11 @@ class Filed(NamedTuple):
     is_test: bool
 
 
-def linked(files: Iterable[Filed], most: int = MOST) -> Program:
-    """The program of files; where they have more than ``most`` expressions, only the tables in use are in memory."""
+def linked(files: Iterable[Filed], most: int = MOST, configured: Configured | None = None) -> Program:
+    """The program of files; where they have more than ``most`` expressions, only the tables in use are in memory.
+
+    ``configured`` says what the configuration files hold for a setting.
+    """
     modules = _gathered(files, most)
     trains, live = slice_of(modules)
     for module in modules.all:
@@ -74,7 +80,10 @@ def linked(files: Iterable[Filed], most: int = MOST) -> Program:
             module.packed = b""
             module.hold(Table())
     with deep():
-        return Program(modules, live, trains)
+        program = Program(modules, live, trains)
+        program.configured = configured
+        program.settle()
+    return program
 
 
 def _gathered(files: Iterable[Filed], most: int) -> Modules:

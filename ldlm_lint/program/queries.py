@@ -7,12 +7,14 @@ They always distinguish three cases: a *default* of the code, what *the user may
 from __future__ import annotations
 
 import enum
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
-from ldlm_lint.program.calls import BOUND, UNKNOWN
+from ldlm_lint.program.calls import BOUND, UNKNOWN, Caller
 from ldlm_lint.program.mappings import Mappings
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
@@ -84,42 +86,28 @@ class Queries:
         self.program = program
         self.mappings = Mappings(program)
         self._complete: dict[int, bool] = {}
-        self._calls: dict[frozenset[str], list[tuple[int, str]]] = {}
-        self._names: dict[int, frozenset[str]] = {}
 
     def calls_of(self, names: Collection[str]) -> Iterator[tuple[int, str]]:
         """The calls (keys) of functions or classes of other packages, by dotted name, with the name that is meant.
 
         Those through aliases, parameters, tables and choices are among them, and constructors of the project's subclasses.
         """
-        wanted = frozenset(names)
-        if wanted not in self._calls:
-            self._calls[wanted] = list(self._find_calls(wanted))
-        return iter(self._calls[wanted])
+        return iter(sorted((call, name) for name in frozenset(names) for call in self._calls.get(name, ())))
 
-    def _find_calls(self, wanted: frozenset[str]) -> Iterator[tuple[int, str]]:
-        lasts = {name.rpartition(".")[2] for name in wanted}
+    @cached_property
+    def _calls(self) -> dict[str, list[int]]:
+        """All calls of functions and classes of other packages, by dotted name."""
         program = self.program
-        direct = {call for last in lasts for call in program.calls.get(last, ())}
-        for last in sorted(lasts):
-            for alias in program.aliases.get(last, ()):
-                direct.update(program.calls.get(alias, ()))
-        subclasses = self._subclass_names(wanted)
-        # ``cls(…)`` in a class method makes an object of its own class.
-        direct.update(call for last in (*subclasses, *(("cls",) if subclasses else ())) for call in program.calls.get(last, ()))
-        seen = sorted(direct | set(self.program.indirect.calls))
-        for call in seen:
-            module = program.module_of(call)
-            if call not in self._names:
-                self._names[call] = frozenset(self.names_of(program.ask(module.base | module.nodes[call & MASK][1])))
-            for name in sorted(self._names[call] & wanted):
-                yield call, name
-
-    def _subclass_names(self, wanted: frozenset[str]) -> set[str]:
-        program = self.program
-        return {
-            name for name, classes in program.classes.items() if any(program.outside_of(one) & wanted for one in classes)
-        }
+        found: dict[str, list[int]] = defaultdict(list)
+        known: dict[Value, set[str]] = {}
+        for module in program.live:
+            for call in module.table.sites:
+                value = program.ask(module.base | module.nodes[call][1])
+                if value not in known:
+                    known[value] = self.names_of(value)
+                for name in known[value]:
+                    found[name].append(module.base | call)
+        return dict(found)
 
     def names_of(self, value: Value) -> set[str]:
         """The dotted names of a function's value: of other packages, and of external bases of classes."""
@@ -160,16 +148,17 @@ class Queries:
         if row[0] != "vararg":
             return False
         program, function = self.program, module.base | row[1]
-        program.ask(("callers", function))
-        edges = program.ask(("edges", function))
-        return bool(edges) and all(edge & 3 != UNKNOWN and self._fits(edge, module.scopes[row[1]].positional) for edge in edges)
+        edges = program.callers(function)
+        return bool(edges) and all(
+            edge.how != UNKNOWN and self._fits(edge, module.scopes[row[1]].positional) for edge in edges
+        )
 
-    def _fits(self, edge: int, places: int) -> bool:
+    def _fits(self, edge: Caller, places: int) -> bool:
         """Whether a call returns at most some positional arguments; a bound method has one of them already."""
-        given = self.program.module_of(edge >> 2)
-        row = given.nodes[(edge >> 2) & MASK]
+        given = self.program.module_of(edge.call)
+        row = given.nodes[edge.call & MASK]
         is_plain = all(given.nodes[one][0] != "star" for one in row[2])
-        return is_plain and len(row[2]) + (edge & 3 == BOUND) <= places
+        return is_plain and len(row[2]) + (edge.how == BOUND) <= places
 
     def _unpacked(self, call: int, name: str) -> Argument:
         """The arguments from ``**`` or a ``partial``."""
@@ -331,20 +320,19 @@ class Queries:
         """The arguments of all callers for a parameter; None if unknown."""
         program = self.program
         function, name = module.base | row[1], row[2]
-        program.ask(("callers", function))
         found = []
-        for edge in program.ask(("edges", function)):
-            if edge & 3 == UNKNOWN:
+        for edge in program.callers(function):
+            if edge.how == UNKNOWN:
                 return None
-            node = program.argument_node(edge >> 2, function, edge & 3, name)
+            node = program.argument_node(edge.call, function, edge.how, name)
             if node is not None:
                 found.append(node)
                 continue
-            caller = program.module_of(edge >> 2)
-            unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
+            caller = program.module_of(edge.call)
+            unpacked = any(keyword is None for keyword, _ in caller.nodes[edge.call & MASK][3])
             if unpacked or name not in module.scopes[row[1]].defaults:
                 return None
-        return found if program.ask(("edges", function)) else None
+        return found if program.callers(function) else None
 
 
 def destination(flag: str) -> str:

@@ -5,6 +5,8 @@ A key is an expression (``module << SHIFT | number``) or a tuple for another que
 which they have the values from known callers. Values only grow, so the order of questions only affects time.
 
 Every limit depends on syntax or on the size of a value, is monotone, and is counted in `Solver.limited`.
+
+Once a program is settled, no value that was given grows any more: see `Solver.stay_settled`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, TypeAlias
 
 from ldlm_lint.program.atoms import CROWD, FIRST, HOMES, HOST, MANY_CONTAINERS, NOTHING, Atoms, Value
@@ -28,12 +31,19 @@ CROWDED = 256
 """Objects of one value above which only functions and classes are kept: a registry is a list of these."""
 _CONTAINERS = frozenset({"d", "view", "pair", "gen"})
 _CALLABLES = frozenset({"f", "c", "k"})
-_CALLED = frozenset({"edges", "partials", "callers", "callable", "to"})
+_CALLED = frozenset({"edges", "partials", "callable"})
 _FLOWING = frozenset({"f", "c", "i", "self", "partial", "x", "o", "b"})
+
+
+class GrownError(Exception):
+    """A value grew after it was given: answers would depend on the order of questions."""
 
 
 class Solver(ABC):
     """The values of a program as far as they were computed."""
+
+    watches = False
+    """Debug mode: whether a value that grows after it was given to a rule is an error."""
 
     def __init__(self, modules: Modules) -> None:
         self.modules = modules
@@ -52,6 +62,10 @@ class Solver(ABC):
         self._pushes: list[tuple[Key, Value]] = []
         self._pushing = False
         self._shared: dict[Value, Value] = {}
+        self._given: set[Key] | None = None
+        self.says_what_is_missing = False
+        """Whether an operand without a value is unknown; before, it may only not be computed yet."""
+        self._missing: set[Key] = set()
 
     def module_of(self, key: int) -> Module:
         """The module of an expression, function or class."""
@@ -112,7 +126,30 @@ class Solver(ABC):
         self.get(key)
         if self._pending:
             self.solve()
+        if self._given is not None and self._depth == 0:
+            self._given.update(islice(reversed(self.values), len(self.values) - len(self._given)))
         return self.get(key)
+
+    def is_missing(self, *values: Value) -> bool:
+        """Whether an operand has no value so far, and the reader has to be computed again to take it for unknown: what is
+        concluded from a missing value would stay when the value comes, as in loops and recursions."""
+        if self.says_what_is_missing or all(values):
+            return False
+        self._missing.add(self._current)
+        return True
+
+    def say_what_is_missing(self) -> None:
+        """Take every operand without a value for unknown from now on."""
+        self.says_what_is_missing = True
+        for key in self._missing:
+            self.requeue(key)
+        self._missing.clear()
+        self.solve()
+
+    def stay_settled(self) -> None:
+        """Say that nothing adds to values from now on: in debug mode a value that grows after it was given raises GrownError."""
+        if self.watches:
+            self._given = set(self.values)
 
     def _evaluate(self, key: Key) -> None:
         current, symbolic = self._current, self.is_symbolic
@@ -127,13 +164,6 @@ class Solver(ABC):
     @abstractmethod
     def compute(self, key: Key) -> Value:
         """The value of a key, from the values of others; sets the mode for its operands."""
-
-    def settle(self) -> bool:
-        """Recompute everything that is queued; returns whether anything was."""
-        waits = bool(self._pending)
-        if waits:
-            self.solve()
-        return waits
 
     def solve(self) -> None:
         """Recompute the readers of grown values until nothing grows."""
@@ -153,6 +183,7 @@ class Solver(ABC):
         value = more if not old and len(more) <= WIDE else self._limited(key, old, more)
         if value == old:
             return
+        self._stay(key)
         # There are few different values: each is kept once.
         value = self.values[key] = self._shared.setdefault(value, value)
         flows = self._flows.get(key)
@@ -160,6 +191,10 @@ class Solver(ABC):
             self._push(flows, value - old)
         if key in self._readers:
             self.wake(key)
+
+    def _stay(self, key: Key) -> None:
+        if self._given is not None and key in self._given:
+            raise GrownError(f"the value of {key} grew after it was given")
 
     def wake(self, key: Key) -> None:
         """Queue the readers of a key."""
@@ -248,6 +283,7 @@ class Solver(ABC):
                 # Readers of the value that all callers share depend on this from now on.
                 self.wake(~key)
         if not value <= old:
+            self._stay(key)
             self.values[key] = old | value
             self.wake(key)
 

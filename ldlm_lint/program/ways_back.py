@@ -90,13 +90,12 @@ class WaysBack:
         """The arguments for a parameter: at the call that the walk came from, or else at all known calls."""
         program = self.program
         function, name = module.base | int(str(row[1])), str(row[2])
-        program.ask(("callers", function))
         at = held.entered[-1] if held.entered and held.entered[-1].function == function else None
         rest = held.entered[:-1] if at is not None else ()
-        for edge in sorted(program.ask(("edges", function))):
-            if edge & 3 == UNKNOWN or (at is not None and edge >> 2 != at.call):
+        for edge in program.callers(function):
+            if edge.how == UNKNOWN or (at is not None and edge.call != at.call):
                 continue
-            node = program.argument_node(edge >> 2, function, edge & 3, name)
+            node = program.argument_node(edge.call, function, edge.how, name)
             default = module.scopes[function & MASK].defaults.get(name)
             if node is not None:
                 yield Held(node, held.path, rest)
@@ -106,7 +105,6 @@ class WaysBack:
     def _returned(self, held: Held) -> Iterator[Held]:
         """What the functions return that a call goes to; nothing for constructors, which make an object."""
         program = self.program
-        program.ask(("to", held.key))
         for function in sorted(program.targets_of.get(held.key, ())):
             module = program.module_of(function)
             scope = module.scopes[function & MASK]

@@ -147,27 +147,15 @@ FRAMEWORKS = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "tran
 """Packages whose objects a training is handed, by a call or by an annotation."""
 MODEL_WORDS = ("Module", "Model", "Head", "Base3DDetector", "Detector")
 """How the names of external base classes end that are modules of torch; their packages cannot be read."""
+OTHER_ARRAYS = frozenset(
+    "equinox flax haiku jax jittor keras megengine mindspore mlx oneflow paddle tensorflow".split()
+)
+"""Packages with modules and tensors of their own."""
 HOST_BUILTINS = frozenset(
     "len int float str bool range isinstance issubclass hasattr callable id hash repr format type ord chr print open round bin hex "
     "input vars dir bytes ascii".split()
 )
 """Builtin functions that give something of Python."""
-EVERYBODYS = frozenset(
-    [
-        *(name for kind in (str, dict, list, set) for name in dir(kind)),
-        *(
-            "forward step backward train eval to cuda cpu item log update get save load close write read size mean sum reset apply run "
-            "shape state_dict load_state_dict zero_grad parameters numpy tolist view reshape detach float long squeeze unsqueeze "
-            "permute transpose contiguous expand repeat clone max min add mul norm all any encode decode generate flush start stop "
-            "info warning error debug print set_epoch __init__ main build register sample predict fit evaluate call process transform"
-        ).split(),
-        *PLAIN_METHODS,
-        *MODULE_METHODS,
-        *HOST_METHODS,
-        *TO_HOST,
-    ]
-)
-"""Methods that so many classes have that a call by the name alone says nothing about whose it is."""
 
 
 def is_method_of_tensor(name: str) -> bool:

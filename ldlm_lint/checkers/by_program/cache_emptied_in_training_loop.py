@@ -30,6 +30,5 @@ def _by_helpers(view: View, direct: list[int]) -> Iterator[int]:
     for call in view.program.calls.get(EMPTY, ()):
         module = view.program.module_of(call)
         row = module.nodes[call & MASK]
-        view.program.ask(("to", call))
         if not (row[2] or row[3]) and not helpers.isdisjoint(view.program.targets_of.get(call, ())):
             yield call

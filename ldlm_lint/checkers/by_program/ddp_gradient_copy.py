@@ -55,7 +55,8 @@ def _never_runs(view: View, call: int) -> bool:
     node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
     if isinstance(node, nodes.Call) and not may_wrap(view.context.project, node):
         return True
-    return calls.handler_around(view, call) or view.old_torch.is_needed_at(call) or not view.may_run(view.program.function_of(call))
+    never_runs = not view.may_run(view.program.function_of(call)) or view.left_off.is_left_off(call)
+    return never_runs or calls.handler_around(view, call) or view.old_torch.is_needed_at(call)
 
 
 def _gives_more(view: View, call: int) -> bool:

@@ -108,7 +108,6 @@ class _Scripts:
         module = self.program.module_of(function)
         found: set[int] = set()
         for call in module.scopes[function & MASK].calls:
-            self.program.ask(("to", module.base | call))
             found |= self.program.targets_of.get(module.base | call, set())
         return found
 
@@ -155,8 +154,7 @@ def _is_repeated(view: View, module: Module, call: int) -> bool:
     if site.loop >= 0 or not site.scope:
         return site.loop >= 0
     function = module.base | site.scope
-    view.program.ask(("callers", function))
-    above = (edge >> 2 for edge in view.program.ask(("edges", function)))
+    above = (edge.call for edge in view.program.callers(function))
     return any(view.program.module_of(one).table.sites[one & MASK].loop >= 0 for one in above)
 
 
@@ -165,7 +163,9 @@ def _is_run(view: View, module: Module, function: int, loaded: frozenset[int]) -
     row = module.nodes[function]
     if row[0] == "attr" and loaded & view.program.ask(module.base | row[1]):
         return False
-    return not loaded.isdisjoint(view.program.ask(module.base | function))
+    run = loaded & view.program.ask(module.base | function)
+    # The modules of other packages record no gradients of torch.
+    return any(view.program.atoms.of[one][0] != "i" or view.program.is_module(view.program.atoms.of[one][1]) for one in run)
 
 
 def _is_of_model(view: View, module: Module, scope: int) -> bool:

@@ -83,7 +83,6 @@ def _functions(view: View, value: Value) -> Iterator[int]:
 def _calls(view: View, function: int) -> Iterator[tuple[int, bool]]:
     module = view.program.module_of(function)
     for call in module.scopes[function & MASK].calls:
-        view.program.ask(("to", module.base | call))
         yield module.base | call, module.table.sites[call].loop >= 0
 
 

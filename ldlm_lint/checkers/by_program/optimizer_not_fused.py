@@ -117,6 +117,7 @@ def _matters_little(view: View, call: int) -> bool:
         or view.optimizer_steps.are_compiled(call)
         or view.host_models.are_all(params.sources)
         or not view.may_run(view.program.function_of(call))
+        or view.left_off.is_left_off(call)
         or any("outer" in name for name in names)
         or calls.stands_in_test(view, call)
         or calls.is_only_loaded(view, call)

@@ -97,7 +97,6 @@ class SwitchedOff:
     def _asked(self, module: Module, test: int) -> tuple[Module, Node, int] | None:
         """The comparison that a function of the project makes of its only argument, and that argument: ``exists(folder)``."""
         row = module.nodes[test]
-        self.view.program.ask(("to", module.base | test))
         targets = self.view.program.targets_of.get(module.base | test, ())
         if len(targets) != 1 or len(row[2]) != 1 or row[3] or module.nodes[row[2][0]][0] != "attr":
             return None

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
@@ -112,7 +111,6 @@ class View:
         """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._files: dict[str, _File] = {}
-        self._given_up: str | None = None
 
     @property
     def program(self) -> Program:
@@ -352,18 +350,10 @@ class View:
 
         return HostSide(self.training)
 
-    @cached_property
+    @property
     def training(self) -> Training:
         """The training steps."""
-        from ldlm_lint.concepts.training import Training
-
-        if self._given_up is not None:
-            # A query that took too long once takes too long for every caller.
-            raise OverBudgetError(self._given_up)
-        self._given_up = "finding the training steps of the project took too long"
-        training = Training(self.program)
-        self._given_up = None
-        return training
+        return self.context.training
 
     @cached_property
     def rare_places(self) -> RarePlaces:

@@ -132,15 +132,14 @@ class Ways:
         program = self.program
         home = program.module_of(function)
         scope = home.scopes[function & MASK]
-        program.ask(("callers", function))
-        edges = sorted(program.ask(("edges", function)))
+        edges = program.callers(function)
         is_left = not edges
         for edge in edges:
-            node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            node = program.argument_node(edge.call, function, edge.how, name) if edge.how != UNKNOWN else None
             is_left |= node is None
             if node is not None:
-                caller = program.module_of(edge >> 2)
-                yield _Step(node, "", caller, caller.table.sites[(edge >> 2) & MASK].place)
+                caller = program.module_of(edge.call)
+                yield _Step(node, "", caller, caller.table.sites[edge.call & MASK].place)
         # A default that every known caller overrides is never used.
         if name in scope.defaults and is_left:
             yield _Step(home.base | scope.defaults[name], "", home, scope.place)

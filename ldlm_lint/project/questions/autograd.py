@@ -58,8 +58,7 @@ def _is_called_in_loop(context: Context, finding: Finding) -> bool:
         return False
     program = view.training.program
     function = view.function_at(module, view.place_at(module, finding.span.start))
-    program.ask(("callers", function))
-    calls = (edge >> 2 for edge in program.ask(("edges", function)))
+    calls = (edge.call for edge in program.callers(function))
     return any(program.module_of(call).table.sites[call & MASK].loop >= 0 for call in calls)
 
 
@@ -84,7 +83,6 @@ def _resets_something_else(context: Context, finding: Finding) -> bool:
     function = module.nodes[module.nodes[call][1]]
     if function[0] != "attr":
         return False
-    program.ask(("to", module.base | call))
     targets = program.targets_of.get(module.base | call, ())
     return bool(targets) and all(_holds_no_gradients(program, one) for one in targets)
 

@@ -1,0 +1,66 @@
+"""Once a program is settled no question changes the answer to another one: in any order, and alone, queries find the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from collected import for_every
+from related_places import context_of
+
+from ldlm_lint.budget import deep
+from ldlm_lint.checkers.by_program import Query, queries
+from ldlm_lint.model import Finding
+from ldlm_lint.program.solver import GrownError, Solver
+from ldlm_lint.rules import ALL
+
+DEFAULTS = {option.name: option.default for rule in ALL for option in rule.options}
+FIXTURES = Path(__file__).parent / "fixtures"
+FOLDERS = sorted({one.parent for one in FIXTURES.glob("*/*/*.py")} | {one.parent.parent for one in FIXTURES.glob("*/*/*/*.py")})
+
+
+def found_by(root: Path, asked: Iterable[Query]) -> dict[str, list[str]]:
+    """What each query finds in a project, by the file of the query; related places, fixes and claims are among it."""
+    context = context_of(root)
+    context.view.options_of = context.facts_of = lambda _: DEFAULTS
+    with deep():
+        return {query.find.__module__: sorted(map(_said, query.find(context.view))) for query in asked}
+
+
+def _said(finding: Finding) -> str:
+    return repr(finding._replace(fix=None)) + (finding.fix.title if finding.fix is not None else "")
+
+
+def agree(root: Path) -> None:
+    """Assert that all queries find the same forwards, backwards and each alone."""
+    forwards = found_by(root, queries())
+    assert found_by(root, reversed(queries())) == forwards
+    for query in queries():
+        name = query.find.__module__
+        if forwards[name]:
+            assert found_by(root, [query])[name] == forwards[name]
+
+
+@for_every("folder", FOLDERS, lambda one: f"{one.parent.name}/{one.name}")
+def test_queries_find_the_same_in_any_order(folder):
+    agree(folder)
+
+
+@pytest.mark.corpus
+def test_queries_find_the_same_in_any_order_in_real_repositories():
+    for root in sorted(Path(os.environ["LDLM_CORPUS"]).iterdir()):
+        agree(root)
+
+
+def test_a_value_that_grows_after_it_was_given_is_an_error(tmp_path):
+    (tmp_path / "train.py").write_text("def step(loss):\n    loss.backward()\n\n\nstep(make())\n")
+    context = context_of(tmp_path)
+    program = context.program
+    assert Solver.watches
+    module = program.live[0]
+    call = module.base | next(iter(module.table.sites))
+    program.ask(call)
+    with pytest.raises(GrownError):
+        program.put(call, frozenset([1, 2, 3]))

@@ -11,6 +11,8 @@ from ldlm_lint.code import table_of, unpacked
 from ldlm_lint.code.packing import packed
 from ldlm_lint.program import Program, linked
 from ldlm_lint.program.atoms import DEVICE, FALSE, FIRST, HOST, HOST_TENSOR, IF_TENSOR, MASK, NONE, TENSOR, TRUE, Value
+from ldlm_lint.program.codebase import Codebase
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.slices import shown_by
 
@@ -65,3 +67,25 @@ def asked(program: Program, order: int = 1) -> dict[str, set[str]]:
             label, value = module.nodes[call & MASK][2]
             found[str(module.nodes[label][1])] = words(program, program.ask(module.base | value))
     return found
+
+
+class Alone(Codebase):
+    """A program without any other file around it."""
+
+    program = None  # type: ignore[assignment]  # given by the constructor
+    files = None  # type: ignore[assignment]
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def is_used_outside(self, module: Module, name: str) -> bool:
+        return False
+
+    def is_aside(self, module: Module) -> bool:
+        return False
+
+    def is_named_in_configurations(self, *names: str) -> bool:
+        return False
+
+    def is_in_configurations(self, name: str) -> bool:
+        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from collected import for_every
-from linking import program_of
+from linking import Alone, program_of
 
 from ldlm_lint.concepts.measuring import Measuring
 from ldlm_lint.program.atoms import MASK
@@ -30,11 +30,11 @@ def test_a_wait_is_measured(before: str, behind: str, measured: bool) -> None:
     text = f"{HEAD}    for batch in batches:\n{before}{STEP}        torch.cuda.synchronize()\n{behind}"
     program = program_of({"train.py": text})
     (call,) = program.calls["synchronize"]
-    assert Measuring(program).is_measured(program.module_of(call), call & MASK) is measured
+    assert Alone(program)[Measuring].is_measured(program.module_of(call), call & MASK) is measured
 
 
 def test_a_clock_that_was_read_before_the_loop_measures_no_step() -> None:
     text = f"{HEAD}    begin = time.time()\n    for batch in batches:\n{STEP}        torch.cuda.synchronize()\n        log(time.time() - begin)\n"
     program = program_of({"train.py": text})
     (call,) = program.calls["synchronize"]
-    assert not Measuring(program).is_measured(program.module_of(call), call & MASK)
+    assert not Alone(program)[Measuring].is_measured(program.module_of(call), call & MASK)

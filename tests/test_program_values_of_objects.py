@@ -7,11 +7,11 @@ import textwrap
 
 import pytest
 from collected import for_every
+from linking import Alone
 
 from ldlm_lint.code import table_of
 from ldlm_lint.concepts.loader_options import LoaderOptions
 from ldlm_lint.concepts.loaders import Loaders
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.program import Program, linked
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.queries import Queries, State
@@ -38,8 +38,8 @@ def program(**files: str) -> Program:
 
 def loaders(one: Program) -> tuple[Loaders, LoaderOptions]:
     """The loaders of a program and what they are made with."""
-    ask = Queries(one)
-    return Loaders(ask, Training(one)), LoaderOptions(ask)
+    code = Alone(one)
+    return code[Loaders], code[LoaderOptions]
 
 
 @pytest.mark.parametrize(

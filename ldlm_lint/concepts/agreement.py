@@ -8,19 +8,19 @@ them do next.
 
 from __future__ import annotations
 
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _REDUCES = frozenset(f"torch.distributed.{name}" for name in ("all_reduce", "broadcast", "reduce", "all_gather_into_tensor"))
 _DEPTH = 8
 
 
-class Agreement:
+class Agreement(Concept):
     """The agreed values of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._reduced: dict[int, frozenset[int]] = {}
 
     def decides(self, module: Module, number: int, function: int) -> bool:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import BOUND
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _OF_BLOCK, _OF_INPUT = 34, 2
 _FEW = 4
@@ -74,13 +74,12 @@ def _kibibytes(number: int) -> str:
     return f"{round(number / 1024):,}"
 
 
-class BlockSizes:
+class BlockSizes(Concept):
     """The sizes of the models of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._arms = Arms(ask)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._arms = Arms(code.ask)
 
     def of(self, owner: int) -> Size:
         """The size of the models of a class, where nothing but the code decides it."""

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _LOOKS_AT = frozenset({"builtins.isinstance", "builtins.issubclass", "builtins.super", "builtins.hasattr"})
 _MOST = 300
@@ -31,23 +32,24 @@ _IS_TOLD = "__init_subclass__"
 _PLAIN_BASES = ("builtins.object", "abc.ABC", "torch.nn.Module", "torch.nn.modules.module.Module", "typing.")
 
 
-class BuiltClasses:
+class BuiltClasses(Concept):
     """Answers for the classes and functions of a program.
 
     ``is_used_outside`` tells whether a configuration, or a user of a package, may use a name of a module; ``is_aside``
     whether what a module does is left out, as in an example.
     """
 
-    def __init__(self, ask: Queries, is_used_outside: Callable[[Module, str], bool], is_aside: Callable[[Module], bool]) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._is_used_outside = is_used_outside
-        self._is_aside = is_aside
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._is_aside = code.is_aside
         self._known: dict[_Question, bool] = {}
         self._open: dict[_Question, int] = {}
         self._earliest = _MOST
         self._called: dict[int, dict[int, int]] = {}
         """Of each module the calls, by their functions and arguments."""
+
+    def _is_used_outside(self, module: Module, name: str) -> bool:
+        return self.code.is_used_outside(module, name)
 
     def may_run(self, function: int) -> bool:
         """Whether a function may be called: the methods of a class that is never built are not, nor are those that each
@@ -234,6 +236,28 @@ class BuiltClasses:
                 if name in names:
                     found[name].append((module, number))
         return found
+
+class BuiltHere(BuiltClasses):
+    """The same without what users of a package build."""
+
+    def _is_used_outside(self, module: Module, name: str) -> bool:
+        return self.code.is_named_in_configurations(name)
+
+
+class Runs(Concept):
+    """What runs in trainings of the project; in a project without one it is unknown, for its users build what trains."""
+
+    def may_run(self, function: int) -> bool:
+        """Whether a function may be called."""
+        return self.code[BuiltClasses].may_run(function) or not self._trains_itself
+
+    def may_be_built(self, owner: int) -> bool:
+        """Whether the project may build an object of a class; what users of a package build, they train."""
+        return self.code[BuiltHere].is_built(owner) or not self._trains_itself
+
+    @cached_property
+    def _trains_itself(self) -> bool:
+        return any(map(self.code[BuiltClasses].may_run, self.code[Training].steps))
 
 
 def has_plain_bases(program: Program, owner: int) -> bool:

@@ -17,12 +17,11 @@ from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, may_meet, meet
 from ldlm_lint.concepts.removals import Removal, Removals
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _STEPS = 12
 
@@ -39,9 +38,9 @@ class Series(NamedTuple):
 class Checkpoints(Counting):
     """The checkpoint series of a program."""
 
-    def __init__(self, program: Program, ask: Queries) -> None:
-        super().__init__(program, ask)
-        self.patterns = PathPatterns(program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.patterns = PathPatterns(code.program)
 
     @cached_property
     def all(self) -> list[Series]:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from ldlm_lint.code.table import Node, guards_above
 from ldlm_lint.concepts.operands import users_in
-from ldlm_lint.program import Program
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _ASKS = frozenset({"isinstance", "issubclass", "cast", "TypeVar", "hasattr"})
@@ -38,17 +39,17 @@ class Site(NamedTuple):
     is_main: bool
 
 
-class ClassBuilders:
+class ClassBuilders(Concept):
     """Answers for the classes of a program.
 
     ``can_run`` tells whether code under a guard of a function can run at all; ``is_named`` whether a configuration or
     script names something.
     """
 
-    def __init__(self, program: Program, can_run: Guards, is_named: Callable[[str], bool]) -> None:
-        self.program = program
-        self._can_run = can_run
-        self._is_named = is_named
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._can_run = code[Training].frequency.passes
+        self._is_named = code.is_in_configurations
         self._sites: dict[int, tuple[Site, ...]] = {}
         self._users: dict[int, dict[int, list[int]]] = {}
         self._mentions: dict[int, dict[str, list[int]]] = {}

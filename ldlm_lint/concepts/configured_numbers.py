@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import behind
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.read_settings import ReadSettings
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.project.index import Project
 
 _MOST = 40
 """Expressions behind a number that are looked at."""
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
-class ConfiguredNumbers:
+class ConfiguredNumbers(Concept):
     """Answers for the expressions of a program, by the files of its project."""
 
-    def __init__(self, project: Project, settings: ReadSettings) -> None:
-        self.project = project
-        self.settings = settings
-        self.program = settings.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.files = code.files
+        self.settings = code[ReadSettings]
         self._said: dict[str, frozenset[float]] = {}
 
     def are_positive(self, key: int) -> bool:
@@ -66,8 +66,8 @@ class ConfiguredNumbers:
         """The values of a key in the configurations; None stands for a value that is not a number."""
         found: set[float | None] = set()
         word = name.encode()
-        for path in self.project.of_kind(*_DOCUMENTS):
-            document = self.project.document(path) if word in self.project.data(path) else None
+        for path in self.files.of_kind(*_DOCUMENTS):
+            document = self.files.document(path) if word in self.files.data(path) else None
             for entry in document.named(name) if document is not None else ():
                 value = entry.value
                 found.add(value if isinstance(value, (int, float)) and not isinstance(value, bool) else None)

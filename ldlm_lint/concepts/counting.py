@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.program.atoms import MASK, NONE
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Guard, Node
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _COUNTS = frozenset({"global_step", "current_epoch", "global_steps"})
 """What Lightning, DeepSpeed and the Trainer count in objects of their own."""
@@ -22,14 +21,13 @@ _MOST = 60
 """Values of one name that are looked at."""
 
 
-class Counting:
+class Counting(Concept):
     """Answers for the values of a program."""
 
-    def __init__(self, program: Program, ask: Queries) -> None:
-        self.program = program
-        self.ask = ask
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._counting: dict[int, bool] = {}
-        self._frequency = Frequency(program)
+        self._frequency = Frequency(code.program)
 
     def _returned(self, call: int) -> list[tuple[int, int]]:
         """The functions of the project that a call goes to, with the expressions (keys) that they return."""

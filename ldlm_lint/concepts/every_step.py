@@ -21,10 +21,11 @@ from ldlm_lint.concepts.call_contexts import CallContexts, Edge
 from ldlm_lint.concepts.class_builders import ClassBuilders
 from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.concepts.rare_places import RarePlaces
+from ldlm_lint.concepts.switched_off import SwitchedOff
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
 
 
 class Chain(NamedTuple):
@@ -48,17 +49,17 @@ _FAMILIES = 10
 which, but for those that a configuration of the project chooses."""
 
 
-class EveryStep:
+class EveryStep(Concept):
     """The chains of a program."""
 
-    def __init__(self, training: Training, ask: Queries, rare: RarePlaces, builders: ClassBuilders, options: OffOptions) -> None:
-        self.training = training
-        self.program = training.program
-        self.builders = builders
-        self.contexts = CallContexts(ask, training.callers, self._programs_of)
-        self.programs = Programs(training.program, builders, training.callers)
-        self._rare = rare
-        self._options = options
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = training = code[Training]
+        self.builders = code[ClassBuilders]
+        self.contexts = CallContexts(code.ask, training.callers, self._programs_of)
+        self.programs = code[Programs]
+        self._rare = code[RarePlaces]
+        self._options = code[SwitchedOff]
         self._assumed: set[int] = set()
         self._started: list[int] = []
         """The starting modules of all programs; each is a bit of a mask."""

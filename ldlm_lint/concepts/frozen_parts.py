@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.untrained import switched
+from ldlm_lint.concepts.left_off import LeftOff
+from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.untrained import Untrained, switched
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
-    from ldlm_lint.concepts.left_off import LeftOff
-    from ldlm_lint.concepts.untrained import Untrained
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 
 class _Switch(NamedTuple):
@@ -28,15 +28,14 @@ class _Switch(NamedTuple):
     may_run: bool
 
 
-class FrozenParts:
+class FrozenParts(Concept):
     """Answers for the calls of a program."""
 
-    def __init__(self, ask: Queries, untrained: Untrained, left_off: LeftOff) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._untrained = untrained
-        self._left_off = left_off
-        self._ways = WaysBack(ask.program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._untrained = Untrained(code[Training])
+        self._left_off = code[LeftOff]
+        self._ways = WaysBack(code.program)
 
     def trains_nothing(self, call: int) -> bool:
         """Whether a call runs a frozen part of an object, ``self.tower(images)``, or records no gradients."""

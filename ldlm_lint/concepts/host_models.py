@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.untrained import readers
 from ldlm_lint.program.atoms import CPU, DEVICE, FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.vocabulary.tensors import DEVICES, MODULE_METHODS
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _MOVES = frozenset({"to", "to_empty", *DEVICES}) - {"cpu"}
 _EVERYWHERE = ("set_default_device", "set_default_tensor_type")
@@ -35,12 +35,11 @@ class _MovedError(Exception):
     """The model may be moved."""
 
 
-class HostModels:
+class HostModels(Concept):
     """Answers for the parameters that optimizers get."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._readers: dict[int, dict[int, list[int]]] = {}
 
     def are_all(self, parameters: tuple[int, ...]) -> bool:

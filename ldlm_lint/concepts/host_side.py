@@ -9,18 +9,19 @@ from __future__ import annotations
 from ldlm_lint.code.table import Node
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import HOST_TENSOR, LOADER, MASK, ON_HOST
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _MOST = 200
 _OF_BASE = frozenset({"item", "attr", "part", "elem", "upd", "copy", "star"})
 
 
-class HostSide:
+class HostSide(Concept):
     """Answers for the expressions of a program; a query that is still in progress adds nothing."""
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
 
     def is_on_host(self, module: Module, number: int) -> bool:
         """Whether an expression is a tensor on the host on every way that leads to it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import enum
 
 from ldlm_lint.concepts.handed import callers_of
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 
 class Path(enum.IntEnum):
@@ -25,11 +25,11 @@ class Path(enum.IntEnum):
     NONE = 5
 
 
-class Joined:
+class Joined(Concept):
     """The paths between the functions of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._above: dict[int, frozenset[int]] = {}
 
     def path(self, one: int, other: int) -> Path:

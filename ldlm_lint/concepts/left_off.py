@@ -6,7 +6,7 @@ nor is an attribute that some code sets on an object whose class is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import guards_above
@@ -14,25 +14,23 @@ from ldlm_lint.concepts.built_classes import has_plain_bases
 from ldlm_lint.program.arms import of_parts
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN, Caller
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Guard, Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _EITHER = frozenset([True, False])
 _TESTS = ("if", "rest")
 
 
-class LeftOff:
-    """Answers for the calls of a program; ``is_used_outside`` tells whether a configuration, or a user of a package, may use
-    a name of a module."""
+class LeftOff(Concept):
+    """Answers for the calls of a program."""
 
-    def __init__(self, ask: Queries, is_used_outside: Callable[[Module, str], bool]) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._is_used_outside = is_used_outside
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._is_used_outside = code.is_used_outside
 
     def is_left_off(self, call: int) -> bool:
         """Whether conditions around a call (key), or around each known call that leads to its function, never let it run."""

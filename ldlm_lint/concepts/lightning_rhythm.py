@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.asked_for import is_same
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 TRAINERS = frozenset(
     f"{package}.{module}Trainer" for package in ("pytorch_lightning", "lightning", "lightning.pytorch") for module in ("", "trainer.", "trainer.trainer.")
@@ -22,12 +22,12 @@ _RELOADS = ("reload_dataloaders_every_n_epochs", "reload_dataloaders_every_epoch
 _EPOCHS, _VALIDATES = "max_epochs", "check_val_every_n_epoch"
 
 
-class LightningRhythm:
+class LightningRhythm(Concept):
     """Answers for the Trainers of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     @cached_property
     def trainers(self) -> list[int]:

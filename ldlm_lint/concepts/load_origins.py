@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
+from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.concepts.file_paths import SHIPPED, FilePath, FilePaths, Home
 from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.own_entries import OwnEntries
-from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.vocabulary.downloads import DOWNLOADS, SHELLS
 
 if TYPE_CHECKING:
@@ -58,16 +58,16 @@ class _Written(NamedTuple):
     path: FilePath
 
 
-class LoadOrigins:
+class LoadOrigins(Concept):
     """Answers where the files come from that a program loads."""
 
-    def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._paths = FilePaths(ask, patterns)
-        self._sinks = Sinks(ask, patterns)
-        self._payloads = Payloads(ask.program, self._sinks.states)
-        self._joined = Joined(self.program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        patterns = code[Checkpoints].patterns
+        self._paths = FilePaths(code.ask, patterns)
+        self._sinks = Sinks(code.ask, patterns)
+        self._payloads = Payloads(code.program, self._sinks.states)
+        self._joined = code[Joined]
 
     def of(self, call: int) -> Origin:
         """The origin of the file that a load (key) reads."""

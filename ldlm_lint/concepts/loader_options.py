@@ -10,8 +10,9 @@ from ldlm_lint.code.table import Node
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE
 from ldlm_lint.program.calls import BOUND, UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Argument, Queries, State
+from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _POSITIONS = {name: index for index, name in enumerate(tables.positional("torch.utils.data.DataLoader"))}
@@ -47,13 +48,12 @@ class Way(NamedTuple):
     setting: str = ""
 
 
-class LoaderOptions:
+class LoaderOptions(Concept):
     """The options of loaders."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._settings = ReadSettings(ask.program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._settings = code[ReadSettings]
 
     def option(self, loader: Loader, name: str) -> Argument:
         """The value that a loader gets for an option of torch's loader."""

@@ -14,8 +14,8 @@ from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
 from ldlm_lint.vocabulary.loaders import LOADERS
 
 _MOST_BEHIND = 60
@@ -45,13 +45,12 @@ class Pass(NamedTuple):
         return self.module.base | self.scope
 
 
-class LoaderPasses:
+class LoaderPasses(Concept):
     """The loaders of a program and the passes through them."""
 
-    def __init__(self, ask: Queries, training: Training) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self.training = training
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
 
     @cached_property
     def made(self) -> list[Loader]:
@@ -204,10 +203,6 @@ class LoaderPasses:
         return sorted(found, key=lambda one: (one.module is not module, one.module.index not in near))
 
     @cached_property
-    def _taken(self) -> TakenBranches:
-        return TakenBranches(self.ask)
-
-    @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:
         """The calls of ``next`` that run in training steps, with their arguments."""
         return [one for one in self._given_to("next") if self._is_in_step(one[0], one[1])]
@@ -243,7 +238,7 @@ class LoaderPasses:
             if self.program.function_of(loader) == function
             else set()
         )
-        return not written or any(self._taken.may_lead((loader, call)) for call in sorted(written))
+        return not written or any(self.code[TakenBranches].may_lead((loader, call)) for call in sorted(written))
 
     def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
         """Whether a loop iterates over the result of one of the calls; True also if that is unknown."""

@@ -18,8 +18,8 @@ from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
 
 _CLIMB = 400
 """Places above a pass or a loader that are looked at."""
@@ -35,14 +35,13 @@ class Frame(NamedTuple):
     loop: int
 
 
-class Loaders:
+class Loaders(Concept):
     """The uses of the loaders of a program."""
 
-    def __init__(self, ask: Queries, training: Training) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self.training = training
-        self._passes = LoaderPasses(ask, training)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
+        self._passes = code[LoaderPasses]
 
     @property
     def made(self) -> list[Loader]:

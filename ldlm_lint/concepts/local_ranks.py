@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _OPTIONS = frozenset({"--local_rank", "--local-rank"})
 _ATTRIBUTE, _VARIABLE = "local_rank", "LOCAL_RANK"
@@ -19,13 +19,14 @@ _READERS = ("TrainingArguments", "HfArgumentParser", "Accelerator", "PartialStat
 _SETTERS = ("setattr", "set_defaults")
 
 
-class LocalRanks:
+class LocalRanks(Concept):
     """Answers for the programs of a project."""
 
-    def __init__(self, ask: Queries) -> None:
-        self._program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._program = code.ask.program
         self._options = {
-            ask.program.module_of(call).index for call in ask.program.calls.get("add_argument", ()) if ask.flag(call).name in _OPTIONS
+            code.ask.program.module_of(call).index for call in code.ask.program.calls.get("add_argument", ()) if code.ask.flag(call).name in _OPTIONS
         }
 
     def is_given(self, modules: Iterable[Module]) -> bool:

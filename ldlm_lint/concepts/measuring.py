@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MAY_BE_ON_DEVICE
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 CLOCKS = frozenset(
@@ -14,11 +14,12 @@ _TIMES = frozenset({"record", "elapsed_time"})
 _WAITS = frozenset({"item", "tolist", "cpu"})
 
 
-class Measuring:
+class Measuring(Concept):
     """The clocks of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def measured_sections(self, module: Module, scope: int) -> list[tuple[int, int]]:
         """The stretches between two reads of a clock in a function whose difference is taken: the reads' rows, in order."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _RANKS = frozenset({"torch.distributed.get_world_size", "torch.distributed.distributed_c10d.get_world_size", "torch.cuda.device_count"})
 _VARIABLE = "WORLD_SIZE"
@@ -23,12 +23,13 @@ _STEPS = 20
 _ROWS = 30
 
 
-class MicroBatches:
+class MicroBatches(Concept):
     """Answers for a program, starting from the steps of optimizers."""
 
-    def __init__(self, ask: Queries) -> None:
-        self._ask = ask
-        self._program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._ask = code.ask
+        self._program = code.ask.program
 
     def quotients(self) -> Iterator[tuple[Module, int]]:
         """The floor divisions (module and row) that determine how many micro-batches make a step, each once."""

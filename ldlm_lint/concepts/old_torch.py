@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _BELOW = {"Lt": True, "LtE": True, "Gt": False, "GtE": False}
 """The outcome of a comparison of torch's version with a number for an older torch."""
 
 
-class OldTorch:
+class OldTorch(Concept):
     """Answers for the places and tests of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def is_needed_at(self, call: int) -> bool:
         """Whether only an old torch comes to a call."""

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _COMPILE = "torch.compile"
 _LISTS = frozenset({"parameters", "named_parameters"})
@@ -23,12 +23,12 @@ _FEW = 2
 _PARAMETER = "torch.nn.Parameter"
 
 
-class OptimizerSteps:
+class OptimizerSteps(Concept):
     """Answers for the calls that create optimizers."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def are_compiled(self, optimizer: int) -> bool:
         """Whether all steps of an optimizer that are seen run in compiled functions."""

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.program.atoms import FIRST, MASK, Value
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
 
 _CONTAINERS = frozenset({"tuple", "list", "dict", "OrderedDict", "UserDict", "UserList", "Mapping", "MutableMapping", "Sequence", "NamedTuple", "Tensor"})
 _ALIKE = frozenset({"tuple", "list", "dict"})
 _ORIGINS = {"copy": slice(1, 2), "item": slice(1, 2), "elem": slice(1, 2), "part": slice(1, 2), "choice": slice(2, 4)}
 
 
-class PinnedBatches:
+class PinnedBatches(Concept):
     """Answers for the functions that make the batches of a program's loaders."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def are_unpinnable(self, collate: int) -> bool:
         """Whether what a collate function (an expression) gives is, or has in it, an object that torch leaves as it is."""

@@ -13,10 +13,11 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSE, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origin, origin_of
-from ldlm_lint.program.queries import Queries, State
+from ldlm_lint.program.queries import State
 
 OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
 AUTOCASTS = OLD_AUTOCASTS | {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"}
@@ -38,11 +39,12 @@ class Precision(enum.Enum):
     OTHER = "other"
 
 
-class Autocasts:
+class Autocasts(Concept):
     """The autocasts of a program, by the modules that they are in."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     @cached_property
     def _all(self) -> dict[int, dict[int, Precision]]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from ldlm_lint.concepts.class_builders import ClassBuilders
-from ldlm_lint.program import Program
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 ANY = -1
 """Some program that the code does not show: a configuration or a registry brings the function there."""
 
 
-class Programs:
+class Programs(Concept):
     """The programs that functions run in, each by the module that it starts in."""
 
-    def __init__(self, program: Program, builders: ClassBuilders, callers: Callable[[int], Iterable[int]]) -> None:
-        self.program = program
-        self.builders = builders
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.builders = code[ClassBuilders]
         self.scripts: set[int] = set()
         """The modules (indexes) whose own statements lead to one of the functions that were asked for."""
-        self._callers = callers
+        self._callers = code[Training].callers
 
     def of(self, function: int) -> frozenset[int]:
         """The modules (indexes) in which the calls that lead to a function begin; empty if it is a method of a class

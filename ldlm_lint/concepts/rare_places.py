@@ -7,17 +7,19 @@ from ldlm_lint.concepts.early_exits import EarlyExits
 from ldlm_lint.concepts.rarity import Rarity
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _LEAVES = ("return", "break")
 
 
-class RarePlaces:
+class RarePlaces(Concept):
     """Answers for the guards of a program."""
 
-    def __init__(self, training: Training) -> None:
-        self.frequency = training.frequency
-        self.rarity = Rarity(training.frequency)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.frequency = code[Training].frequency
+        self.rarity = Rarity(code[Training].frequency)
         self.exits = EarlyExits(self.rarity)
         self._behind: dict[int, bool] = {}
 

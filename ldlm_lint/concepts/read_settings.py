@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.handed import behind
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ldlm_lint.code.table import Node
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
 
 READERS = frozenset(
@@ -31,11 +31,21 @@ _MOST = 150
 """Expressions behind a value that are looked at."""
 
 
-class ReadSettings:
+class ReadSettings(Concept):
     """Answers for the expressions of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
+
+    def may_be_added(self, call: int) -> bool:
+        """Whether the unpacked arguments of a call are unknown only because a user's configuration file fills them."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
+        opened_by = {one for keys in unpacked for one in keys.opened_by}
+        may_be = bool(opened_by) and all(one and self.is_read(one) for one in opened_by)
+        return may_be and not any(module.nodes[one][0] == "star" for one in row[2])
 
     def is_read(self, key: int) -> bool:
         """Whether an expression (key) is, or may be, a part of a file that the program reads."""

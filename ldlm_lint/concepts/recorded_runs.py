@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import FIRST, MASK, Value
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.training import Training
-    from ldlm_lint.program.queries import Queries
+    pass
 
 _OPTIMIZERS = "torch.optim."
 _TRAINER = "Trainer"
@@ -25,14 +26,13 @@ _HOLDS = frozenset({"free", "param", "attr", "item", "phi", "copy", "call", "par
 """Expressions that may be a model; most calls are of imported functions."""
 
 
-class RecordedRuns:
+class RecordedRuns(Concept):
     """Answers for classes of a program that are modules."""
 
-    def __init__(self, training: Training, ask: Queries) -> None:
-        self.training = training
-        self.program = training.program
-        self.ask = ask
-        self._untrained = Untrained(training)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
+        self._untrained = Untrained(code[Training])
         self._recorded: dict[int, bool] = {}
         self._optimized: frozenset[int] | None = None
 

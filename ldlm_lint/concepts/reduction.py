@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.queries import Queries, State
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
 
@@ -22,13 +23,12 @@ _STEPS = 20
 _ENGINES = frozenset({"accelerate.Accelerator"})
 
 
-class Reduction:
+class Reduction(Concept):
     """The handling of the reduction in the steps of a program."""
 
-    def __init__(self, training: Training, ask: Queries) -> None:
-        self.training = training
-        self.program: Program = training.program
-        self.ask = ask
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that is run."""
         self._handed_on: dict[int, list[int]] = {}

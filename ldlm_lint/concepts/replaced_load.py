@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.entered import Entered
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
 
 _OPTION = "weights_only"
@@ -18,11 +18,12 @@ _VARIABLES = frozenset({"TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS
 """Code that sets one of these has decided for all calls that do not say it."""
 
 
-class ReplacedLoad:
+class ReplacedLoad(Concept):
     """The replacements of `torch.load` in a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def decides_for(self, module: Module, call: int | None) -> bool:
         """Whether a replacement is active when a call of a module runs, and sets ``weights_only`` itself."""

@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.ways_back import Held, WaysBack
 from ldlm_lint.vocabulary.tensors import MODULE_METHODS
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _SAME_MODEL = ("torch.compile", "torch.nn.SyncBatchNorm.convert", "torch.nn.modules.batchnorm.SyncBatchNorm.convert", "copy.")
@@ -42,14 +42,13 @@ class _Wrapped(NamedTuple):
     is_bare: bool
 
 
-class ReplicaRuns:
+class ReplicaRuns(Concept):
     """The forward passes of a program's replicated models."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._back = WaysBack(self.program)
-        self._wraps = frozenset(call for call, _ in ask.calls_of(_WRAPPERS))
+        self._wraps = frozenset(call for call, _ in code.ask.calls_of(_WRAPPERS))
         self._known: dict[int, frozenset[_Wrapped]] = {}
 
     def is_past(self, backward: int, wrapper: int) -> bool:

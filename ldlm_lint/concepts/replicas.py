@@ -10,13 +10,12 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import FIRST, MASK
-from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.training import Training
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
 
 ONE_PROCESS = frozenset(
@@ -37,14 +36,13 @@ _MOST = 400
 """Functions above a wrapper that are looked at."""
 
 
-class Replicas:
+class Replicas(Concept):
     """The ways by which the models of a program come on several GPUs."""
 
-    def __init__(self, training: Training, ask: Queries) -> None:
-        self.training = training
-        self.program: Program = training.program
-        self.ask = ask
-        self._by_default = Arms(ask, by_default=True)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
+        self._by_default = Arms(code.ask, by_default=True)
         self._read: dict[str, bool] = {}
 
     @cached_property

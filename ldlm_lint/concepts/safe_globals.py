@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.entered import Entered
-from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
@@ -15,12 +15,12 @@ _SCOPES = frozenset({"torch.serialization.safe_globals"})
 _LISTS = frozenset({"torch.serialization.add_safe_globals"})
 
 
-class SafeGlobals:
+class SafeGlobals(Concept):
     """The lists of allowed classes of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program: Program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.program: Program = code.ask.program
 
     def cover(self, call: int) -> bool:
         """Whether such a list applies to a call: inside its ``with``, in that of all its callers, or in a program that

@@ -13,11 +13,11 @@ from ldlm_lint.concepts.read_before import Earlier
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _TORCH = "torch.optim.lr_scheduler."
 _MAKERS = ("transformers.get_", "transformers.optimization.get_", "diffusers.optimization.get_")
@@ -40,12 +40,13 @@ class EarlyStep(NamedTuple):
     optimizer: int
 
 
-class Schedules:
+class Schedules(Concept):
     """The schedules of torch whose optimizers the program shows."""
 
-    def __init__(self, ask: Queries) -> None:
-        self._ask = ask
-        self._program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._ask = code.ask
+        self._program = code.ask.program
         self._order = Earlier(self._program, lambda call: False, self._may_step_optimizer)
 
     @cached_property

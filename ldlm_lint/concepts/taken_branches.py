@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Queries
 
 
-class TakenBranches:
+class TakenBranches(Concept):
     """Answers for chains of calls of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.program = ask.program
-        self._ask = ask
-        self._arms = Arms(ask)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._ask = code.ask
+        self._arms = Arms(code.ask)
 
     def may_lead(self, chain: Sequence[int]) -> bool:
         """Whether each call (key) of a chain can be made, the innermost first, given what those around it pass."""

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
 
 _STEPS = 12
@@ -16,11 +16,11 @@ _LEVELS = 3
 """Calls below a loop that are gone down."""
 
 
-class TrainedAnew:
+class TrainedAnew(Concept):
     """Answers for the counters of a program's loops."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._known: dict[tuple[int, int], bool] = {}
 
     def counts_models(self, key: int) -> bool:

@@ -20,7 +20,6 @@ from ldlm_lint.concepts.outside_steps import OutsideSteps
 from ldlm_lint.concepts.properties import Properties
 from ldlm_lint.concepts.unseen_losses import UnseenLosses
 from ldlm_lint.concepts.updates import Updates
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import (
     HOMES,
     IF_TENSOR,
@@ -29,6 +28,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.calls import UNKNOWN, Caller
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 BACKWARD = ("backward", "manual_backward")
@@ -39,12 +39,12 @@ Loops = set[int | None]
 Above = tuple[dict[int, Loops], dict[tuple[int, int], list[int]], set[tuple[int, int]]]
 
 
-class Training:
+class Training(Concept):
     """The training steps of a program. The constructor queries the program for everything it needs."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.frequency = Frequency(program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.frequency = Frequency(code.program)
         self.steps: dict[int, Loops] = defaultdict(set)
         """The steps, by the functions that they are in."""
         self.updating: dict[int, Loops] = defaultdict(set)
@@ -61,8 +61,8 @@ class Training:
         """Functions that set models to evaluation and not back."""
         self.unseen: set[int] = set()
         """Losses that no visible code calls: who trains with them is not visible."""
-        self._properties = Properties(program)
-        self._bound = BoundInSteps(program, self.frequency.passes, self.frequency.in_training.outcome)
+        self._properties = Properties(code.program)
+        self._bound = BoundInSteps(code.program, self.frequency.passes, self.frequency.in_training.outcome)
         self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
         """The intervals that the backward passes of a loop are under, -1 for none."""
         backwards = list(self._backwards())

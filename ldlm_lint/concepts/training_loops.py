@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.handed import callers_of
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.training import Training
     from ldlm_lint.program.modules import Module
 
 _MOST = 200
@@ -24,12 +25,12 @@ class LoopAt(NamedTuple):
     loop: int
 
 
-class TrainingLoops:
+class TrainingLoops(Concept):
     """Answers for the calls of a program."""
 
-    def __init__(self, training: Training) -> None:
-        self.program = training.program
-        self.training = training
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.training = code[Training]
 
     def around(self, call: int) -> LoopAt | None:
         """The nearest loop that trains and runs a call (key)."""

@@ -9,35 +9,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.programs import ANY, Programs
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN, Caller
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.settings_read import settings_read
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.program import Program
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.project.index import Project
 
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
-class UnsetSettings:
+class UnsetSettings(Concept):
     """Answers for the attributes of a program's objects.
 
     ``may_run`` tells whether a program that is seen comes to a function, ``is_read`` whether the unknown arguments of a call are read from a
     configuration file.
     """
 
-    def __init__(self, program: Program, project: Project, may_run: Callable[[int], bool], is_read: Callable[[int], bool]) -> None:
-        self.program = program
-        self._project = project
-        self._may_run = may_run
-        self._is_read = is_read
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._files = code.files
+        self._programs = code[Programs]
+        self._is_read = code[ReadSettings].may_be_added
         self._known: dict[tuple[int, str], object] = {}
+
+    def _may_run(self, function: int) -> bool:
+        return bool(self._programs.of(function) - {ANY})
 
     def value_of(self, module: Module, number: int) -> object:
         """The constant that an attribute of ``self`` is unless a user's file sets it; `Ellipsis` for any other expression."""
@@ -95,9 +98,9 @@ class UnsetSettings:
         """Whether files of the project show the section that a mapping is, and neither they nor a script set a key of it."""
         sections = settings_read(self.program, mapping)
         shown = False
-        for path, kind in self._project.others.items():
-            document = self._project.document(path) if kind in _DOCUMENTS else None
-            if document is None and name.encode() in self._project.data(path):
+        for path, kind in self._files.others.items():
+            document = self._files.document(path) if kind in _DOCUMENTS else None
+            if document is None and name.encode() in self._files.data(path):
                 return False
             paths = [entry.path for entry in document.entries] if document is not None else []
             if any(one[-len(section) - 1 :] == (*section, name) for one in paths for section in sections):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.launching import Launching
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import DEVICE, MASK, MAY_BE_ON_DEVICE, PARAMETERS
 from ldlm_lint.program.modules import Module
 
@@ -71,7 +72,7 @@ class WaitOrder:
 
     def _way(self, row: Row) -> list[Row]:
         """The calls that lead from a step to the function of a row, the one in the step first."""
-        training = self._view.training
+        training = self._view[Training]
         found: list[Row] = []
         function, seen = row.function, {row.function}
         while function not in training.steps and function in training.reached_by and len(found) < _MOST_CALLS:
@@ -89,7 +90,7 @@ class WaitOrder:
         """The beginning of the step that a row runs in: its loop, or the function that is a step; None if no step is
         known."""
         top = next(iter(self._way(row)), row)
-        steps = self._view.training.steps.get(top.function)
+        steps = self._view[Training].steps.get(top.function)
         if steps is None:
             return None
         loops = top.module.table.loops
@@ -110,7 +111,7 @@ class WaitOrder:
 
     def _inner_loops(self, row: Row) -> Iterator[int]:
         """The loops around a row that a step repeats, innermost first."""
-        steps = self._view.training.steps.get(row.function, ())
+        steps = self._view[Training].steps.get(row.function, ())
         loop = row.loop
         while loop >= 0 and loop not in steps:
             yield loop

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.untrained import readers
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.vocabulary.tensors import MADE_UP
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 
-class WarmUps:
+class WarmUps(Concept):
     """Answers for the calls of models."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+
 
     def is_one(self, call: int) -> bool:
         """Whether a call of a model gets only tensors that are made up, and its result is not used."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.untrained import whose
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _EACH = object()
@@ -33,14 +33,13 @@ class _Model(NamedTuple):
     part: tuple[object, ...]
 
 
-class WholeModels:
+class WholeModels(Concept):
     """Answers for the switches of a program."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self._back = WaysBack(ask.program)
-        self._wraps = [call for call, _ in ask.calls_of(_WRAPPERS)]
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._back = WaysBack(code.ask.program)
+        self._wraps = [call for call, _ in code.ask.calls_of(_WRAPPERS)]
 
     def is_whole(self, module: Module, place: int) -> bool:
         """Whether the switch at a place is known to switch models that contain whole wrapped ones, and no part of one."""

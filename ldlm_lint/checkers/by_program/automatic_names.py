@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.handed import behind
+from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -75,13 +76,13 @@ def _named_saves(view: View, project: int) -> Iterator[int]:
         module = view.program.module_of(call)
         row = module.nodes[call & MASK]
         is_bare = not row[2] and not any(name in ("output_dir", None) for name, _ in row[3])
-        if module.index in near and is_bare and view.training_loops.around(call) is not None:
+        if module.index in near and is_bare and view[TrainingLoops].around(call) is not None:
             yield call
 
 
 def _repeated(view: View, place: int, save: int, what: str) -> Iterator[Finding]:
     """A finding at a call, if a training repeats the save and no code in its programs deletes files."""
-    loop = view.training_loops.around(save)
+    loop = view[TrainingLoops].around(save)
     module = view.program.module_of(save)
     if loop is None or view.context.project.any_skim(view.context.project.around(view.path(module)), "prunes"):
         return

@@ -11,6 +11,7 @@ from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.batch_size import OUTSIDE_TESTS, drift_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.micro_batches import MicroBatches
 from ldlm_lint.model import Confidence, Finding
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT
@@ -21,7 +22,7 @@ WORDS = (b"get_world_size", b"device_count")
 
 def find(view: View) -> Iterator[Finding]:
     """The quotients that decide when an optimizer steps, and have the number of ranks in their divisor."""
-    micro = view.micro_batches
+    micro = view[MicroBatches]
     for module, number in micro.quotients():
         if not micro.counts_ranks(module, module.nodes[number][3]):
             continue

@@ -6,6 +6,7 @@ import re
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.model import Confidence, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -108,7 +109,7 @@ def is_named_by_file(view: View, key: int) -> bool:
     another file may choose something else."""
     module = view.program.module_of(key)
     row = module.plain(key & MASK)
-    return row[0] == "call" and any(view.read_settings.is_read(module.base | one) for one in row[2])
+    return row[0] == "call" and any(view[ReadSettings].is_read(module.base | one) for one in row[2])
 
 
 def confidence_of(view: View, rule: Rule, call: int) -> Confidence:

@@ -9,7 +9,9 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
 from ldlm_lint.code.table import guards_above, line_of
-from ldlm_lint.concepts.load_origins import Origin
+from ldlm_lint.concepts.load_origins import LoadOrigins, Origin
+from ldlm_lint.concepts.replaced_load import ReplacedLoad
+from ldlm_lint.concepts.safe_globals import SafeGlobals
 from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.conditions import words_below
@@ -53,7 +55,7 @@ def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:
         return False
     if _asks_for_version(module, call) or not (_is_load(view, module, call) or _is_chosen(view, ways, call)):
         return False
-    return not view.safe_globals.cover(call) and not view.replaced_load.decides_for(module, call)
+    return not view[SafeGlobals].cover(call) and not view[ReplacedLoad].decides_for(module, call)
 
 
 def _is_load(view: View, module: Module, call: int) -> bool:
@@ -94,7 +96,7 @@ def _finding(view: View, module: Module, call: int) -> Finding:
     """
     span, fix = view.call_span(call), _fix(view, module, call)
     confidence = RULE.confidence if _is_load(view, module, call) else Confidence.MEDIUM
-    origin: Origin = view.load_origins.of(call)
+    origin: Origin = view[LoadOrigins].of(call)
     if origin.fetched:
         fetched = origin.fetched if isinstance(origin.fetched, str) else view.call_text(origin.fetched).partition("(")[0].strip()
         return view.finding(RULE, span, from_outside(fetched), fix=fix, confidence=confidence)

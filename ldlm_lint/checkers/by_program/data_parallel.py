@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.calls import confidence_of, functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import call_as_written, span_of
-from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS
+from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS, Replicas
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
@@ -29,9 +30,9 @@ _MEASURES = lazily(
 def find(view: View) -> Iterator[Finding]:
     """All calls of the function in a training step, and all wrappers whose models run in one."""
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(IN_ONE_CALL)):
-        if view.replicas.runs_in_step(call):
+        if view[Replicas].runs_in_step(call):
             yield from _found(view, call, FUNCTION)
-    untrained = Untrained(view.training)
+    untrained = Untrained(view[Training])
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(ONE_PROCESS)):
         if _wraps(view, call) and _may_train(view, untrained, call):
             yield from _found(view, call, WRAPPER)
@@ -46,9 +47,9 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
     """Whether a step runs a wrapped model; if unknown, it counts as trained unless the code around it evaluates."""
     if untrained.records_nothing(call):
         return False
-    if view.replicas.is_stepped(call):
+    if view[Replicas].is_stepped(call):
         return True
-    if view.program.function_of(call) in view.training.evaluates or untrained.is_only_evaluated(call):
+    if view.program.function_of(call) in view[Training].evaluates or untrained.is_only_evaluated(call):
         return False
     if untrained.is_run_unrecorded(call):
         return False
@@ -69,7 +70,7 @@ def _is_cut(view: View, call: int) -> bool:
 def _has_steps(view: View, call: int) -> bool:
     """Whether the program of a call has training steps: they may be after a syntax error, or in a framework."""
     near = view.program.together.programs_of(view.program.module_of(call))
-    return any(view.program.module_of(function).index in near for function in view.training.steps)
+    return any(view.program.module_of(function).index in near for function in view[Training].steps)
 
 
 def _found(view: View, call: int, name: str) -> Iterator[Finding]:
@@ -84,7 +85,7 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
         yield finding
         return
     for one, found in others:
-        if view.replicas.is_default(call, found) and not _is_launched(view, one):
+        if view[Replicas].is_default(call, found) and not _is_launched(view, one):
             related = Related(line_span(view, found[0]), "with this, each GPU has its own process")
             yield finding._replace(related=(related,)).lowered("an option chooses one process for each GPU instead")
             return
@@ -93,7 +94,7 @@ def _found(view: View, call: int, name: str) -> Iterator[Finding]:
 def _per_process(view: View, paths: set[str]) -> list[int]:
     """The calls in some files that start one process per GPU."""
     modules = (view.module(path) for path in paths)
-    return view.replicas.in_modules({module.index for module in modules if module is not None})
+    return view[Replicas].in_modules({module.index for module in modules if module is not None})
 
 
 def _is_launched(view: View, path: str) -> bool:

@@ -12,6 +12,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of_node
 from ldlm_lint.checkers.data_purposes import wants_no_workers
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
 from ldlm_lint.concepts.loader_options import WORKERS_OF_TRAINER, Way
 from ldlm_lint.model import Claim, Confidence, Finding, Related
 from ldlm_lint.program.atoms import FALSY, MASK
@@ -31,7 +32,7 @@ def find(view: View) -> Iterator[Finding]:
             continue
         if _asks_for_workers(view, one) or _wants_none(view, one) or _has_thought_of_none(view, one):
             continue
-        if any(way.setting and view.configured_numbers.are_given(way.setting) for way in one.ways):
+        if any(way.setting and view[ConfiguredNumbers].are_given(way.setting) for way in one.ways):
             # Another rule reports the numbers in configurations.
             continue
         if _has_none(one):

@@ -11,6 +11,7 @@ from ldlm_lint.checkers.by_program.calls import line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.checkers.by_program.written import bound_at, call_as_written, constant_at, span_of_node
+from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.worker_amounts import WorkerAmounts
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
@@ -40,7 +41,7 @@ def find(view: View) -> Iterator[Finding]:
     seen: set[Span] = set()
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(LOADERS)):
         module = view.program.module_of(call)
-        if view.replicas.are_of_one_process(module):
+        if view[Replicas].are_of_one_process(module):
             # One process loads for all GPUs of its node.
             continue
         path = view.path(module)

@@ -12,6 +12,7 @@ from ldlm_lint.checkers.by_program.loader_fixes import persistent_fix, switched_
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of_node, value_as_written
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
 from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
@@ -41,7 +42,7 @@ def find(view: View) -> Iterator[Finding]:
 
 def _are_configured(view: View, one: LoaderCall) -> bool:
     """Whether a configuration sets the workers, and those of the project set some."""
-    return one.workers.state is not State.ABSENT and any(map(view.configured_numbers.are_positive, one.workers.sources))
+    return one.workers.state is not State.ABSENT and any(map(view[ConfiguredNumbers].are_positive, one.workers.sources))
 
 
 def _how_off(view: View, one: LoaderCall) -> str:

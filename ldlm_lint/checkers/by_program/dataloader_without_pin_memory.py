@@ -8,6 +8,7 @@ from ldlm_lint.checkers.by_program.calls import handler_around
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_fixes import pin_fix
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.pinned_batches import PinnedBatches
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.rules.data import WITHOUT_PIN_MEMORY
 
@@ -29,7 +30,7 @@ def _is_of_driver(view: View, one: LoaderCall) -> bool:
 
 def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled_training(one)
-    if found is None or any(view.pinned_batches.are_unpinnable(source) for source in view.loaders.option(one, "collate_fn").sources):
+    if found is None or any(view[PinnedBatches].are_unpinnable(source) for source in view.loaders.option(one, "collate_fn").sources):
         return
     claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
     args = {"how": "not set"}

@@ -14,6 +14,12 @@ from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
+from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.left_off import LeftOff
+from ldlm_lint.concepts.old_torch import OldTorch
+from ldlm_lint.concepts.recorded_runs import RecordedRuns
+from ldlm_lint.concepts.replica_runs import ReplicaRuns
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
@@ -39,7 +45,7 @@ _LIGHT = frozenset(
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
     ways = Ways(view)
-    untrained = Untrained(view.training)
+    untrained = Untrained(view[Training])
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
         if may_have(view, call, _VIEWS) or _gives_more(view, call) or _trains_nothing(view, untrained, call) or _never_runs(view, call):
             continue
@@ -55,8 +61,8 @@ def _never_runs(view: View, call: int) -> bool:
     node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
     if isinstance(node, nodes.Call) and not may_wrap(view.context.project, node):
         return True
-    never_runs = not view.may_run(view.program.function_of(call)) or view.left_off.is_left_off(call)
-    return never_runs or calls.handler_around(view, call) or view.old_torch.is_needed_at(call)
+    never_runs = not view[Runs].may_run(view.program.function_of(call)) or view[LeftOff].is_left_off(call)
+    return never_runs or calls.handler_around(view, call) or view[OldTorch].is_needed_at(call)
 
 
 def _gives_more(view: View, call: int) -> bool:
@@ -80,13 +86,13 @@ def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(call):
         return True
     model = view.ask.argument(call, "module", 0)
-    if untrained.is_only_evaluated(call) or view.recorded_runs.is_wrapper_never_recorded(call, lambda key: _wrappers_at(view, key)):
+    if untrained.is_only_evaluated(call) or view[RecordedRuns].is_wrapper_never_recorded(call, lambda key: _wrappers_at(view, key)):
         return True
     return any(untrained.is_frozen_beside(call, one) for one in model.sources)
 
 
 def _wrappers_at(view: View, key: int) -> set[int]:
-    return {one.wrapper for one in view.replica_runs.behind(key)}
+    return {one.wrapper for one in view[ReplicaRuns].behind(key)}
 
 
 def _is_small(view: View, call: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.stalls import finding, is_wanted, leading_calls
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.measuring import Measuring
 from ldlm_lint.model import Finding
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.rules.host_time import DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP
@@ -31,6 +32,6 @@ def _measures(view: View, call: int, in_helper: bool) -> bool:
     scope = module.table.sites[call & MASK].scope
     if module.scopes[scope].yields or module.scopes[scope].name in ("__enter__", "__exit__"):
         return True
-    if view.measuring.is_measured(module, call & MASK):
+    if view[Measuring].is_measured(module, call & MASK):
         return True
-    return in_helper and any(view.measuring.reads_clock(module, one) for one in module.scopes[scope].calls)
+    return in_helper and any(view[Measuring].reads_clock(module, one) for one in module.scopes[scope].calls)

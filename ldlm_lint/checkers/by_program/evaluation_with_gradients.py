@@ -13,6 +13,7 @@ from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.expressions import end_of
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.warm_ups import WarmUps
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
@@ -119,7 +120,7 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
         row = module.nodes[call]
         if site.scope in seen or not (row[2] or row[3]) or not _is_run(view, module, row[1], loaded):
             continue
-        if _is_repeated(view, module, call) and not view.warm_ups.is_one(module.base | call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
+        if _is_repeated(view, module, call) and not view[WarmUps].is_one(module.base | call) and not _is_of_model(view, module, site.scope) and _is_recorded(view, module, call):
             root = _root_of(view, module, call)
             if root:
                 seen.add(site.scope)

@@ -14,6 +14,8 @@ from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import keyword_of, span_of
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.frozen_parts import FrozenParts
+from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
@@ -61,7 +63,7 @@ class _Models:
     def __init__(self, view: View) -> None:
         self.view = view
         self.program = view.program
-        self.recomputing = Recomputing(view.ask, view.frozen_parts.trains_nothing)
+        self.recomputing = Recomputing(view.ask, view[FrozenParts].trains_nothing)
         self.switches = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
 
     def _is_reentrant(self, call: int) -> bool:
@@ -89,7 +91,7 @@ class _Models:
         if switch is not None:
             return [switch]
         found = self.recomputing.calls_of(models) if models else []
-        return [one for one in found if not self._is_left_off(call, one) and not self.view.frozen_parts.trains_nothing(one)]
+        return [one for one in found if not self._is_left_off(call, one) and not self.view[FrozenParts].trains_nothing(one)]
 
     def _behind(self, key: int, steps: int = 4) -> frozenset[int]:
         """The possible objects of an expression; for the result of another package's function, its arguments:
@@ -103,7 +105,7 @@ class _Models:
 
     def _is_left_off(self, wrap: int, call: int) -> bool:
         """Whether a checkpoint is under a switch that no code of the training turns on."""
-        if self.view.left_off.is_left_off(call):
+        if self.view[LeftOff].is_left_off(call):
             return True
         module, project = self.program.module_of(call), self.view.context.project
         own, path = self.view.path(self.program.module_of(wrap)), self.view.path(module)

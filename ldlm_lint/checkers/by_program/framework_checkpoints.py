@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.expressions import end_of
+from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
 from ldlm_lint.frameworks.sections import integer
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK
@@ -38,7 +39,7 @@ def find(view: View) -> Iterator[Finding]:
     """The callbacks that keep every checkpoint, and save more than once."""
     for call in dict.fromkeys((*_made(view), *_handed_up(view))):
         given = view.ask.argument(call, _KEEP)
-        if given.state is State.GIVEN and given.sources and not view.lightning_rhythm.saves_once(call):
+        if given.state is State.GIVEN and given.sources and not view[LightningRhythm].saves_once(call):
             finding = _finding(view, call, given)
             if finding is not None:
                 yield finding

@@ -10,7 +10,8 @@ from ldlm_lint.checkers.by_program.calls import confidence_of, is_named_by_file,
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import span_of, written_argument
 from ldlm_lint.code.table import line_of
-from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Precision, is_chosen_by_precision
+from ldlm_lint.concepts.joined import Joined
+from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Autocasts, Precision, is_chosen_by_precision
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK, TRUE
 from ldlm_lint.program.origins import origin_of
@@ -48,8 +49,8 @@ def _scales_with_autocasts(view: View, call: int, enabled: Argument) -> bool:
     if not switch:
         return False
     near = view.program.together.programs_of(view.program.module_of(call))
-    seen = [found for index in near for found in view.autocasts.of(index)]
-    return any(precision is Precision.BFLOAT16 and switch in view.autocasts.switches_of(one) for one, precision in seen)
+    seen = [found for index in near for found in view[Autocasts].of(index)]
+    return any(precision is Precision.BFLOAT16 and switch in view[Autocasts].switches_of(one) for one, precision in seen)
 
 
 def _in_bfloat16(view: View, call: int) -> int | None:
@@ -59,12 +60,12 @@ def _in_bfloat16(view: View, call: int) -> int | None:
     found: list[int] = []
     for one in sorted(project.trainings_of(path), key=lambda one: (one != path, one)):
         module = view.module(one)
-        for autocast, precision in view.autocasts.of(module.index) if module is not None else ():
+        for autocast, precision in view[Autocasts].of(module.index) if module is not None else ():
             if precision is Precision.OTHER:
                 return None
             found += [autocast] if precision is Precision.BFLOAT16 else []
     own = view.program.function_of(call)
-    return min(found, key=lambda autocast: view.joined.path(own, view.program.function_of(autocast)), default=None)
+    return min(found, key=lambda autocast: view[Joined].path(own, view.program.function_of(autocast)), default=None)
 
 
 def _is_configured(view: View, autocast: int) -> bool:

@@ -9,6 +9,8 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.wait_exceptions import WaitExceptions
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.every_step import EveryStep
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
@@ -24,12 +26,12 @@ WORDS: tuple[bytes, ...] = (b"torch", b"loss", b"backward", b"tensor", b".item",
 def find(view: View) -> Iterator[Finding]:
     """All waits of all steps, those on one line together."""
     groups: dict[tuple[int, int], list[Wait]] = {}
-    for wait in Waits(view.training).all():
+    for wait in Waits(view[Training]).all():
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     texts = WaitTexts(view)
     exceptions = WaitExceptions(view, texts)
     for every in groups.values():
-        waits = [wait for wait in every if view.every_step.chain(wait.function, wait.guard) is not None]
+        waits = [wait for wait in every if view[EveryStep].chain(wait.function, wait.guard) is not None]
         if not waits:
             continue
         module, _ = step_of(view, waits[0].function, waits[0].guard)
@@ -46,18 +48,18 @@ def _finding(view: View, wait: Wait, texts: WaitTexts) -> Finding:
     where = view.context.each_step(view.path(module), line_of(place), view.path(wait.module))
     related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
     args = {"what": _what(wait, source.slice(span)), "where": where, "wait": FOR_ALL, "advice": texts.advice(wait)}
-    chain = view.every_step.chain(wait.function, wait.guard)
-    is_assumed = chain is not None and view.every_step.is_assumed(chain.step)
+    chain = view[EveryStep].chain(wait.function, wait.guard)
+    is_assumed = chain is not None and view[EveryStep].is_assumed(chain.step)
     confidence = Confidence.LOW if is_assumed else Confidence.MEDIUM
     return view.finding(RULE, span, args, (related,), fix=texts.fix(wait), confidence=confidence)
 
 
 def step_of(view: View, function: int, guard: int = -1) -> tuple[Module, int]:
     """The loop or function that is the step in which code under a guard of a function surely runs."""
-    chain = view.every_step.chain(function, guard)
+    chain = view[EveryStep].chain(function, guard)
     step = chain.step if chain is not None else function
     module = view.program.module_of(step)
-    loops = [loop for loop in view.training.steps.get(step, ()) if loop is not None]
+    loops = [loop for loop in view[Training].steps.get(step, ()) if loop is not None]
     return module, module.table.loops[min(loops)].place if loops else module.scopes[step & MASK].place
 
 

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.checkers.by_program.written import call_as_written
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
+from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
 from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
+from ldlm_lint.concepts.measuring import Measuring
+from ldlm_lint.concepts.read_settings import ReadSettings
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.worker_counts import WorkerCounts
 from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
@@ -73,12 +78,12 @@ class LoaderCalls:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.options = LoaderOptions(view.ask)
+        self.options = view[LoaderOptions]
 
-    @cached_property
+    @property
     def concept(self) -> Loaders:
         """Where the loaders go."""
-        return Loaders(self.view.ask, self.view.training)
+        return self.view[Loaders]
 
     @cached_property
     def all(self) -> list[LoaderCall]:
@@ -97,9 +102,9 @@ class LoaderCalls:
     def _read_workers(self, loader: Loader, workers: Argument) -> list[float]:
         """The numbers of workers in the project's configurations, if such a file alone fills the options:
         ``**options["train"]``."""
-        if workers.state is not State.OPEN or loader.owner or not self.view.users_may_add(loader.call):
+        if workers.state is not State.OPEN or loader.owner or not self.view[ReadSettings].may_be_added(loader.call):
             return []
-        numbers = sorted(self.view.configured_numbers.said("num_workers"))
+        numbers = sorted(self.view[ConfiguredNumbers].said("num_workers"))
         return numbers if numbers and numbers[0] > 0 else []
 
     @cached_property
@@ -133,7 +138,7 @@ class LoaderCalls:
             return False
         if any(way.number != 0 for way in one.ways):
             return True
-        configured = self.view.configured_numbers
+        configured = self.view[ConfiguredNumbers]
         names = {destination(way.default) for way in one.ways if way.default}
         return self._are_replaced(one.module, names) or any(configured.may_exceed(way.setting, 0) for way in one.ways if way.setting)
 
@@ -211,19 +216,19 @@ class LoaderCalls:
         """A pass that begins repeatedly."""
         found = self.concept.repeated(one.call)
         # A Trainer may be configured to validate only at the end of the run.
-        is_once = found is not None and found.framework == "evaluate" and self.view.lightning_rhythm.validates_once(found.module)
+        is_once = found is not None and found.framework == "evaluate" and self.view[LightningRhythm].validates_once(found.module)
         if found is not None and self._is_measured(found):
             return None
-        is_reloaded = found is not None and bool(found.framework) and self.view.lightning_rhythm.reloads(found.function)
+        is_reloaded = found is not None and bool(found.framework) and self.view[LightningRhythm].reloads(found.function)
         return None if is_once or is_reloaded else found
 
     def _is_measured(self, found: Pass) -> bool:
         """Whether the passes are what a program measures that trains nothing: starting the workers is a part of it."""
         program, sites = self.view.program, found.module.table.sites
         near = program.together.programs_of(found.module)
-        if any(program.module_of(function).index in near for function in self.view.training.steps):
+        if any(program.module_of(function).index in near for function in self.view[Training].steps):
             return False
-        sections = self.view.measuring.measured_sections(found.module, found.scope)
+        sections = self.view[Measuring].measured_sections(found.module, found.scope)
         return any(sites[earlier].place < found.place < sites[later].place for earlier, later in sections)
 
     def settled(self, one: LoaderCall, found: Pass | None, note: str) -> Settled | None:

@@ -14,6 +14,11 @@ from ldlm_lint.checkers.by_program.named_optimizers import Named, named_optimize
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Way, Ways
 from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.host_models import HostModels
+from ldlm_lint.concepts.left_off import LeftOff
+from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.queries import Argument, State
@@ -97,7 +102,7 @@ def _may_choose(view: View, call: int) -> Iterator[bool]:
 
 def _is_left_to_user(view: View, call: int) -> bool:
     """Whether only a configuration file can choose, and none of the project's files does."""
-    return view.users_may_add(call) and not view.is_named_in_configurations(*IMPLEMENTATIONS)
+    return view[ReadSettings].may_be_added(call) and not view.is_named_in_configurations(*IMPLEMENTATIONS)
 
 
 def _has_fused(torch: TorchRange, name: str) -> bool:
@@ -114,10 +119,10 @@ def _matters_little(view: View, call: int) -> bool:
     names = view.program.names_of(call)
     return (
         _few_tensors(view, params)
-        or view.optimizer_steps.are_compiled(call)
-        or view.host_models.are_all(params.sources)
-        or not view.may_run(view.program.function_of(call))
-        or view.left_off.is_left_off(call)
+        or view[OptimizerSteps].are_compiled(call)
+        or view[HostModels].are_all(params.sources)
+        or not view[Runs].may_run(view.program.function_of(call))
+        or view[LeftOff].is_left_off(call)
         or any("outer" in name for name in names)
         or calls.stands_in_test(view, call)
         or calls.is_only_loaded(view, call)
@@ -128,7 +133,7 @@ def _few_tensors(view: View, params: Argument) -> bool:
     """A literal list of tensors, or a model with hardly more: a handful of kernels, nothing to fuse."""
     if params.state is State.ABSENT or any(calls.lists_tensors(view, one) for one in params.sources):
         return True
-    return view.optimizer_steps.has_few_tensors(params.sources)
+    return view[OptimizerSteps].has_few_tensors(params.sources)
 
 
 def _finding(view: View, ways: Ways, made: _Made) -> Finding:
@@ -143,7 +148,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     flags = view.ask.argument(call, "fused").flags
     unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
-    may_be_given = not flags and view.users_may_add(call)
+    may_be_given = not flags and view[ReadSettings].may_be_added(call)
     if may_be_given:
         unless = " (unless your configuration gives it)"
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}

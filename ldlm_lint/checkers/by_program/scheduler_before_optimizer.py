@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.schedules import Schedules
 from ldlm_lint.model import Claim, Confidence, Finding, Related
 from ldlm_lint.rules.schedule import SCHEDULER_BEFORE_OPTIMIZER
 from ldlm_lint.wording import quoted
@@ -17,7 +18,7 @@ _TRAINING = Claim("stands-outside-tests")
 
 def find(view: View) -> Iterator[Finding]:
     """Every schedule that is stepped in a loop before its optimizer."""
-    for early in view.schedules.early():
+    for early in view[Schedules].early():
         related = [Related(line_span(view, early.optimizer), "the optimizer steps here")]
         if early.site != early.step:
             related.append(Related(line_span(view, early.step), "the scheduler steps here"))

@@ -8,6 +8,9 @@ from ldlm_lint.checkers.by_program.host_sync_in_training_loop import step_of
 from ldlm_lint.checkers.by_program.removed_calls import call_node, removal
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.every_step import EveryStep
+from ldlm_lint.concepts.rare_places import RarePlaces
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Claim, Confidence, Finding, Related, Rule
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -27,8 +30,8 @@ def leading_calls(view: View, call: int) -> list[int] | None:
     """The calls by which a step reaches the function around a call, each of them in every step; None if one does
     not.
     """
-    training, program = view.training, view.program
-    chain = view.every_step.chain(program.function_of(call), program.module_of(call).table.sites[call & MASK].guard)
+    training, program = view[Training], view.program
+    chain = view[EveryStep].chain(program.function_of(call), program.module_of(call).table.sites[call & MASK].guard)
     if chain is None:
         return None
     found = list(chain.calls)
@@ -52,7 +55,7 @@ def is_wanted(view: View, call: int) -> bool:
         return True
     if _is_asked_for(view, module, site.guard) or _exchanges_weights(module, call & MASK):
         return True
-    return view.rare_places.is_one(module, site.guard, site.place, view.program.function_of(call))
+    return view[RarePlaces].is_one(module, site.guard, site.place, view.program.function_of(call))
 
 
 def _is_asked_for(view: View, module: Module, guard: int) -> bool:

@@ -10,8 +10,10 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.checkpoint_uses import ROTATION
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.checkpoint_sinks import FILES
-from ldlm_lint.concepts.checkpoints import Series
-from ldlm_lint.concepts.trained_anew import loop_of
+from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+from ldlm_lint.concepts.trained_anew import TrainedAnew, loop_of
+from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK, SHIFT
 from ldlm_lint.program.modules import Module
@@ -29,7 +31,7 @@ _MOST = 60
 def find(view: View) -> Iterator[Finding]:
     """The series that a training loop writes and no code prunes; the writes of one block are one defect."""
     together: dict[tuple[int, int, int, int], list[Series]] = {}
-    for series in filter(lambda one: _is_unbounded(view, one), view.checkpoints.all):
+    for series in filter(lambda one: _is_unbounded(view, one), view[Checkpoints].all):
         module = view.program.module_of(series.call)
         site = module.table.sites[series.call & MASK]
         key = (module.index, _outermost(module, site.scope), site.loop, _interval(view, module, series.call & MASK))
@@ -68,7 +70,7 @@ def _speaks_of_counter(view: View, module: Module, test: int) -> bool:
     while todo and seen < _MOST:
         number, seen = todo.pop(), seen + 1
         row = module.nodes[number]
-        if view.checkpoints.counts(module.base | number):
+        if view[Checkpoints].counts(module.base | number):
             return True
         if row[0] in ("bool", "cmp"):
             todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
@@ -81,11 +83,11 @@ def _speaks_of_counter(view: View, module: Module, test: int) -> bool:
 
 def _is_unbounded(view: View, series: Series) -> bool:
     module = view.program.module_of(series.call)
-    if all(map(view.trained_anew.counts_models, series.counters)) or _is_milestones(module, series) or _is_rotated(view, module, series):
+    if all(map(view[TrainedAnew].counts_models, series.counters)) or _is_milestones(module, series) or _is_rotated(view, module, series):
         return False
     if view.is_pruned(series):
         return False
-    return _runs_again(module, series) or not view.training.frequency.is_rare(module, series.call & MASK)
+    return _runs_again(module, series) or not view[Training].frequency.is_rare(module, series.call & MASK)
 
 
 def _runs_again(module: Module, series: Series) -> bool:
@@ -110,7 +112,7 @@ def _functions(view: View, call: int) -> set[str]:
 
 def _is_rotated(view: View, module: Module, series: Series) -> bool:
     """Whether the function that the fix writes is called after the save, with its path."""
-    site, patterns = module.table.sites[series.call & MASK], view.checkpoints.patterns
+    site, patterns = module.table.sites[series.call & MASK], view[Checkpoints].patterns
     behind = (one for one in module.table.named.get(ROTATION, ()) if module.table.sites[one].scope == site.scope)
     paths = [module.nodes[one][2][0] for one in behind if module.nodes[one][2] and module.table.sites[one].place > site.place]
     return any(module.base | one == series.path or patterns.of(module.base | one) == patterns.of(series.path) for one in paths)
@@ -150,7 +152,7 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
     related += [Related(view.call_span(one.call), "this is saved together with it") for one in group[1:]]
     begin = module.table.sites[series.call & MASK].place
     claims = [Claim("save-is-not-optional", _position(begin))]
-    loop = view.training_loops.around(series.call)
+    loop = view[TrainingLoops].around(series.call)
     if loop is not None:
         related.append(Related(place_span(view, loop.module, loop.module.table.loops[loop.loop].place), "this training loop runs it"))
     else:
@@ -164,13 +166,13 @@ def _finding(view: View, group: list[Series], module: Module) -> Finding:
 
 def _names_file(view: View, series: Series) -> bool:
     """Whether the counter is in the name of a file, not of a folder."""
-    return series.call == series.sink or any("." in posixpath.basename(one) for one in view.checkpoints.patterns.of(series.path))
+    return series.call == series.sink or any("." in posixpath.basename(one) for one in view[Checkpoints].patterns.of(series.path))
 
 
 def _is_only_a_number(view: View, series: Series) -> bool:
     """Whether a file has no name but the number passed by a caller: other saved files are elsewhere."""
     rows = [view.program.module_of(key).plain(key & MASK) for key in series.counters]
-    names = [posixpath.basename(one).partition(".")[0] for one in view.checkpoints.patterns.of(series.path)]
+    names = [posixpath.basename(one).partition(".")[0] for one in view[Checkpoints].patterns.of(series.path)]
     return all(row[0] == "param" for row in rows) and not any(one.strip("*") for one in names)
 
 

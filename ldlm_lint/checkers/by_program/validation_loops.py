@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import says_evaluation
 from ldlm_lint.code.table import Loop
-from ldlm_lint.concepts.training import BACKWARD
+from ldlm_lint.concepts.training import BACKWARD, Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origin, origin_of
@@ -19,7 +19,7 @@ _WRAPS = frozenset({"enumerate", "tqdm", "zip", "iter", "trange"})
 
 def validation_runs(view: View) -> Iterator[tuple[Module, int]]:
     """The first run of the trained model in each such loop: the module and the call in it."""
-    for function, steps in list(view.training.steps.items()):
+    for function, steps in list(view[Training].steps.items()):
         module = view.program.module_of(function)
         step_loops = {loop for loop in steps if loop is not None}
         trained = {_model(view, module, call) for call in _calls_in(module, function, step_loops)} - {()} if step_loops else set()
@@ -66,7 +66,7 @@ def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: 
         return False
     function = module.base | loop.scope
     behind = [call for call in module.scopes[loop.scope].calls if module.table.sites[call].place > loop.place]
-    return not any(_learns(view, module, call) for call in behind) and view.training.steps.get(function) is not None
+    return not any(_learns(view, module, call) for call in behind) and view[Training].steps.get(function) is not None
 
 
 def _learns(view: View, module: Module, call: int) -> bool:
@@ -74,7 +74,7 @@ def _learns(view: View, module: Module, call: int) -> bool:
     if module.last_name(module.nodes[call][1]) in _LEARNS:
         return True
     targets = view.program.targets_of.get(module.base | call, set())
-    return any(target in view.training.steps or target in view.training.reached for target in targets if not _is_forward(view, target))
+    return any(target in view[Training].steps or target in view[Training].reached for target in targets if not _is_forward(view, target))
 
 
 def _is_forward(view: View, function: int) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from ldlm_lint.checkers.by_program.switched_off import SwitchedOff
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.wait_remarks import says_host, says_sync
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
+from ldlm_lint.concepts.agreement import Agreement
 from ldlm_lint.concepts.evaluating import Evaluating
 from ldlm_lint.concepts.host_batches import HostBatches
 from ldlm_lint.concepts.host_needs import is_needed
+from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.sent import Sent
+from ldlm_lint.concepts.switched_off import SwitchedOff
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
@@ -25,20 +28,20 @@ class WaitExceptions:
         self.view = view
         self.texts = texts
         self._evaluating = Evaluating(view.program)
-        self._host_batches = HostBatches(view.training)
+        self._host_batches = HostBatches(view[Training])
         self._switched_off = SwitchedOff(view)
-        self._sent = Sent(view.training)
+        self._sent = Sent(view[Training])
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
         remark = remark_at(self.view.source(wait.module), span.start, span.end)
-        if says_sync(remark) or says_host(remark) or self.view.agreement.decides(wait.module, wait.node, wait.function):
+        if says_sync(remark) or says_host(remark) or self.view[Agreement].decides(wait.module, wait.node, wait.function):
             return True
-        if not self.view.training.is_certain(wait.function) and self._evaluating.is_inside(wait.function):
+        if not self.view[Training].is_certain(wait.function) and self._evaluating.is_inside(wait.function):
             return True
         if self._switched_off.is_one(wait.module, wait.guard, wait.function):
             return True
-        if self.view.rare_places.is_one(wait.module, wait.guard, wait.place, wait.function):
+        if self.view[RarePlaces].is_one(wait.module, wait.guard, wait.place, wait.function):
             return True
         return self._host_batches.trains_on(wait.function) or self._is_of_host(wait) or self._sent.is_only_sent(wait.module, wait.node)
 

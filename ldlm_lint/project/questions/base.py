@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.concepts.micro_batches import MicroBatches
 from ldlm_lint.model import Finding, Fix, KnownLaunch, Related, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
@@ -15,7 +15,6 @@ from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
-    from ldlm_lint.concepts.training import Training
     from ldlm_lint.concepts.wait_order import WaitOrder
     from ldlm_lint.configs.document import Path
     from ldlm_lint.program import Program
@@ -101,29 +100,13 @@ class Context:
         self.told_torch = told_torch
         self.facts_of = facts_of
         """What the rules of a file are told, see `ldlm_lint.config.Config.facts`."""
-        self._given_up: str | None = None
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 
     @property
     def program(self) -> Program:
-        """The linked program of the project's Python files, with all that concepts assume of it."""
-        return self.training.program
-
-    @cached_property
-    def training(self) -> Training:
-        """The training steps; finding them adds to the values of the program, which is settled then."""
-        from ldlm_lint.concepts.training import Training
-        from ldlm_lint.program.of_project import program_of
-
-        if self._given_up is not None:
-            # A query that took too long once takes too long for every caller.
-            raise OverBudgetError(self._given_up)
-        self._given_up = "linking the project and finding its training steps took too long"
-        training = Training(program_of(self.project))
-        training.program.stay_settled()
-        self._given_up = None
-        return training
+        """The linked program of the project's Python files."""
+        return self.view.program
 
     @cached_property
     def view(self) -> View:
@@ -196,7 +179,7 @@ class Context:
             entries = [path for path in self.project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
             files = self.project.reach_of_all(entries) or self.project.files
             modules = (self.view.module(path) for path in files if b"accum" in self.project.data(path).lower())
-            self.answers[key] = any(module is not None and self.view.micro_batches.are_divided_in(module) for module in modules)
+            self.answers[key] = any(module is not None and self.view[MicroBatches].are_divided_in(module) for module in modules)
         return self.answers[key]
 
     def known_launches(self, paths: Collection[str]) -> Iterator[tuple[KnownLaunch, frozenset[str]]]:

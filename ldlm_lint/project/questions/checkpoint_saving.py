@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.checkpoints import Checkpoints
+from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -47,7 +49,7 @@ def _can_be_taken(context: Context, path: str, save: CallSite, way: Way) -> bool
         if call is None:
             break
         chain.append(call)
-    return context.view.taken_branches.may_lead(chain)
+    return context.view[TakenBranches].may_lead(chain)
 
 
 def _shown(context: Context, way: Way) -> Span:
@@ -59,7 +61,7 @@ def _shown(context: Context, way: Way) -> Span:
 
 def _is_undecided(context: Context, path: str, call: CallSite) -> bool:
     key = _call_at(context, path, call.position)
-    return key is not None and context.view.taken_branches.is_undecided(key)
+    return key is not None and context.view[TakenBranches].is_undecided(key)
 
 
 def _call_at(context: Context, path: str, position: str) -> int | None:
@@ -104,7 +106,7 @@ def _disk_given(context: Context, path: str, position: str, names: list[str]) ->
     if not texts:
         call = _call_at(context, path, position)
         sources = context.view.ask.argument(call, "f", 1).sources if call is not None else ()
-        texts = {text for one in sources for text in context.view.checkpoints.patterns.of(one)}
+        texts = {text for one in sources for text in context.view[Checkpoints].patterns.of(one)}
     disks = {disk_of(text) for text in texts}
     return "node" if "node" in disks else "shared" if "shared" in disks else ""
 

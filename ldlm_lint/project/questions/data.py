@@ -6,6 +6,7 @@ from ldlm_lint.checkers.by_program.dataloader_without_persistent_workers import 
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import is_changed_between_passes, works_per_item
 from ldlm_lint.concepts.loader_passes import Pass
+from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -48,7 +49,7 @@ def _each_rank_has_its_loader(context: Context, finding: Finding, subject: str) 
     name)."""
     named = [path for path in context.project.files if path.endswith(f"/{subject}")] if subject.endswith(".py") else [finding.span.path]
     modules = [module for module in map(context.view.module, named) if module is not None]
-    return Verdict(not modules or not all(map(context.view.replicas.are_of_one_process, modules)))
+    return Verdict(not modules or not all(map(context.view[Replicas].are_of_one_process, modules)))
 
 
 def _loader(context: Context, finding: Finding, position: str) -> LoaderCall | None:

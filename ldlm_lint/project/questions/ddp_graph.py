@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.code.table import COLUMNS
+from ldlm_lint.concepts.whole_models import WholeModels
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
@@ -55,7 +56,7 @@ def _switches_more_than_whole_models(context: Context, finding: Finding, places:
     view = context.view
     module = view.module(finding.span.path)
     at = [tuple(map(int, one.split(":"))) for one in places.split(";")]
-    return Verdict(module is None or not all(view.whole_models.is_whole(module, (line << COLUMNS) | column) for line, column in at))
+    return Verdict(module is None or not all(view[WholeModels].is_whole(module, (line << COLUMNS) | column) for line, column in at))
 
 
 def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:

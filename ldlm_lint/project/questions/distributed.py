@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.code.table import line_of
+from ldlm_lint.concepts.reduction import Reduction
+from ldlm_lint.concepts.replica_runs import ReplicaRuns
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -110,8 +112,8 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
             holds = not any(map(_SYNCS_ITSELF.search, near))
         else:
             backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
-            models = frozenset() if backward is None else context.view.reduction.models_of(module.base | backward)
-            holds = not context.view.reduction.is_taken_care_of(module, models)
+            models = frozenset() if backward is None else context.view[Reduction].models_of(module.base | backward)
+            holds = not context.view[Reduction].is_taken_care_of(module, models)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine controls synchronisation itself, and DDP wraps other models; its `no_sync` forbids steps.
@@ -127,7 +129,7 @@ def _runs_past(context: Context, finding: Finding, wrap: Wrap) -> bool:
     if module is None or home is None:
         return False
     backward = context.view.call_at(module, context.view.place_at(module, finding.span.start))
-    runs = context.view.replica_runs.of(module.base | backward) if backward is not None else None
+    runs = context.view[ReplicaRuns].of(module.base | backward) if backward is not None else None
     return runs is not None and any(
         context.view.program.module_of(one) is home and line_of(home.table.sites[one & MASK].place) == wrap.line
         for one in runs.past - runs.through
@@ -140,8 +142,8 @@ def _prepared_model_is_reduced(context: Context, finding: Finding, _subject: str
     backward = None if module is None else context.view.call_at(module, context.view.place_at(module, finding.span.start))
     if module is None or backward is None:
         return Verdict(True)
-    runs = context.view.replica_runs.of(module.base | backward)
-    return Verdict(not (runs.past and not runs.through) and not context.view.reduction.keeps_local(module))
+    runs = context.view[ReplicaRuns].of(module.base | backward)
+    return Verdict(not (runs.past and not runs.through) and not context.view[Reduction].keeps_local(module))
 
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:

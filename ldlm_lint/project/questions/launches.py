@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.local_ranks import LocalRanks
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
@@ -44,7 +45,7 @@ def _needs_no_rank_argument(context: Context, finding: Finding, _subject: str) -
     """The finding is always confirmed; its fix is withdrawn if a program gets its rank only as an argument."""
     view = context.view
     # The program of a large project is linked, and its launches are read, only if an answer depends on them.
-    if not context.project.showing(_MENTIONS_OPTION) or not view.local_ranks.is_given(view.program.live):
+    if not context.project.showing(_MENTIONS_OPTION) or not view[LocalRanks].is_given(view.program.live):
         return Verdict(True)
     return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in sorted(context.launches.entries_at(finding.span))))
 
@@ -53,7 +54,7 @@ def _takes_rank_as_argument(context: Context, entry: str) -> bool:
     """Whether a program has an option for its rank, and no code that reads it from the environment."""
     module = context.view.module(entry)
     around = [one for path in sorted(context.project.reach(entry)) if (one := context.view.module(path)) is not None]
-    return module is not None and context.view.local_ranks.is_only_given(module, around)
+    return module is not None and context.view[LocalRanks].is_only_given(module, around)
 
 
 QUESTIONS: dict[str, Question] = {

@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.block_sizes import BlockSizes
+from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.recorded_runs import RecordedRuns
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import checkpoints_activations
@@ -91,21 +94,21 @@ def _checkpoint_is_recorded(context: Context, finding: Finding, _subject: str) -
     view = context.view
     module = view.module(finding.span.path)
     call = view.call_at(module, view.place_at(module, finding.span.start)) if module is not None else None
-    if module is None or call is None or view.recorded_runs.is_recorded(module.base | call):
+    if module is None or call is None or view[RecordedRuns].is_recorded(module.base | call):
         return Verdict(True)
     return Verdict(True, minor="the model around it runs only where gradients are off")
 
 
 def _size_of(context: Context, path: str, name: str) -> Size | None:
     owner = context.view.class_at(path, name)
-    return context.view.block_sizes.of(owner) if owner is not None else None
+    return context.view[BlockSizes].of(owner) if owner is not None else None
 
 
 def _keeps_nothing(context: Context, path: str, name: str) -> bool:
     """Whether a model is never built, or never with blocks, or runs only where autograd records nothing."""
     view, owner = context.view, context.view.class_at(path, name)
     if owner is not None and (
-        not view.may_be_built_here(owner) or view.recorded_runs.is_never_recorded(owner) or view.block_sizes.has_none(owner)
+        not view[Runs].may_be_built(owner) or view[RecordedRuns].is_never_recorded(owner) or view[BlockSizes].has_none(owner)
     ):
         return True
     return context.unlearning.keeps_nothing(path, name)

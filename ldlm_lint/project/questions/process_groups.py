@@ -8,7 +8,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.concepts.joined import Path
+from ldlm_lint.concepts.joined import Joined, Path
 from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -104,7 +104,7 @@ def _is_in_group_of(context: Context, place: Span, wait: Wait) -> bool:
         return True
     made = view.function_at(modules[0], view.place_at(modules[0], place.start))
     waiting = view.function_at(modules[1], wait.line << COLUMNS)
-    return made & MASK == 0 or view.joined.path(made, waiting) is not Path.NONE
+    return made & MASK == 0 or view[Joined].path(made, waiting) is not Path.NONE
 
 
 def _program_of(context: Context, place: Span) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.code.table import COLUMNS, line_of
+from ldlm_lint.concepts.schedules import Schedules
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -57,7 +58,7 @@ def _call_steps(context: Context, finding: Finding, position: str, *, optimizer:
     module = view.module(finding.span.path)
     line, _, column = position.partition(":")
     call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
-    found = None if module is None or call is None else view.schedules.stepping_below(module.base | call, optimizer=optimizer)
+    found = None if module is None or call is None else view[Schedules].stepping_below(module.base | call, optimizer=optimizer)
     if found is None:
         return Verdict(False)
     home = view.program.module_of(found)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.programs import ANY, Programs
+from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.unset_settings import UnsetSettings
 from ldlm_lint.program.atoms import FIRST, HOST, MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Flag, destination
 
@@ -29,16 +29,15 @@ _MOST = 3
 """Options of one name above which it is not known which of them is meant."""
 
 
-class SwitchedOff:
+class SwitchedOff(Concept):
     """Answers for the guards of a program: ``if opt.show_oracle:`` with ``--show-oracle``, ``action="store_true"``; ``if
     self.task == "zero_shot":`` with ``--task``, ``default="forecast"``."""
 
-    def __init__(self, view: View) -> None:
-        self.view = view
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._off: dict[int, bool] = {}
         self._outcomes: dict[int, bool | None] = {}
-        programs = Programs(view.program, view.class_builders, view.training.callers)
-        self._unset = UnsetSettings(view.program, view.context.project, lambda function: bool(programs.of(function) - {ANY}), view.users_may_add)
+        self._unset = code[UnsetSettings]
 
     def is_one(self, module: Module, guard: int, function: int) -> bool:
         """Whether code in a function is under such an option and the step is not: users who train pass
@@ -83,13 +82,13 @@ class SwitchedOff:
             return self._of_comparison(*asked)
         written = self._computed(module, row)
         if written:
-            outcomes = {self._by_default(self.view.program.module_of(one), one & MASK) for one in written}
+            outcomes = {self._by_default(self.program.module_of(one), one & MASK) for one in written}
             return outcomes.pop() if len(outcomes) == 1 else None
         return _agreed(bool(one) for one in self._defaults(module.base | test) or ())
 
     def _computed(self, module: Module, row: Node) -> list[int]:
         """What an attribute of the parsed options is set to: ``args.distill = args.teacher is not None``."""
-        program = self.view.program
+        program = self.program
         writes = program.other_writes.get(row[2], ()) if row[0] == "attr" else ()
         is_option = bool(writes) and bool(program.atoms.kinds(program.ask(module.base | row[1]), "ns"))
         return [written for _, written in writes] if is_option else []
@@ -97,11 +96,11 @@ class SwitchedOff:
     def _asked(self, module: Module, test: int) -> tuple[Module, Node, int] | None:
         """The comparison that a function of the project makes of its only argument, and that argument: ``exists(folder)``."""
         row = module.nodes[test]
-        targets = self.view.program.targets_of.get(module.base | test, ())
+        targets = self.program.targets_of.get(module.base | test, ())
         if len(targets) != 1 or len(row[2]) != 1 or row[3] or module.nodes[row[2][0]][0] != "attr":
             return None
         (target,) = targets
-        home = self.view.program.module_of(target)
+        home = self.program.module_of(target)
         scope = home.scopes[target & MASK]
         made = home.nodes[scope.returns[0][0]] if len(scope.returns) == 1 else ("",)
         is_own = made[0] == "cmp" and home.plain(made[2])[:1] == ("param",) and home.plain(made[2])[1] == target & MASK
@@ -121,11 +120,11 @@ class SwitchedOff:
 
     def _defaults(self, key: int) -> set[object] | None:
         """The values of an expression if the options that it may come from are left out; None if it has others."""
-        ask, atoms = self.view.ask, self.view.program.atoms
-        value = self.view.program.ask(key)
+        ask, atoms = self.ask, self.program.atoms
+        value = self.program.ask(key)
         found: set[object] = set()
         flags = [fields[1] for fields in atoms.kinds(value, "flag")]
-        unset = self._unset.value_of(self.view.program.module_of(key), key & MASK) if not flags else ...
+        unset = self._unset.value_of(self.program.module_of(key), key & MASK) if not flags else ...
         if unset is not ...:
             return {unset}
         if not flags or any(one >= FIRST and atoms.of[one][0] not in ("flag", "k") for one in value) or HOST in value:
@@ -141,13 +140,13 @@ class SwitchedOff:
 
     def _is_left(self, call: int, flag: Flag) -> bool:
         """Whether an option may be left out, and no launch or configuration gives it."""
-        module = self.view.program.module_of(call)
+        module = self.program.module_of(call)
         is_optional = flag.name.startswith("-") and not any(name == "required" for name, _ in module.nodes[call & MASK][3])
-        return is_optional and not self.view.is_named_in_configurations(flag.name.lstrip("-"), destination(flag.name))
+        return is_optional and not self.code.is_named_in_configurations(flag.name.lstrip("-"), destination(flag.name))
 
     def _trains(self, module: Module, guard: int, function: int) -> bool:
         """Whether a step is under a guard, or the code that leads to its backward pass."""
-        frequency = self.view.training.frequency
+        frequency = self.code[Training].frequency
         if frequency.steps_under(module, guard, function):
             return True
         leading = (call for call in module.scopes[function & MASK].calls if module.base | call in frequency.leading)
@@ -159,18 +158,18 @@ class SwitchedOff:
         return self._off[key]
 
     def _is_never_asked_for(self, key: int) -> bool:
-        module, ask = self.view.program.module_of(key), self.view.ask
+        module, ask = self.program.module_of(key), self.ask
         if module.nodes[key & MASK][0] != "attr":
             return False
-        value = self.view.program.ask(key)
-        known = [fields[1] for fields in self.view.program.atoms.kinds(value, "flag")]
+        value = self.program.ask(key)
+        known = [fields[1] for fields in self.program.atoms.kinds(value, "flag")]
         if value and not known:
             return False
         flags = [ask.flag(one) for one in known or ask.flags_by_name(key)]
         if not 0 < len(flags) <= _MOST or any(flag.action != "store_true" or flag.default is not None for flag in flags):
             return False
         names = {name for flag in flags for name in (flag.name.lstrip("-"), destination(flag.name))}
-        return not self.view.is_named_in_configurations(*sorted(names))
+        return not self.code.is_named_in_configurations(*sorted(names))
 
 
 def _agreed(outcomes: Iterable[bool]) -> bool | None:

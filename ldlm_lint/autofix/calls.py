@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import ast
-import io
 import itertools
 import tokenize
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ldlm_lint.autofix.tokens import BLANK, NEWLINE, Token, depths_of, tokens_of
 from ldlm_lint.model import Edit, Span
-from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_NEWLINE = lazily(r"\r\n|\r|\n")
-_BLANK = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
-_READ = frozenset({tokenize.NAME, tokenize.OP})
-_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 MAX_LINE = 100
 
 
@@ -52,18 +47,6 @@ def _is_call(text: str) -> bool:
         return False
 
 
-class _Token(NamedTuple):
-    """A token with its kind and its half-open range of characters in the call.
-
-    ``text`` is empty unless it is a name or an operator: pieces of an f-string may look like either.
-    """
-
-    kind: int
-    text: str
-    start: int
-    end: int
-
-
 class _Layout(NamedTuple):
     """A call as text: everything between its parentheses, cut into tokens.
 
@@ -74,16 +57,16 @@ class _Layout(NamedTuple):
     text: str
     opening: int
     closing: int
-    inside: tuple[_Token, ...]
+    inside: tuple[Token, ...]
     depths: tuple[int, ...]
 
     @classmethod
     def of(cls, text: str) -> _Layout | None:
         """The layout of a call expression, None if it cannot be cut into tokens."""
-        tokens = _tokens(text)
+        tokens = tokens_of(text)
         if not tokens or tokens[-1].text != ")":
             return None
-        depths = _depths(tokens)
+        depths = depths_of(tokens)
         last = len(tokens) - 1
         first = max(index for index in range(last) if tokens[index].text == "(" and depths[index] == 0)
         inside = slice(first + 1, last)
@@ -118,7 +101,7 @@ class _Layout(NamedTuple):
         """The argument on a line of its own below the first one, if the call's only line would become too long."""
         row, column = source.position(span.start)
         line = source.lines[row - 1]
-        if _NEWLINE.search(self.text) or len(line) + len(f", {argument}") <= MAX_LINE:
+        if NEWLINE.search(self.text) or len(line) + len(f", {argument}") <= MAX_LINE:
             return None
         indent = line[: len(line) - len(line.lstrip())]
         margin = indent + " " * (column - 1 + self.opening - len(indent))
@@ -148,9 +131,9 @@ class _Layout(NamedTuple):
             return comment.end, comment.end, f"{line},"
         return end, comment.end, f",{self.text[end : comment.end]}{line}"
 
-    def _words(self) -> list[tuple[_Token, int]]:
+    def _words(self) -> list[tuple[Token, int]]:
         pairs = zip(self.inside, self.depths, strict=True)
-        return [(token, depth) for token, depth in pairs if token.kind not in _BLANK]
+        return [(token, depth) for token, depth in pairs if token.kind not in BLANK]
 
     def _into_empty(self, argument: str) -> tuple[int, int, str]:
         if not any(token.kind == tokenize.COMMENT for token in self.inside):
@@ -159,7 +142,7 @@ class _Layout(NamedTuple):
         indent = self.text[line : self.closing]
         return line, line, f"{indent}    {argument},{self._newline()}"
 
-    def _indent_for(self, arguments: Sequence[tuple[_Token, int]], argument: str) -> str | None:
+    def _indent_for(self, arguments: Sequence[tuple[Token, int]], argument: str) -> str | None:
         """The indentation of the new argument's own line, None if it goes after the last argument."""
         commas = [index for index, (word, depth) in enumerate(arguments) if depth == 0 and word.text == ","]
         starts = [arguments[index + 1][0].start for index in [-1, *commas]]
@@ -173,49 +156,17 @@ class _Layout(NamedTuple):
         width = end - _line_start(self.text, end) + len(f", {argument})")
         return indent if first == starts[-1] or width > MAX_LINE else None
 
-    def _comment_after(self, offset: int) -> _Token | None:
+    def _comment_after(self, offset: int) -> Token | None:
         """The comment that is after ``offset`` on the same line."""
         for token in self.inside:
             if token.start >= offset and token.kind == tokenize.COMMENT:
-                return None if _NEWLINE.search(self.text, offset, token.start) else token
+                return None if NEWLINE.search(self.text, offset, token.start) else token
         return None
 
     def _newline(self) -> str:
-        match = _NEWLINE.search(self.text)
+        match = NEWLINE.search(self.text)
         return match.group() if match else "\n"
 
 
 def _line_start(text: str, offset: int) -> int:
     return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-
-
-def _tokens(text: str) -> list[_Token] | None:
-    """The tokens of an expression; parentheses around it keep line breaks from ending it."""
-    starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
-    wrapped = "(" + _NEWLINE.sub("\n", text) + "\n)"
-
-    def offset(position: tuple[int, int]) -> int:
-        row, column = position
-        return starts[row - 1] + column - (row == 1)
-
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(wrapped).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return None
-    closing = max((index for index, token in enumerate(tokens) if token.string == ")"), default=0)
-    result = [
-        _Token(t.type, t.string if t.type in _READ else "", offset(t.start), offset(t.end)) for t in tokens[1:closing]
-    ]
-    while result and result[-1].kind in _BLANK:
-        result.pop()
-    return result
-
-
-def _depths(tokens: Sequence[_Token]) -> list[int]:
-    """For each token the number of brackets around it; a bracket counts as outside of itself."""
-    depth, depths = 0, []
-    for token in tokens:
-        depth -= token.text in _CLOSE
-        depths.append(depth)
-        depth += token.text in _OPEN
-    return depths

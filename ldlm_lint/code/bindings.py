@@ -39,11 +39,11 @@ class Bindings(Expressions):
         for index, one in enumerate(target.elts):
             if isinstance(one, ast.Starred):
                 starred = True
-                self.bind_target(one.value, self.add(place_of(one), "part", number, -1))
+                self.bind_target(one.value, self.add(one, "part", number, -1))
             elif plain and not starred:
                 self.bind_target(one, held[2][index])
             else:
-                self.bind_target(one, self.add(place_of(one), "part", number, -1 if starred else index))
+                self.bind_target(one, self.add(one, "part", number, -1 if starred else index))
 
     def _store(self, target: ast.Subscript, number: int) -> None:
         base = self.value(target.value)
@@ -51,7 +51,7 @@ class Bindings(Expressions):
 
     def _put(self, target: ast.Subscript, base: int, key: int, number: int) -> None:
         place = place_of(target)
-        updated = self.add(place, "upd", base, key, number)
+        updated = self.add(target, "upd", base, key, number)
         self.note("store", updated, place)
         self.table.updates.append(updated)
         if isinstance(target.value, ast.Name):
@@ -73,8 +73,7 @@ class Bindings(Expressions):
         if node.value is not None:
             self.bind_target(node.target, self.value(node.value))
         elif self.current.kind == "class" and isinstance(node.target, ast.Name):
-            place = place_of(node.target)
-            self.bind(node.target.id, self.add(place, "decl"), place)
+            self.bind(node.target.id, self.add(node.target, "decl"), place_of(node.target))
         return ""
 
     def augmented(self, node: ast.AugAssign) -> str:
@@ -83,7 +82,7 @@ class Bindings(Expressions):
         before = self.value(target)
         added = self.value(node.value)
         self.note("add", before, place, added)
-        after = self.add(place, "op", node.op.__class__.__name__, before, added)
+        after = self.add(target, "op", node.op.__class__.__name__, before, added)
         # Python evaluates the parts of the target once.
         if isinstance(target, ast.Name):
             self.bind(target.id, after, place_of(target))
@@ -99,7 +98,7 @@ class Bindings(Expressions):
         for one in node.names:
             self.table.imports.append((one.name, "", 0, place))
             bound = one.name if one.asname else one.name.partition(".")[0]
-            self.bind(one.asname or bound, self.add(place, "imp", bound, 0), place)
+            self.bind(one.asname or bound, self.add(node, "imp", bound, 0), place)
         return ""
 
     def import_names(self, node: ast.ImportFrom) -> str:
@@ -108,10 +107,10 @@ class Bindings(Expressions):
         for one in node.names:
             self.table.imports.append((module, one.name, node.level, place))
             if one.name == "*":
-                self.current.bindings.setdefault("*", []).append(self.add(place, "imp", module, node.level))
+                self.current.bindings.setdefault("*", []).append(self.add(node, "imp", module, node.level))
                 self._forget_declared()
                 continue
-            self.bind(one.asname or one.name, self.add(place, "impf", module, one.name, node.level), place)
+            self.bind(one.asname or one.name, self.add(node, "impf", module, one.name, node.level), place)
             if one.asname:
                 self.table.aliases.append((one.name, one.asname))
         return ""
@@ -138,8 +137,7 @@ class Bindings(Expressions):
 
     def type_alias(self, node: Any) -> str:
         """``type A = int``."""
-        place = place_of(node)
-        self.bind(node.name.id, self.add(place, "decl"), place)
+        self.bind(node.name.id, self.add(node, "decl"), place_of(node))
         return ""
 
     def bind_pattern(self, pattern: ast.pattern, subject: int) -> None:
@@ -148,4 +146,4 @@ class Bindings(Expressions):
             name = getattr(one, "name", None) or getattr(one, "rest", None)
             if isinstance(name, str):
                 whole = one is pattern and getattr(one, "pattern", None) is None and not isinstance(one, ast.MatchStar)
-                self.bind(name, subject if whole else self.add(0, "elem", subject), place_of(one))
+                self.bind(name, subject if whole else self.add(None, "elem", subject), place_of(one))

@@ -44,7 +44,7 @@ class _Statements(Bindings):
         self.current.returned = type_name(node.returns)
         self.block(node.body)
         self.leave()
-        self._define(node, decorators, self.add(place_of(node), "def", number))
+        self._define(node, decorators, self.add(node, "def", number))
         return ""
 
     def _class(self, node: ast.ClassDef) -> str:
@@ -56,7 +56,7 @@ class _Statements(Bindings):
         number = self.enter(scope)
         self.block(node.body)
         self.leave()
-        self._define(node, decorators, self.add(place_of(node), "class", number))
+        self._define(node, decorators, self.add(node, "class", number))
         return ""
 
     def _define(self, node: Any, decorators: tuple[int, ...], number: int) -> None:
@@ -65,7 +65,7 @@ class _Statements(Bindings):
             held = self.nodes[decorator]
             if held[0] == "free" and held[2] in _OF_PYTHON:
                 continue
-            call = self.add(place_of(written), "call", decorator, (number,), ())
+            call = self.add(written, "call", decorator, (number,), ())
             self.keep_call(call, written)
             self.table.decorations.append((call, decorator, number))
 
@@ -113,7 +113,7 @@ class _Statements(Bindings):
         outer, loop, guard = self.names, self.loop, self.guard
         self.begin_loop("for", iterable, node)
         head = self._begin_round(outer)
-        self.bind_target(node.target, self.add(place_of(node.iter), "elem", iterable))
+        self.bind_target(node.target, self.add(node.iter, "elem", iterable))
         return self._end_loop(node, head, loop, guard)
 
     def _while(self, node: ast.While) -> str:
@@ -194,7 +194,7 @@ class _Statements(Bindings):
             number = self.value(item.context_expr)
             self.guard = self.begin_guard("with", number, None, node)
             if item.optional_vars is not None:
-                self.bind_target(item.optional_vars, self.add(place_of(item.optional_vars), "enter", number))
+                self.bind_target(item.optional_vars, self.add(item.optional_vars, "enter", number))
         before = self.names
         if self._suppresses(node):
             self.names = dict(before)
@@ -227,12 +227,14 @@ class _Statements(Bindings):
             if first is None:
                 first = self._before(len(self.rounds) - 1, name)
             differing = list(dict.fromkeys([first, *numbers]))
-            names[name] = first if len(differing) == 1 else self.add(0, "phi", differing)
+            names[name] = first if len(differing) == 1 else self.add(None, "phi", differing)
         return names
 
     def _try(self, node: Any) -> str:
         outer, before = self.guard, self.names
         bound = len(self.current.events)
+        if node.handlers:
+            self.table.tries.append((place_of(node), end_of(node.body[-1])))
         left = (len(self.rounds[-1].breaks), len(self.rounds[-1].continues)) if self.rounds else (0, 0)
         self.names = dict(before)
         ended = [self.block(node.body)]

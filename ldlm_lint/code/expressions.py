@@ -74,7 +74,7 @@ class Expressions(Names):
         key = (kind, value)
         known = self.constants.get(key)
         if known is None:
-            known = self.constants[key] = self.add(0, "const", value)
+            known = self.constants[key] = self.add(None, "const", value)
         return known
 
     def _name(self, node: ast.Name) -> int:
@@ -82,8 +82,10 @@ class Expressions(Names):
 
     def _attribute(self, node: ast.Attribute) -> int:
         row = ("attr", self.value(node.value), node.attr)
+        line = node.lineno
         self.nodes.append(row)
-        self.places.append((node.lineno << COLUMNS) | node.col_offset)
+        self.places.append((line << COLUMNS) | node.col_offset)
+        self.ends.append(((node.end_lineno - line) << COLUMNS) | node.end_col_offset)  # type: ignore[operator]
         return len(self.nodes) - 1
 
     def _call(self, node: ast.Call) -> int:
@@ -91,11 +93,13 @@ class Expressions(Names):
         function = value(node.func)
         args = tuple([value(one) for one in node.args])
         keywords = tuple([(one.arg, value(one.value)) for one in node.keywords])
-        place = (node.lineno << COLUMNS) | node.col_offset
+        line: int = node.lineno
+        place = (line << COLUMNS) | node.col_offset
+        end = (node.end_lineno << COLUMNS) | node.end_col_offset  # type: ignore[operator]
         self.nodes.append(("call", function, args, keywords))
         self.places.append(place)
+        self.ends.append(end - (line << COLUMNS))
         number = len(self.nodes) - 1
-        end = (node.end_lineno << COLUMNS) | node.end_col_offset  # type: ignore[operator]
         self.table.sites[number] = _SITE(Site, (self.scope, self.loop, self.guard, place, end))
         self.current.calls.append(number)
         called = node.func
@@ -110,23 +114,22 @@ class Expressions(Names):
 
     def keep_call(self, number: int, node: Any) -> None:
         """Record the place of a call."""
-        self.table.sites[number] = Site(self.scope, self.loop, self.guard, self.places[number] or place_of(node), end_of(node))
+        self.table.sites[number] = Site(self.scope, self.loop, self.guard, place_of(node), end_of(node))
         self.current.calls.append(number)
 
     def _star(self, node: ast.Starred) -> int:
-        return self.add(place_of(node), "star", self.value(node.value))
+        return self.add(node, "star", self.value(node.value))
 
     def _item(self, node: ast.Subscript) -> int:
-        place = place_of(node)
-        number = self.add(place, "item", self.value(node.value), self.value(node.slice))
-        self.note("item", number, place)
+        number = self.add(node, "item", self.value(node.value), self.value(node.slice))
+        self.note("item", number, self.places[number])
         return number
 
     def _slice(self, node: ast.Slice) -> int:
-        return self.add(0, "slice", self.value(node.lower), self.value(node.upper), self.value(node.step))
+        return self.add(None, "slice", self.value(node.lower), self.value(node.upper), self.value(node.step))
 
     def _sequence(self, node: ast.Tuple | ast.List | ast.Set) -> int:
-        return self.add(place_of(node), "seq", node.__class__.__name__, tuple([self.value(one) for one in node.elts]))
+        return self.add(node, "seq", node.__class__.__name__, tuple([self.value(one) for one in node.elts]))
 
     def _dictionary(self, node: ast.Dict) -> int:
         keys = []
@@ -134,19 +137,18 @@ class Expressions(Names):
         for key, value in zip(node.keys, node.values, strict=True):
             keys.append(self.value(key))
             values.append(self.value(value))
-        number = self.add(place_of(node), "map", tuple(keys), tuple(values))
+        number = self.add(node, "map", tuple(keys), tuple(values))
         self.table.maps.append(number)
         return number
 
     def _operation(self, node: ast.BinOp) -> int:
         left, right = self.value(node.left), self.value(node.right)
-        place = place_of(node)
         if node.op.__class__ is ast.Mod and self._is_text(left):
             is_tuple = isinstance(node.right, ast.Tuple)
             parts = zip(self.nodes[right][2], node.right.elts, strict=True) if is_tuple else ((right, node.right),)  # type: ignore[attr-defined]
             for part, written in parts:
                 self.note("format", part, place_of(written))
-        return self.add(place, "op", node.op.__class__.__name__, left, right)
+        return self.add(node, "op", node.op.__class__.__name__, left, right)
 
     def _is_text(self, number: int) -> bool:
         """Whether an expression is a text composed of literals: ``"%s" * 2 + "%g"``."""
@@ -171,7 +173,7 @@ class Expressions(Names):
                 # The following operands are evaluated depending on its outcome.
                 self.guard = self.begin_guard("if", number, holds, one)
         guard, self.guard = self.guard, outer
-        number = self.add(place_of(node), "bool", node.op.__class__.__name__, tuple(values))
+        number = self.add(node, "bool", node.op.__class__.__name__, tuple(values))
         self.last[number] = (values[-1], guard, node.values[-1])
         if len(self.walruses) > bound:
             self.taken[number] = dict(self.names)
@@ -198,16 +200,16 @@ class Expressions(Names):
         number = self.value(node.operand)
         if node.op.__class__ is ast.Not:
             self.test(number, node.operand)
-            return self.add(place_of(node), "not", number)
+            return self.add(node, "not", number)
         held = self.nodes[number]
         if node.op.__class__ is ast.USub and held[0] == "const" and held[1].__class__ in (int, float):
             return self._constant(ast.Constant(-held[1]))
-        return self.add(place_of(node), "un", node.op.__class__.__name__, number)
+        return self.add(node, "un", node.op.__class__.__name__, number)
 
     def _comparison(self, node: ast.Compare) -> int:
         names = tuple([op.__class__.__name__ for op in node.ops])
         left = self.value(node.left)
-        return self.add(place_of(node), "cmp", names, left, tuple([self.value(one) for one in node.comparators]))
+        return self.add(node, "cmp", names, left, tuple([self.value(one) for one in node.comparators]))
 
     def _choice(self, node: ast.IfExp) -> int:
         test = self.value(node.test)
@@ -228,7 +230,7 @@ class Expressions(Names):
             other = self.value(node.orelse)
             self.names = self.meet([*ways, self.names])
         self.guard = outer
-        return self.add(place_of(node), "choice", test, then, other)
+        return self.add(node, "choice", test, then, other)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> int:
         names, loop, guard, bound = self.names, self.loop, self.guard, len(self.walruses)
@@ -236,15 +238,15 @@ class Expressions(Names):
         for generator in node.generators:
             iterable = self.value(generator.iter)
             self.begin_loop("comp", iterable, generator.iter)
-            self.take(generator.target, self.add(place_of(generator.iter), "elem", iterable))
+            self.take(generator.target, self.add(generator.iter, "elem", iterable))
             for condition in generator.ifs:
                 test = self.value(condition)
                 self.test(test, condition)
                 self.guard = self.begin_guard("if", test, True, condition)
         if isinstance(node, ast.DictComp):
-            number = self.add(place_of(node), "dcomp", self.value(node.key), self.value(node.value))
+            number = self.add(node, "dcomp", self.value(node.key), self.value(node.value))
         else:
-            number = self.add(place_of(node), "comp", self.value(node.elt), node.__class__.__name__)
+            number = self.add(node, "comp", self.value(node.elt), node.__class__.__name__)
         self.names, self.loop, self.guard = names, loop, guard
         if len(self.walruses) > bound:
             self.may_have_bound(bound)
@@ -266,26 +268,29 @@ class Expressions(Names):
                     starred = True
                     self.take(one.value, number)
                 else:
-                    self.take(one, self.add(place_of(one), "part", number, -1 if starred else index))
+                    self.take(one, self.add(one, "part", number, -1 if starred else index))
 
     def _formatted(self, node: ast.JoinedStr) -> int:
         parts = []
+        is_plain = True
         for one in node.values:
             if isinstance(one, ast.FormattedValue):
                 part = self.value(one.value)
                 self.note("format", part, place_of(one.value))
+                is_plain &= one.conversion < 0
                 if one.format_spec is not None:
+                    is_plain = False
                     self.value(one.format_spec)
             else:
                 part = self.value(one)
             parts.append(part)
-        return self.add(place_of(node), "fstr", tuple(parts))
+        return self.add(node, "fstr", tuple(parts), is_plain)
 
     def _lambda(self, node: ast.Lambda) -> int:
         number = self.begin_function("<lambda>", node, node.args, ())
         self.current.returns.append((self.value(node.body), -1))
         self.leave()
-        return self.add(place_of(node), "def", number)
+        return self.add(node, "def", number)
 
     def begin_function(self, name: str, node: Any, arguments: ast.arguments, decorators: tuple[int, ...]) -> int:
         """Enter the scope of a function with its parameters bound; returns its number."""
@@ -302,15 +307,14 @@ class Expressions(Names):
         parameters = [*positional, *arguments.kwonlyargs]
         scope.params = tuple([one.arg for one in parameters])
         for one in parameters:
-            place = place_of(one)
-            scope.parameters[one.arg] = node_number = self.add(place, "param", number, one.arg)
-            self.bind(one.arg, node_number, place)
+            scope.parameters[one.arg] = node_number = self.add(one, "param", number, one.arg)
+            self.bind(one.arg, node_number, place_of(one))
             if one.annotation is not None:
                 scope.annotations[one.arg] = type_name(one.annotation)
         for kind, star in (("vararg", arguments.vararg), ("kwarg", arguments.kwarg)):
             if star is not None:
                 setattr(scope, kind, star.arg)
-                self.bind(star.arg, self.add(place_of(star), kind, number), place_of(star))
+                self.bind(star.arg, self.add(star, kind, number), place_of(star))
         return number
 
     def _walrus(self, node: ast.NamedExpr) -> int:
@@ -327,7 +331,7 @@ class Expressions(Names):
         return 0
 
     def _yield_from(self, node: ast.YieldFrom) -> int:
-        number = self.add(place_of(node), "elem", self.value(node.value))
+        number = self.add(node, "elem", self.value(node.value))
         self.current.yields.append(number)
         self.note("yield", number, place_of(node))
         return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from ldlm_lint.code.table import Scope, Table
+from ldlm_lint.code.table import COLUMNS, Scope, Table
 
 Environment = dict[str, int]
 """What the names hold that a branch or loop body has bound."""
@@ -29,6 +30,7 @@ class Names:
         self.table = Table()
         self.nodes = self.table.nodes
         self.places = self.table.places
+        self.ends = self.table.ends
         self.current = Scope("module", "", -1, 0, 0)
         self.table.scopes.append(self.current)
         self.scope = 0
@@ -46,10 +48,16 @@ class Names:
         """The last operand of an ``and`` or ``or`` that was not tested so far: what it is, the guard that it is under, its node."""
         self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment, list[tuple[str, int | None, int]]]] = []
 
-    def add(self, place: int, *node: object) -> int:
-        """The number of a new expression."""
-        self.nodes.append(node)
-        self.places.append(place)
+    def add(self, node: Any, *row: object) -> int:
+        """The number of a new expression, which is written as a node of the syntax tree; None: nowhere."""
+        self.nodes.append(row)
+        if node is None:
+            self.places.append(0)
+            self.ends.append(0)
+        else:
+            line = node.lineno
+            self.places.append((line << COLUMNS) | node.col_offset)
+            self.ends.append(((node.end_lineno - line) << COLUMNS) | node.end_col_offset)
         return len(self.nodes) - 1
 
     def note(self, kind: str, node: int, place: int, other: object = 0) -> None:
@@ -71,14 +79,14 @@ class Names:
             outer = head.before.get(name)
             if outer is None:
                 outer = self._before(index - 1, name)
-            known = head.phis[name] = self.add(0, "phi", [outer])
+            known = head.phis[name] = self.add(None, "phi", [outer])
         return known
 
     def outside(self, name: str) -> int:
         """A name as the scope has it from elsewhere."""
         known = self.free.get(name)
         if known is None:
-            known = self.free[name] = self.add(0, "free", self.scope, name)
+            known = self.free[name] = self.add(None, "free", self.scope, name)
         return known
 
     def bind(self, name: str, node: int, place: int) -> None:
@@ -132,7 +140,7 @@ class Names:
                 node = self._before(len(self.rounds) - 1, name)
             if node not in held:
                 held.append(node)
-        return held[0] if len(held) == 1 else self.add(0, "phi", held)
+        return held[0] if len(held) == 1 else self.add(None, "phi", held)
 
     def may_have_bound(self, first: int) -> None:
         """Merge the earlier values of names with those bound by expressions since event number ``first``."""
@@ -143,7 +151,7 @@ class Names:
             held[name].append(node)
         for name, ways in held.items():
             differing = list(dict.fromkeys(ways))
-            self.names[name] = differing[0] if len(differing) == 1 else self.add(0, "phi", differing)
+            self.names[name] = differing[0] if len(differing) == 1 else self.add(None, "phi", differing)
 
     def close(self, head: Round, ends: list[Environment], others: list[Environment]) -> Environment:
         """Complete the phis of a loop from the ends of its body; returns the values of names after it.
@@ -174,7 +182,7 @@ class Names:
                 node = end.get(name)
                 if node is not None and node not in held:
                     held.append(node)
-            after[name] = phi if len(held) == 1 else self.add(0, "phi", held)
+            after[name] = phi if len(held) == 1 else self.add(None, "phi", held)
         return after
 
     def enter(self, scope: Scope) -> int:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import marshal
 from array import array
+from collections.abc import Iterable
 from typing import Any
 
 from ldlm_lint.code.table import Guard, Loop, Scope, Site, Table
 
-FORM = 1
+FORM = 2
 """The form of the bytes and of what they say; another number is unreadable to this version."""
 _SCOPE = tuple(name for name in Scope.__slots__)
-_SITE_FIELDS = len(Site._fields)
+_SITE_FIELDS = len(Site._fields) - 2
+"""Those that are kept: the place and the end of a call are also those of its expression."""
 
 
 def packed(table: Table) -> bytes:
@@ -24,11 +26,14 @@ def plain(table: Table) -> tuple[Any, ...]:
     sites = array("q")
     for call, site in table.sites.items():
         sites.append(call)
-        sites.extend(site)
+        sites.extend(site[:_SITE_FIELDS])
+    ends = _ends(table.ends)
     return (
         FORM,
         table.nodes,
         array("q", table.places).tobytes(),
+        ends.typecode,
+        ends.tobytes(),
         [tuple([getattr(scope, name) for name in _SCOPE]) for scope in table.scopes],
         [tuple(one) for one in table.loops],
         [tuple(one) for one in table.guards],
@@ -39,7 +44,16 @@ def plain(table: Table) -> tuple[Any, ...]:
         table.decorations,
         table.updates,
         table.maps,
+        table.tries,
     )
+
+
+def _ends(ends: Iterable[int]) -> array[int]:
+    """Half as large as the places, unless an expression goes over thousands of lines."""
+    try:
+        return array("I", ends)
+    except OverflowError:
+        return array("q", ends)
 
 
 def unpacked(data: bytes) -> Table:
@@ -63,16 +77,19 @@ def restored(fields: Any) -> Table:
 
 def _restored(fields: tuple[Any, ...]) -> Table:
     table = Table()
-    _, table.nodes, places, scopes, loops, guards, sites, *rest = fields
+    _, table.nodes, places, form, ends, scopes, loops, guards, sites, *rest = fields
     # Numbers that large have no object of their own in an array.
     table.places = array("q", places)
+    table.ends = array(form, ends)
     table.scopes = [_scope(values) for values in scopes]
     table.loops = list(map(Loop._make, loops))
     table.guards = list(map(Guard._make, guards))
     numbers = array("q", sites)
     step = _SITE_FIELDS + 1
-    table.sites = {numbers[at]: Site._make(numbers[at + 1 : at + step]) for at in range(0, len(numbers), step)}
-    table.named, table.imports, table.aliases, table.decorations, table.updates, table.maps = rest
+    for at in range(0, len(numbers), step):
+        call = numbers[at]
+        table.sites[call] = Site._make((*numbers[at + 1 : at + step], table.places[call], table.end(call)))
+    table.named, table.imports, table.aliases, table.decorations, table.updates, table.maps, table.tries = rest
     return table
 
 

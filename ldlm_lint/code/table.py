@@ -21,7 +21,7 @@ loss.item()`` separates by itself.
 ``("bool", name, values)``            ``And``, ``Or``
 ``("choice", test, then, other)``     ``then if test else other``
 ``("comp", element, kind)``           a comprehension that is not a dictionary; ``("dcomp", key, value)`` is one
-``("fstr", parts)``                   an f-string
+``("fstr", parts, plain)``            an f-string; ``plain``: without formats and conversions
 ``("def", scope)``, ``("class", scope)``  a function or class that is defined here
 ``("elem", iterable)``                what a loop takes from an iterable
 ``("part", value, index)``            what an unpacking takes; -1 where a star is before it
@@ -176,6 +176,7 @@ class Table:
     __slots__ = (
         "aliases",
         "decorations",
+        "ends",
         "guards",
         "imports",
         "loops",
@@ -185,6 +186,7 @@ class Table:
         "places",
         "scopes",
         "sites",
+        "tries",
         "updates",
     )
 
@@ -192,6 +194,8 @@ class Table:
         self.nodes: list[Node] = [("none",)]
         self.places: MutableSequence[int] = [0]
         """Where each expression begins; 0 for constants and for what is written nowhere."""
+        self.ends: MutableSequence[int] = [0]
+        """Where each expression ends, from the beginning of its first line: small numbers, see `end`."""
         self.scopes: list[Scope] = []
         self.loops: list[Loop] = []
         self.guards: list[Guard] = []
@@ -209,3 +213,13 @@ class Table:
         """The ``upd`` expressions."""
         self.maps: list[int] = []
         """The ``map`` expressions."""
+        self.tries: list[tuple[int, int]] = []
+        """Where the code begins and ends whose exceptions an ``except`` catches."""
+
+    def end(self, number: int) -> int:
+        """The place after an expression; 0 for constants and for what is written nowhere."""
+        return (self.places[number] >> COLUMNS << COLUMNS) + self.ends[number]
+
+    def longest_end(self, place: int) -> int:
+        """The place after the longest expression that begins at a place; 0 if only a name or a constant does."""
+        return max((self.end(number) for number, begin in enumerate(self.places) if begin == place), default=0)

@@ -8,9 +8,10 @@ done, stays in the worker, and what a constructor writes is part of making its o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ldlm_lint.code import Scope
 from ldlm_lint.concepts.loaders import Loaders
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.modules import Module
@@ -45,12 +46,11 @@ class Change(NamedTuple):
 
 
 class ChangingDatasets:
-    """Answers for the datasets of a program's loaders; ``loop_around`` gives the loop around a place of a module."""
+    """Answers for the datasets of a program's loaders."""
 
-    def __init__(self, loaders: Loaders, loop_around: Callable[[Module, int], int]) -> None:
+    def __init__(self, loaders: Loaders) -> None:
         self.loaders = loaders
         self.program = loaders.program
-        self._loop_around = loop_around
         self._of_items: dict[frozenset[int], set[int]] = {}
 
     def changes(self, loader: int, classes: set[int], datasets: Sequence[int]) -> bool:
@@ -159,18 +159,18 @@ class ChangingDatasets:
         wanted = state.names | named
         for module in {self.program.module_of(target).index: self.program.module_of(target) for target in targets}.values():
             for number, scope in enumerate(module.scopes):
-                for base, name, _, place in scope.writes:
+                for base, name, loop in _written_in(scope):
                     if module.base | base in targets and name in wanted:
-                        yield Change(module.base | number, self._loop_around(module, place), module.base | base)
+                        yield Change(module.base | number, loop, module.base | base)
 
     def _changes_through_loaders(self) -> Iterator[Change]:
         """``loader.dataset.epoch = epoch`` for a dataset of an unknown class, through a loader that may be any."""
         for module in self.program.live:
             for number, scope in enumerate(module.scopes):
-                for base, _, _, place in scope.writes:
+                for base, _, loop in _written_in(scope):
                     row = module.plain(base)
                     if row[0] == "attr" and row[2] in _OF_LOADERS and not self._is_known(self.program.ask(module.base | base)):
-                        yield Change(module.base | number, self._loop_around(module, place))
+                        yield Change(module.base | number, loop)
 
     def _fillings(self, state: State) -> Iterator[Change]:
         """``dataset.items.append(item)``, ``shared["epoch"] = epoch``."""
@@ -302,3 +302,9 @@ class ChangingDatasets:
         """Whether it is a module with one of the globals."""
         modules = {index for index, _ in state.globals}
         return any(one >= FIRST and self.program.atoms.of[one][0] == "m" and self.program.atoms.of[one][1] in modules for one in value)
+
+
+def _written_in(scope: Scope) -> Iterator[tuple[int, str, int]]:
+    """The attributes that a scope sets: the base, the name, and the loop that this is in."""
+    events = (event for event in scope.events if event[0] == "write")
+    return ((base, name, event[2]) for (base, name, _, _), event in zip(scope.writes, events, strict=True))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.text_parts import Place
@@ -12,7 +11,6 @@ from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.texts import Texts
-    from ldlm_lint.program.modules import Module
     from ldlm_lint.program.queries import Queries
 
 _RUNS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen"))
@@ -24,15 +22,11 @@ _DEEPEST = 60
 
 
 class CommandWord(NamedTuple):
-    """A word of a command in shell syntax (``${name}`` for an unknown part), and its expression.
-
-    ``node`` is that of the whole text where the word is a part of it; it and ``home`` (a module's index) are None if it
-    has no expression here.
-    """
+    """A word of a command in shell syntax (``${name}`` for an unknown part), and its place: the list or call (key) that it
+    is an element of, or a part of an element, and the index; -1 if it has none."""
 
     text: str
-    home: int | None = None
-    node: ast.expr | None = None
+    slot: tuple[int, int] = (-1, 0)
 
 
 class Command(NamedTuple):
@@ -43,13 +37,12 @@ class Command(NamedTuple):
 
 
 class StartedCommands:
-    """Finds the commands; ``written`` maps start positions to the expressions of a module."""
+    """Finds the commands."""
 
-    def __init__(self, ask: Queries, texts: Texts, written: Callable[[Module], Mapping[int, list[ast.expr]]]) -> None:
+    def __init__(self, ask: Queries, texts: Texts) -> None:
         self._ask = ask
         self._texts = texts
         self._program = ask.program
-        self._written = written
 
     def all(self) -> Iterator[Command]:
         """Every command of which at least the first word is known."""
@@ -80,16 +73,12 @@ class StartedCommands:
                 # `text.split()`, `shlex.split(text)`
                 resolved = resolved.beside(row[2][0] if row[2] else function[1])
         text = self._shown(resolved)
-        home, node = self._node(place) if resolved.key == place.key else (None, None)
-        return None if text is None or len(text) > _LONGEST else [CommandWord(one, home, node) for one in _split(text)]
+        slot = place.slot if resolved.key == place.key else (-1, 0)
+        return None if text is None or len(text) > _LONGEST else [CommandWord(one, slot) for one in _split(text)]
 
     def _word(self, place: Place) -> Iterator[CommandWord]:
         text = self._shown(place) or self._name(place)
-        home, node = self._node(place)
-        if self._is_star(place):
-            yield CommandWord("$@", home, node)
-        else:
-            yield CommandWord(text, home, node)
+        yield CommandWord("$@" if self._is_star(place) else text, place.slot)
 
     def _is_star(self, place: Place) -> bool:
         """Whether any number of words may be at a position."""
@@ -129,18 +118,6 @@ class StartedCommands:
 
     def _is_executable(self, place: Place) -> bool:
         return any(fields[1] == _EXECUTABLE for fields in self._program.atoms.kinds(self._program.ask(place.key), "x"))
-
-    def _node(self, place: Place) -> tuple[int | None, ast.expr | None]:
-        """The expression that an element of a list is written as."""
-        holder, index = place.slot
-        if holder < 0:
-            return None, None
-        module = self._program.module_of(holder)
-        for one in self._written(module).get(module.table.places[holder & MASK], ()):
-            held = one.elts if isinstance(one, (ast.List, ast.Tuple)) else one.args if isinstance(one, ast.Call) else []
-            if index < len(held) and (isinstance(one, ast.Call)) == (module.nodes[holder & MASK][0] == "call"):
-                return module.index, held[index]
-        return None, None
 
 
 def _split(text: str) -> list[str]:

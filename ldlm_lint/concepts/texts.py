@@ -8,7 +8,7 @@ at all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.text_parts import Context, Place, Places
@@ -29,13 +29,11 @@ _PERCENT = ("%s", "%d")
 
 
 class Texts:
-    """Answers for expressions; ``is_plain`` says whether no field of an f-string (module and row) has a format
-    specification."""
+    """Answers for expressions."""
 
-    def __init__(self, ask: Queries, is_plain: Callable[[Module, int], bool]) -> None:
+    def __init__(self, ask: Queries) -> None:
         self.places = Places(ask)
         self._ask = ask
-        self._is_plain = is_plain
         self._reads = 0
 
     def of(self, key: int, context: Context | None = None) -> tuple[str, ...]:
@@ -77,7 +75,7 @@ class Texts:
         return [str(only)] if whole or (isinstance(only, (int, float)) and only is not ...) else None
 
     def _formatted(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        return self._joined("", [self._of(place.beside(one)) for one in row[1]]) if self._is_plain(module, place.key & MASK) else None
+        return self._joined("", [self._of(place.beside(one)) for one in row[1]]) if row[2] else None
 
     def _operation(self, module: Module, row: Node, place: Place) -> list[str] | None:
         if row[1] == "Add":

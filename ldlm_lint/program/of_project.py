@@ -52,12 +52,12 @@ def tabled_file(project: Project, path: str) -> Tabled | None:
 def table_of_file(project: Project, path: str) -> Table | None:
     """The table of a file, or of the cells of a notebook; None for one that is not Python."""
     try:
-        return table_of(tree_of(Source.from_bytes(path, project.data(path), Kind.PYTHON)))
+        return table_of(_tree_of(Source.from_bytes(path, project.data(path), Kind.PYTHON)))
     except (*_FAILURES, UnreadableError):
         return None
 
 
-def tree_of(source: Source) -> ast.Module:
+def _tree_of(source: Source) -> ast.Module:
     """The tree of a text, or of what is before its first syntax error; raises what parsing raises if not even that
     parses."""
     try:

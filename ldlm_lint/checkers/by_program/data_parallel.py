@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import confidence_of, functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import call_as_written, span_of
+from ldlm_lint.checkers.by_program.written import function_span
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS, Replicas
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
@@ -102,9 +102,6 @@ def _is_launched(view: View, path: str) -> bool:
     return any(one.launcher != "python" or not one.complete for one in view.context.launches.running(path))
 
 
-def _fix(view: View, call: int) -> Fix | None:
-    node = call_as_written(view, call)
-    if node is None:
-        return None
-    edit = Edit(span_of(view, view.program.module_of(call), node.func), "torch.nn.parallel.DistributedDataParallel")
+def _fix(view: View, call: int) -> Fix:
+    edit = Edit(function_span(view, call), "torch.nn.parallel.DistributedDataParallel")
     return Fix("wrap the model in DistributedDataParallel, with one process per GPU", (edit,), Applicability.DISPLAY, _REASON)

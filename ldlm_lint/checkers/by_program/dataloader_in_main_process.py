@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import raised_fix, workers_fix
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import span_of_node
 from ldlm_lint.checkers.data_purposes import wants_no_workers
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
@@ -141,7 +139,4 @@ def _in_force(ways: tuple[Way, ...]) -> Iterator[Claim]:
 def _wants_none(view: View, one: LoaderCall) -> bool:
     """Whether a comment next to or above the 0 says why there are no workers."""
     workers, source = view.loaders.written(one, "num_workers"), view.source(one.module)
-    if not isinstance(workers, ast.Constant):
-        return False
-    span = span_of_node(source, workers)
-    return wants_no_workers(remark_at(source, span.start, span.end))
+    return workers is not None and workers.is_constant and wants_no_workers(remark_at(source, workers.span.start, workers.span.end))

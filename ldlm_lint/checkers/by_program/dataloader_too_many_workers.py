@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.amount_fixes import fewer_fix, shared_fix
 from ldlm_lint.checkers.by_program.calls import line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
-from ldlm_lint.checkers.by_program.written import bound_at, call_as_written, constant_at, span_of_node
+from ldlm_lint.checkers.by_program.written import bound_at, constant_at, written_argument
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.worker_amounts import WorkerAmounts
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Span
@@ -98,20 +98,17 @@ class _Looked:
 
     def _bound_at(self, call: int, source: int) -> int:
         """Where the name that is at a call is bound to a constant; 0 if the constant itself is there."""
-        written = call_as_written(self.view, call)
-        given = [one.value for one in written.keywords if one.arg == "num_workers"] if written is not None else []
-        given = given or (written.args[_POSITION : _POSITION + 1] if written is not None else [])
-        name = getattr(given[0], "id", "") if given else ""
-        return bound_at(self.view.program.module_of(source), source & MASK, name) if name else 0
+        written = written_argument(self.view, call, "num_workers", _POSITION)
+        is_name = written is not None and written.is_name
+        return bound_at(self.view.program.module_of(source), source & MASK, written.text) if written is not None and is_name else 0
 
     def _number(self, number: int, home: Module, place: int, limit: int) -> _Amount:
-        source, node = self.view.source(home), constant_at(self.view, home, place, number)
-        span = span_of_node(source, node) if node is not None else place_span(self.view, home, place)
-        return _Amount(number, str(number), span, fewer_fix(span, limit) if node is not None else None)
+        span = constant_at(self.view, home, place, number)
+        return _Amount(number, str(number), span or place_span(self.view, home, place), fewer_fix(span, limit) if span is not None else None)
 
     def _whole_node(self, key: int) -> _Amount:
         module = self.view.program.module_of(key)
-        span = self.view.span(module, module.table.places[key & MASK])
+        span = self.view.expression_span(key)
         text = self.view.source(module).slice(span)
         return _Amount(None, text, span, shared_fix(self.view.source(module), span, module.nodes[key & MASK]))
 

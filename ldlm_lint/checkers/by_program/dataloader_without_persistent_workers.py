@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_datasets import is_changed_between_passes
 from ldlm_lint.checkers.by_program.loader_fixes import persistent_fix, switched_on
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import span_of_node, value_as_written
+from ldlm_lint.checkers.by_program.written import value_as_written
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
 from ldlm_lint.concepts.handed import callers_of, handed_in
@@ -96,13 +96,12 @@ def _switched_off(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled(one, view.loaders.repeated(one), _AGAIN) if value is not None else None
     if value is None or found is None or is_changed_between_passes(view, one):
         return
-    home, node = value
-    span = span_of_node(view.source(home), node)
-    elsewhere = home is not one.module or node.lineno != line_of(one.place)
+    home, written = value
+    elsewhere = home is not one.module or view.source(home).position(written.span.start)[0] != line_of(one.place)
     taker = (Related(line_span(view, one.call), "this DataLoader takes the value"),) if elsewhere else ()
     args = {"where": found.where, "how": "off", **_NAMES}
-    fix = switched_on(view, one, node)
-    yield view.finding(RULE, span, args, (*taker, *found.related), fix=fix).lowered("switched off on purpose")
+    fix = switched_on(view, one, written)
+    yield view.finding(RULE, written.span, args, (*taker, *found.related), fix=fix).lowered("switched off on purpose")
 
 
 def _has_one_pass(view: View, one: LoaderCall) -> bool:

@@ -3,7 +3,6 @@ class."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
@@ -11,7 +10,7 @@ from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY,
 from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Ways
-from ldlm_lint.checkers.by_program.written import keyword_of, span_of, written_argument
+from ldlm_lint.checkers.by_program.written import keyword_of, written_argument
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import FALSE, MASK, TRUE
 from ldlm_lint.program.queries import State
@@ -72,19 +71,18 @@ def _is_true(view: View, key: int) -> bool:
 
 
 def _finding(view: View, call: int, places: list[int]) -> Finding:
-    module, keyword = view.program.module_of(call), keyword_of(view, call, _FLAG)
+    keyword = keyword_of(view, call, _FLAG)
     related = [Related(line_span(view, one), "the flag is set here") for one in places if one != call]
-    span = span_of(view, module, keyword) if keyword is not None else view.call_span(call)
-    literal = keyword.value if keyword is not None and isinstance(keyword.value, ast.Constant) else None
-    fix = _fix(span_of(view, module, literal) if literal is not None else None, "False")
+    span = keyword.whole if keyword is not None else view.call_span(call)
+    fix = _fix(keyword.span if keyword is not None and keyword.is_constant else None, "False")
     return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _of_strategy(view: View, call: int, source: int) -> Finding:
     """Lightning takes the flag inside the name of its strategy."""
     written = written_argument(view, call, "strategy")
-    span = span_of(view, view.program.module_of(call), written) if written is not None else line_span(view, source)
-    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if isinstance(written, ast.Constant) else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
+    span = written.span if written is not None else line_span(view, source)
+    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if written is not None and written.is_constant else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(literal: Span | None, value: str) -> Fix:

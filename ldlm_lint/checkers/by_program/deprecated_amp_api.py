@@ -93,9 +93,8 @@ def _places(view: View, ways: Ways, call: int, name: str, handed: set[tuple[str,
                 continue
             home = view.program.module_of(way.key)
             kind = home.nodes[way.key & MASK][0]
-            written = kind == "attr" and home.table.places[way.key & MASK]
-            if written:
-                yield view.span(home, written), way.key != function
+            if kind == "attr" and home.table.places[way.key & MASK]:
+                yield view.span(home, home.table.places[way.key & MASK], 0), way.key != function
                 continue
             is_imported = kind == "impf" and module.nodes[function & MASK][0] in ("free", "impf")
             if (view.path(home), OLD[name].old) not in handed or (is_imported and home is not module):

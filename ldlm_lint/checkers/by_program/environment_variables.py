@@ -107,7 +107,7 @@ def span_of_write(view: View, write: EnvironmentWrite) -> Span:
         return view.call_span(module.base | row)
     tree = view.context.trees.of(view.path(module))
     node = None if tree is None else _node_at(tree, module.table.places[row], end=0)
-    return view.span(module, module.table.places[row]) if node is None else span_of(view.source(module), node)
+    return view.expression_span(module.base | row) if node is None else span_of(view.source(module), node)
 
 
 def _node_at(tree: nodes.Module, place: int, end: int) -> nodes.NodeNG | None:

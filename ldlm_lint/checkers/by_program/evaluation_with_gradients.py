@@ -3,7 +3,6 @@ trainings."""
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -11,7 +10,6 @@ from functools import cached_property
 from ldlm_lint.checkers.by_program.calls import dotted_scope
 from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.expressions import end_of
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.warm_ups import WarmUps
 from ldlm_lint.model import Claim, Finding
@@ -28,6 +26,8 @@ WORDS = (b"load_state_dict", b"from_pretrained", b"val", b"test", b"dev")
 _LOADS = ("load_state_dict", "from_pretrained")
 _DIFFERENTIATES = ("backward", "manual_backward", "grad", "set_grad_enabled", "_set_grad_enabled", "requires_grad_")
 """What is called where gradients are wanted, or switched for the whole process."""
+_NAMES = lazily(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*(?![\w'\"])")
+"""The names that a call begins with: ``self.nets`` of ``self.nets[0].forward(x)``."""
 _MODELS = lazily(r"Model|For[A-Z]")
 """The classes of transformers and diffusers that are modules: tokenizers and pipelines come by the same method."""
 
@@ -129,24 +129,8 @@ def _runs(view: View, module: Module, loaded: frozenset[int]) -> Iterator[tuple[
 
 def _root_of(view: View, module: Module, call: int) -> str:
     """The name of a model in its call; empty if it is frozen."""
-    site = module.table.sites[call]
-    written = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end)
-    name = next((_dotted(one.func) for one in written), "")
-    return name if name and not is_frozen(name, view.source(module).text) else ""
-
-
-def _dotted(node: ast.expr) -> str:
-    """The names that an expression begins with: ``self.nets`` of ``self.nets[0].forward``."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        begin = _dotted(node.value)
-        return f"{begin}.{node.attr}" if isinstance(node.value, (ast.Name, ast.Attribute)) and begin.endswith(_last(node.value)) else begin
-    return _dotted(node.value) if isinstance(node, ast.Subscript) else _dotted(node.func) if isinstance(node, ast.Call) else ""
-
-
-def _last(node: ast.Name | ast.Attribute) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr
+    found = _NAMES.match(view.call_text(module.base | call))
+    return found.group() if found is not None and not is_frozen(found.group(), view.source(module).text) else ""
 
 
 def _is_repeated(view: View, module: Module, call: int) -> bool:

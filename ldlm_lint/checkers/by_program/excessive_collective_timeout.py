@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.calls import confidence_of, line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import call_as_written, span_of, written_default
+from ldlm_lint.checkers.by_program.written import parts_of, written_default
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.fallbacks import Fallback, fallback_of
 from ldlm_lint.concepts.handed import callers_of, handed_in
@@ -131,13 +131,12 @@ def _span(view: View, found: Fallback) -> Span:
     """The place of a number that is used as a fallback."""
     module = view.program.module_of(found.key)
     if found.look_up:
-        call = call_as_written(view, found.look_up)
-        given = [*call.args, *(one.value for one in call.keywords if one.arg == "default")] if call is not None else []
+        given = [one for one in parts_of(view, found.look_up) if one.name in ("", "default")]
         written = given[-1] if given else None
     else:
-        written = written_default(view, module, found.place, found.what)
+        written = written_default(view, found.key, found.place, found.what)
     if written is not None:
-        return span_of(view, module, written)
+        return written.span
     return place_span(view, module, found.place or module.table.sites[found.look_up & MASK].place)
 
 

@@ -12,7 +12,7 @@ from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
 from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import keyword_of, span_of
+from ldlm_lint.checkers.by_program.written import keyword_of
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.frozen_parts import FrozenParts
 from ldlm_lint.concepts.left_off import LeftOff
@@ -156,8 +156,8 @@ def _found(view: View, call: int, name: str, reentrant: list[int]) -> Iterator[F
     where = f"the reentrant checkpoint at {located(view.path(module), line, view.path(own))}"
     related = (Related(line_span(view, reentrant[0]), "this checkpoint is reentrant"),)
     keyword = keyword_of(view, call, name)
-    place = keyword.value if keyword is not None and name == "strategy" else keyword
-    span = span_of(view, own, place) if place is not None else view.call_span(call)
+    written = None if keyword is None else keyword.span if name == "strategy" else keyword.whole
+    span = written or view.call_span(call)
     claims = (Claim("stands-outside-tests"),)
     yield view.finding(RULE, span, {"where": where}, related, claims=claims, fix=_fix(view, reentrant), confidence=confidence_of(view, RULE, call))
 

@@ -6,12 +6,11 @@ A subclass, a flag's default or another file may limit the number of files.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.expressions import end_of
+from ldlm_lint.checkers.by_program.written import keyword_of
 from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
 from ldlm_lint.frameworks.sections import integer
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
@@ -85,16 +84,12 @@ def _finding(view: View, call: int, given: Argument) -> Finding | None:
 
 def _fix(view: View, call: int) -> Fix | None:
     """Replace a number that is in the call: without a metric there is no order among several."""
-    module = view.program.module_of(call)
-    site, source = module.table.sites[call & MASK], view.source(module)
-    written = [one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end]
-    value = next((one.value for node in written for one in node.keywords if one.arg == _KEEP and isinstance(one.value, ast.UnaryOp)), None)
-    if value is None:
+    module, written = view.program.module_of(call), keyword_of(view, call, _KEEP)
+    if written is None or not written.is_constant:
         return None
-    span = source.span_of(value.lineno, value.col_offset, value.end_lineno or value.lineno, value.end_col_offset or value.col_offset)
     monitored = view.ask.argument(call, "monitor").state is not State.ABSENT
     keep = integer(view.options_of(view.path(module)), CHECKPOINTS_TO_KEEP) if monitored else 1
-    return Fix(f"set {_KEEP}={keep}", (Edit(span, str(keep)),), Applicability.UNSAFE, KEEP_REASON)
+    return Fix(f"set {_KEEP}={keep}", (Edit(written.span, str(keep)),), Applicability.UNSAFE, KEEP_REASON)
 
 
 def _few(view: View, period: Argument, length: Argument) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.calls import confidence_of, is_named_by_file, line_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import span_of, written_argument
+from ldlm_lint.checkers.by_program.written import written_argument
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Autocasts, Precision, is_chosen_by_precision
@@ -84,10 +83,9 @@ def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:
 
 def _fix(view: View, call: int, position: int) -> Fix | None:
     """``enabled=False``, instead of a switch that the call writes out, if any."""
-    module = view.program.module_of(call)
     written = written_argument(view, call, "enabled", position)
     if written is None:
-        edit = add_keyword(view.source(module), view.call_span(call), "enabled", "False")
+        edit = add_keyword(view.source(view.program.module_of(call)), view.call_span(call), "enabled", "False")
     else:
-        edit = Edit(span_of(view, module, written), "False") if isinstance(written, ast.Constant) else None
+        edit = Edit(written.span, "False") if written.is_constant else None
     return Fix("set enabled=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None

@@ -3,18 +3,15 @@ Accelerate."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import place_span
+from ldlm_lint.checkers.by_program.calls import line_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.checkers.by_program.written import entry_of
 from ldlm_lint.frameworks.sections import vocabulary
 from ldlm_lint.model import Claim, Finding, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.mappings import Keys
-from ldlm_lint.program.modules import Module
-from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_global_batch_size
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
@@ -85,17 +82,5 @@ def _finding(view: View, span: Span, steps: int) -> Finding:
 
 def _span(view: View, key: int) -> Span:
     """The entry in the dictionary literal of an expression; else the line on which it begins."""
-    module = view.program.module_of(key)
-    place = module.table.places[key & MASK]
-    if module.nodes[key & MASK][0] != "map":
-        return place_span(view, module, place)
-    for node in ast.walk(tree_of(view.source(module))):
-        if isinstance(node, ast.Dict) and place_of(node) == place:
-            for name, value in zip(node.keys, node.values, strict=True):
-                if isinstance(name, ast.Constant) and name.value == _STEPS:
-                    return _between(view, module, place_of(name), end_of(value))
-    return place_span(view, module, place)
-
-
-def _between(view: View, module: Module, start: int, end: int) -> Span:
-    return view.source(module).span(view.offset(module, start), view.offset(module, end))
+    entry = entry_of(view, key, _STEPS) if view.program.module_of(key).nodes[key & MASK][0] == "map" else None
+    return entry.whole if entry is not None else line_span(view, key)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.checkers.by_program.written import Part, parts_of
 from ldlm_lint.concepts.started_commands import Command, CommandWord, StartedCommands
 from ldlm_lint.model import Span
 from ldlm_lint.shell import launchers, tree
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def codes_of(view: View) -> Iterator[tuple[str, Code]]:
     """The launches of Python, each as a script of one command whose words are mapped to Python source."""
-    for command in StartedCommands(view.ask, view.texts, view.expressions).all():
+    for command in StartedCommands(view.ask, view.texts).all():
         texts = [one.text for one in command.words]
         launcher = launchers.launcher_of(texts)
         if launcher:
@@ -48,14 +47,21 @@ def _span(view: View, command: Command, word: CommandWord, behind: int) -> Span:
     length = len(word.text.encode())
     call = view.call_span(command.call)
     elsewhere = call._replace(end=call.start + length)
-    if word.home is None or word.node is None:
+    written = _written(view, word)
+    if written is None:
         return elsewhere
-    module = view.program.modules.all[word.home]
-    span = view.span(module, place_of(word.node), end_of(word.node))
+    span, module = written.span, view.program.module_of(word.slot[0])
+    if not (written.is_constant or written.row[0] == "fstr") or written.is_name:
+        return span
     start = view.source(module).data.find(word.text.encode(), max(span.start, behind if behind <= span.end else 0), span.end)
-    if start >= 0 and isinstance(word.node, (ast.Constant, ast.JoinedStr)):
-        return span._replace(start=start, end=start + length)
-    return span if isinstance(word.node, ast.expr) and not isinstance(word.node, (ast.Constant, ast.JoinedStr)) else elsewhere
+    return span._replace(start=start, end=start + length) if start >= 0 else elsewhere
+
+
+def _written(view: View, word: CommandWord) -> Part | None:
+    """The element of a list, or argument of a call, that a word is or is a part of."""
+    holder, index = word.slot
+    parts = [one for one in parts_of(view, holder) if not one.name] if holder >= 0 else []
+    return parts[index] if index < len(parts) else None
 
 
 __all__ = ["codes_of"]

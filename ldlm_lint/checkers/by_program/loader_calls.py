@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.written import call_as_written
+from ldlm_lint.checkers.by_program.written import Part, written_argument
 from ldlm_lint.checkers.data_purposes import says_evaluation, says_test
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
@@ -181,16 +180,9 @@ class LoaderCalls:
         """The value that a loader gets for an option."""
         return self.options.option(one.loader, name)
 
-    def written(self, one: LoaderCall, name: str) -> ast.expr | None:
+    def written(self, one: LoaderCall, name: str) -> Part | None:
         """The expression of an option in the call itself."""
-        call = call_as_written(self.view, one.call)
-        if call is None:
-            return None
-        found = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
-        position = self.options.position(one.call, name) if found is None else None
-        if position is None or any(isinstance(given, ast.Starred) for given in call.args[: position + 1]):
-            return found
-        return call.args[position] if position < len(call.args) else None
+        return written_argument(self.view, one.call, name, self.options.position(one.call, name))
 
     def is_absent(self, one: LoaderCall, *names: str) -> bool:
         """Whether a loader surely gets none of these options; options from configurations count if the project's files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -10,11 +9,10 @@ from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated, is_positive
-from ldlm_lint.checkers.by_program.written import call_as_written, span_of_node
+from ldlm_lint.checkers.by_program.written import UNPACKED, Part, parts_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import State
 from ldlm_lint.vocabulary.loaders import GRAPHS
 
@@ -55,50 +53,45 @@ def workers_fix(view: View, one: LoaderCall, count: int) -> Fix | None:
     if one.workers.state is State.ABSENT:
         fix = _added(view, one, "num_workers", str(count), WORKERS_REASON)
         return fix._replace(group="") if fix is not None else None
-    return _raised(view, one.module, view.loaders.written(one, "num_workers"), "num_workers", count)
+    return _raised(view.loaders.written(one, "num_workers"), "num_workers", count)
 
 
 def raised_fix(view: View, call: int, count: int) -> Fix | None:
     """Raise the 0 workers that a call of the project's function returns."""
-    written = call_as_written(view, call)
-    given = [one for one in written.keywords if one.arg and IS_WORKERS.match(one.arg)] if written is not None else []
-    return _raised(view, view.program.module_of(call), given[0].value, given[0].arg or "", count) if len(given) == 1 else None
+    given = [one for one in parts_of(view, call) if IS_WORKERS.match(one.name)]
+    return _raised(given[0], given[0].name, count) if len(given) == 1 else None
 
 
-def _raised(view: View, module: Module, value: ast.expr | None, name: str, count: int) -> Fix | None:
-    if not isinstance(value, ast.Constant) or value.value != 0:
+def _raised(value: Part | None, name: str, count: int) -> Fix | None:
+    if value is None or not value.is_constant or value.row[1] != 0:
         return None
-    edit = Edit(span_of_node(view.source(module), value), str(count))
-    return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, WORKERS_REASON)
+    return Fix(f"set {name}={count}", (Edit(value.span, str(count)),), Applicability.UNSAFE, WORKERS_REASON)
 
 
-def switched_on(view: View, one: LoaderCall, value: ast.expr) -> Fix | None:
+def switched_on(view: View, one: LoaderCall, value: Part) -> Fix | None:
     """Write True instead of the call's own False; without workers the option raises, so their number must be written
     out."""
     workers = view.loaders.written(one, "num_workers")
-    own = isinstance(value, ast.Constant) and view.loaders.written(one, "persistent_workers") is value
+    own = value.is_constant and view.loaders.written(one, "persistent_workers") == value
     if not own or workers is None or not is_positive(view, one.module, workers):
         return None
-    edit = Edit(span_of_node(view.source(one.module), value), "True")
-    return Fix("set persistent_workers=True", (edit,), Applicability.UNSAFE, PERSISTENT_REASON)
+    return Fix("set persistent_workers=True", (Edit(value.span, "True"),), Applicability.UNSAFE, PERSISTENT_REASON)
 
 
 def _keyword_fix(view: View, one: LoaderCall, name: str, values: tuple[str, str], reason: str) -> Fix | None:
     """Add a keyword: plain if the workers are a positive literal, else guarded by their expression."""
     plain, guarded = values
-    call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
-    if call is None:
-        return None
+    workers = view.loaders.written(one, "num_workers")
     if workers is None:
         # A number in a dictionary that only some runs pass is not a number of the others, which would raise.
         certain = one.workers.state is State.GIVEN and one.ways and all(way.number and not way.default for way in one.ways)
         return _added(view, one, name, plain, reason) if certain else None
     if is_positive(view, one.module, workers):
         return _added(view, one, name, plain, reason)
-    if any(keyword.arg is None for keyword in call.keywords) or not can_be_repeated(view, one.module, call, workers):
+    if any(part.name == UNPACKED for part in parts_of(view, one.call)) or not can_be_repeated(view, one.call, workers):
         # Next to a dictionary of options, where the author sets them, a condition would be misplaced.
         return None
-    return _added(view, one, name, guarded.format(as_operand(view, one.module, workers)), reason)
+    return _added(view, one, name, guarded.format(as_operand(workers)), reason)
 
 
 def _added(view: View, one: LoaderCall, name: str, value: str, reason: str) -> Fix | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection
 
 from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import call_as_written, is_caught, span_of_node, without_keywords
+from ldlm_lint.checkers.by_program.written import is_caught, parts_of, without_keywords
 from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.program.queries import State
 from ldlm_lint.wording import enumerated
@@ -58,7 +57,7 @@ def error_of(options: Collection[str]) -> str:
 def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
     """Drop options that need workers; if a variable has the 0, the user may change it again."""
     workers = view.loaders.written(one, "num_workers")
-    if workers is not None and not isinstance(workers, ast.Constant):
+    if workers is not None and not workers.is_constant:
         return guard_fix(view, one, options)
     edits = without_keywords(view, one.call, options)
     return _mended(view, one, f"drop {enumerated(list(options))}", edits) if edits else None
@@ -66,17 +65,15 @@ def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | 
 
 def guard_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
     """Set the options only where there are workers; None if one of them is not in the call as a constant."""
-    call, workers = call_as_written(view, one.call), view.loaders.written(one, "num_workers")
-    if call is None or workers is None or not can_be_repeated(view, one.module, call, workers):
+    workers = view.loaders.written(one, "num_workers")
+    if workers is None or not can_be_repeated(view, one.call, workers):
         return None
-    source, count = view.source(one.module), as_operand(view, one.module, workers)
-    edits = []
-    for keyword in call.keywords:
-        if keyword.arg is not None and keyword.arg in options and isinstance(keyword.value, ast.Constant):
-            span = span_of_node(source, keyword.value)
-            plain = keyword.arg == "persistent_workers"
-            text = f"{count} > 0" if plain else f"{source.slice(span)} if {count} > 0 else {WITHOUT_WORKERS[keyword.arg]}"
-            edits.append(Edit(span, text))
+    count, edits = as_operand(workers), []
+    for part in parts_of(view, one.call):
+        if part.name in options and part.is_constant:
+            plain = part.name == "persistent_workers"
+            text = f"{count} > 0" if plain else f"{part.text} if {count} > 0 else {WITHOUT_WORKERS[part.name]}"
+            edits.append(Edit(part.span, text))
     if len(edits) != len(options):
         return None
     # Before, a factor of 2 was passed without workers, where None raises.

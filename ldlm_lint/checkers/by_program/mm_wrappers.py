@@ -3,14 +3,15 @@ settings of the wrapper."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import Part, bound_in, parts_in, span_in
+from ldlm_lint.code import Table
 from ldlm_lint.model import Span
-from ldlm_lint.program.of_project import tree_of
-from ldlm_lint.source import Kind, Source, UnreadableError
+from ldlm_lint.program.of_project import table_of_file
+from ldlm_lint.source import Kind, Source
 
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
 
@@ -27,39 +28,32 @@ def mm_switches(view: View) -> Iterator[Switch]:
     project = view.context.project
     for path in sorted(project.files):
         if _FLAG.encode() in project.data(path) and view.context.mm_configs.is_config(path):
-            try:
+            table = table_of_file(project, path)
+            if table is not None:
                 source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
-                tree = tree_of(source)
-            except (SyntaxError, ValueError, RecursionError, UnreadableError):
-                # Its own lint reports that.
-                continue
-            yield from (Switch(_span(source, one), _span(source, flag)) for one, flag in _found(tree))
+                yield from sorted((*_variables(source, table), *_settings(source, table)), key=lambda one: one.span.start)
 
 
-def _found(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, ast.Constant]]:
-    for statement in tree.body:
-        if not isinstance(statement, ast.Assign):
+def _variables(source: Source, table: Table) -> Iterator[Switch]:
+    for kind, number, _, _, place, name in table.scopes[0].events:
+        written = bound_in(source, table, number, place) if kind == "bind" and name == _FLAG else None
+        if written is not None and _is_true(written):
+            yield Switch(written.whole, written.span)
+
+
+def _settings(source: Source, table: Table) -> Iterator[Switch]:
+    """``dict(type="MMDistributedDataParallel", find_unused_parameters=True)``."""
+    for call in table.named.get("dict", ()):
+        row = table.nodes[call]
+        given = dict(row[3])
+        if table.sites[call].scope or row[2] or None in given or _STATIC in given or _FLAG not in given:
             continue
-        if [getattr(one, "id", "") for one in statement.targets] == [_FLAG] and _is_true(statement.value):
-            yield statement, statement.value
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and (flag := _of_settings(node)) is not None:
-                yield node, flag
+        kind = table.nodes[given.get("type", 0)]
+        name = kind[1] if kind[0] == "const" else kind[2] if kind[0] in ("free", "attr", "impf") else ""
+        flag = next((one for one in parts_in(source, table, call) if one.name == _FLAG), None)
+        if flag is not None and str(name).endswith("DistributedDataParallel") and _is_true(flag):
+            yield Switch(span_in(source, table, call), flag.span)
 
 
-def _of_settings(node: ast.Call) -> ast.Constant | None:
-    """The flag of ``dict(type="MMDistributedDataParallel", find_unused_parameters=True)``."""
-    given = {one.arg: one.value for one in node.keywords}
-    if getattr(node.func, "id", "") != "dict" or node.args or None in given or _STATIC in given:
-        return None
-    kind, flag = given.get("type"), given.get(_FLAG)
-    name = kind.value if isinstance(kind, ast.Constant) else getattr(kind, "id", getattr(kind, "attr", ""))
-    return flag if str(name).endswith("DistributedDataParallel") and _is_true(flag) else None
-
-
-def _is_true(node: ast.expr | None) -> TypeGuard[ast.Constant]:
-    return isinstance(node, ast.Constant) and node.value is True
-
-
-def _span(source: Source, node: ast.stmt | ast.expr) -> Span:
-    return source.span_of(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0)
+def _is_true(written: Part) -> bool:
+    return written.is_constant and written.row[1] is True

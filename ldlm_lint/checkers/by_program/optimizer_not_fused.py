@@ -70,7 +70,7 @@ def _named_finding(view: View, named: Named) -> Finding:
     """A class by its name: the options that are written next to it lack the implementation."""
     module, name = view.program.module_of(named.key), FUSABLE[named.name]
     place = module.table.places[named.key & MASK]
-    span = view.call_span(named.key) if named.key & MASK in module.table.sites else view.span(module, place)
+    span = view.expression_span(named.key)
     claims = [Claim("optimizer-trains-on-cuda", f"{name} {line_of(place)}:{column_of(place)}")]
     args = {"optimizer": name, "advice": pass_fused([name], view.torch_of(module).oldest)}
     return view.finding(RULE, span, args, claims=claims)

@@ -183,14 +183,13 @@ def _position(place: int) -> str:
 def _counter(view: View, module: Module, number: int) -> str:
     """A counter as written: a name, or its expression without the conversion to text."""
     number = _unconverted(module, number)
-    row, place = module.nodes[number], module.table.places[number]
+    row = module.nodes[number]
     if row[0] == "param":
         return str(row[2])
     name = _name_of(module, number)
     if name:
         return name
-    source = view.source(module)
-    return source.slice(view.span(module, place)) if place else ""
+    return view.expression_text(module, number)
 
 
 def _unconverted(module: Module, number: int) -> int:

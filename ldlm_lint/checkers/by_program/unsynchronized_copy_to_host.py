@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.checkers.by_program.written import without_keywords
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.async_copies import AsyncCopies, Read, copies_of
 from ldlm_lint.concepts.handed import callers_of
@@ -64,14 +62,10 @@ def _finding(view: View, call: int, home: Module, read: Read, fix: Fix | None) -
 
 def _fix(view: View, call: int) -> Fix | None:
     """Drop the argument."""
-    module = view.program.module_of(call)
-    site = module.table.sites[call & MASK]
-    source = view.source(module)
-    written = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call) and end_of(one) == site.end)
-    keywords = [keyword for one in written for keyword in one.keywords if keyword.arg == "non_blocking"]
-    edits = remove_arguments(source, [view.span(module, place_of(one), end_of(one)) for one in keywords])
+    edits = without_keywords(view, call, ["non_blocking"])
     if not edits:
         return None
-    reason = _CAPTURE_REASON if any(word in source.data for word in _CAPTURES) else ""
+    data = view.source(view.program.module_of(call)).data
+    reason = _CAPTURE_REASON if any(word in data for word in _CAPTURES) else ""
     level = Applicability.UNSAFE if reason else Applicability.SAFE
     return Fix("drop non_blocking=True, so that the copy waits", edits, level, reason)

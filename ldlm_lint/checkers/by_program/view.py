@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
-from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.concepts.handed import modules_above
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.of_project import program_of, tree_of
+from ldlm_lint.program.of_project import program_of
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 
@@ -34,41 +33,9 @@ if TYPE_CHECKING:
     from ldlm_lint.shell.launch_code import Code
 
 
+_NAME = lazily(r"\w*")
 _KEPT = 8
-"""Files whose texts and trees are in memory: findings come file by file, and a tree is a hundred times as large as its text."""
-
-Block = ast.Try | ast.With
-"""Statements that may catch what is raised inside of them."""
-
-
-class _File:
-    """The text of a file, and its tree on demand."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    @cached_property
-    def expressions(self) -> dict[int, list[ast.expr]]:
-        """The expressions by the places where they begin, the longest first."""
-        found: dict[int, list[ast.expr]] = {}
-        self.blocks: list[Block] = []
-        self.bound: dict[int, ast.expr] = {}
-        self.functions: dict[int, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-        self.loops: list[ast.For | ast.AsyncFor | ast.While] = []
-        for node in ast.walk(tree_of(self.source)):
-            if isinstance(node, ast.expr):
-                found.setdefault(place_of(node), []).append(node)
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                self.bound.update((place_of(target), node.value) for target in targets)
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                self.functions[place_of(node)] = node
-            elif isinstance(node, Block):
-                self.blocks.append(node)
-            elif isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-                self.loops.append(node)
-        return found
-
+"""Files whose texts are in memory: findings come file by file."""
 
 class View(Codebase):
     """A project as rules see it; ``context`` has the facts of other analyses."""
@@ -80,7 +47,7 @@ class View(Codebase):
         self.linted: frozenset[str] | None = None
         """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
-        self._files: dict[str, _File] = {}
+        self._sources: dict[str, Source] = {}
         self._program: Program | None = None
         self._given_up: str | None = None
 
@@ -133,7 +100,7 @@ class View(Codebase):
         """The datasets whose items change between passes."""
         from ldlm_lint.concepts.changing_datasets import ChangingDatasets
 
-        return ChangingDatasets(self.loaders.concept, self.loop_around)
+        return ChangingDatasets(self.loaders.concept)
 
     def is_pruned(self, series: Series) -> bool:
         """Whether code in the programs of a series may remove its files, by the program's values or the words in the
@@ -183,7 +150,7 @@ class View(Codebase):
         """The texts that expressions are, to the last character."""
         from ldlm_lint.concepts.texts import Texts
 
-        return Texts(self.ask, self._is_plainly_formatted)
+        return Texts(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
@@ -196,13 +163,6 @@ class View(Codebase):
         from ldlm_lint.checkers.by_program.launch_codes import codes_of
 
         return tuple(codes_of(self))
-
-    def _is_plainly_formatted(self, module: Module, number: int) -> bool:
-        """Whether the fields of an f-string have no formats of their own."""
-        written = self.expressions(module).get(module.table.places[number], ())
-        strings = [one for one in written if isinstance(one, ast.JoinedStr)]
-        fields = [part for one in strings for part in one.values if isinstance(part, ast.FormattedValue)]
-        return bool(strings) and all(one.format_spec is None and one.conversion == -1 for one in fields)
 
     @cached_property
     def loaders(self) -> LoaderCalls:
@@ -230,59 +190,35 @@ class View(Codebase):
 
     def source(self, module: Module) -> Source:
         """The text of a module."""
-        return self._file(module).source
-
-    def expressions(self, module: Module) -> Mapping[int, list[ast.expr]]:
-        """The expressions of a module as written, by the places where they begin, the longest first."""
-        return self._file(module).expressions
-
-    def blocks_around(self, module: Module, place: int) -> list[Block]:
-        """The ``try`` and ``with`` statements that a place is inside of."""
-        file = self._file(module)
-        return [one for one in (file.blocks if file.expressions else ()) if place_of(one) <= place < end_of(one)]
-
-    def bound_expression(self, module: Module, place: int) -> ast.expr | None:
-        """The value that the assignment at a place binds to a name, attribute or item."""
-        file = self._file(module)
-        return file.bound.get(place) if file.expressions else None
-
-    def function_as_written(self, module: Module, place: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The function whose ``def`` is at a place."""
-        file = self._file(module)
-        return file.functions.get(place) if file.expressions else None
-
-    def loop_around(self, module: Module, place: int) -> int:
-        """The innermost statement of a loop that a place is in, by its number; -1 if there is none."""
-        file = self._file(module)
-        around = [place_of(one) for one in (file.loops if file.expressions else ()) if place_of(one) <= place < end_of(one)]
-        begin = max(around, default=0)
-        return next((number for number, loop in enumerate(module.table.loops) if begin and loop.place == begin), -1)
-
-    def _file(self, module: Module) -> _File:
         path = self.path(module)
-        known = self._files.pop(path, None)
-        if known is None:
-            known = _File(Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON))
-        self._files[path] = known
-        if len(self._files) > _KEPT:
-            del self._files[next(iter(self._files))]
+        known = self._sources.pop(path, None) or Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON)
+        self._sources[path] = known
+        if len(self._sources) > _KEPT:
+            del self._sources[next(iter(self._sources))]
         return known
 
     def offset(self, module: Module, place: int) -> int:
         """The offset of a place in its file, in bytes."""
         return self.source(module).offset(line_of(place), column_of(place))
 
-    def span(self, module: Module, place: int, end: int = 0) -> Span:
-        """The span from a place to an end; to the end of the expression that begins there if no end is known."""
-        source = self.source(module)
-        start = self.offset(module, place)
-        stop = self.offset(module, end or self._end(module, place))
-        return source.span(start, max(stop, start))
+    def span(self, module: Module, place: int, end: int) -> Span:
+        """The span from a place to an end; for 0 to the end of the expression that begins there."""
+        source, start = self.source(module), self.offset(module, place)
+        end = end or module.table.longest_end(place)
+        if not end:
+            name = _NAME.match(source.lines[line_of(place) - 1].encode()[column_of(place) :].decode())
+            end = place + len(name.group().encode()) if name is not None else place
+        return source.span(start, max(self.offset(module, end), start))
 
-    def _end(self, module: Module, place: int) -> int:
-        """The end of the largest expression that begins at a place: a table keeps it only for calls."""
-        written = self.expressions(module).get(place)
-        return max(map(end_of, written)) if written else place
+    def expression_span(self, key: int) -> Span:
+        """The span of an expression, by its key; it must be written somewhere, see `Table.places`."""
+        table = self.program.module_of(key).table
+        return self.span(self.program.module_of(key), table.places[key & MASK], table.end(key & MASK))
+
+    def expression_text(self, module: Module, number: int) -> str:
+        """The code of an expression; empty if it is written nowhere."""
+        table = module.table
+        return self.text(module, table.places[number], table.end(number)) if table.places[number] else ""
 
     def line(self, module: Module, place: int) -> str:
         """The text of the line of a place, without the line ending."""
@@ -318,10 +254,6 @@ class View(Codebase):
     def call_at(self, module: Module, place: int) -> int | None:
         """The call (row) that begins at a place, the outermost one."""
         return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
-
-    def call_of(self, module: Module, place: int, end: int) -> int | None:
-        """The call (row) from a place to an end."""
-        return next((call for call, site in module.table.sites.items() if site.place == place and site.end == end), None)
 
     def call_span(self, call: int) -> Span:
         """The span of a call, by its key."""

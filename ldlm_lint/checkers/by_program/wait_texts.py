@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.expressions import end_of
+from ldlm_lint.checkers.by_program.written import parts_of
 from ldlm_lint.concepts.decided import Decided
 from ldlm_lint.concepts.early_values import EarlyValues
 from ldlm_lint.concepts.operands import operands
@@ -102,13 +101,12 @@ class WaitTexts:
             advice = _BY_NEED[need] if need is not None else _DECIDED
             only_runs = advice is _DECIDED and self._decided.is_only_what_runs(wait.module, self.reading(wait).made_of(wait.node))
             return self._of(wait, _RUNS if only_runs else advice)
-        call = self._written(wait)
-        if call is None or not (name in READS or name in _CONVERTS):
-            return f"keep it on the GPU if you only log it, otherwise {self._of(wait, _OTHERWISE)}"
-        if isinstance(call.func, ast.Attribute) and name in READS:
-            return self._later(wait, call.func.value, f"`.{name}()`" if name not in ("cpu", "to") else "")
-        if call.args:
-            return self._later(wait, call.args[0], f"`{name}()`")
+        row = wait.module.nodes[wait.node]
+        if row[0] == "call" and wait.module.nodes[row[1]][0] == "attr" and name in READS:
+            written = self.view.expression_text(wait.module, row[1]).rpartition(".")[0].rstrip()
+            return self._later(wait, written, f"`.{name}()`" if name not in ("cpu", "to") else "")
+        if row[0] == "call" and row[2] and name in READS | _CONVERTS:
+            return self._later(wait, parts_of(self.view, wait.module.base | wait.node)[0].text, f"`{name}()`")
         return f"keep it on the GPU if you only log it, otherwise {self._of(wait, _OTHERWISE)}"
 
     def _of(self, wait: Wait, advice: _Advice) -> str:
@@ -140,10 +138,10 @@ class WaitTexts:
             return bool(module.plain(read[2])[0] in ("elem", "part"))
         return bool(read[0] == "elem" and self.view.program.ask(module.base | read[1]) & HOMES)
 
-    def _later(self, wait: Wait, tensor: ast.expr, read: str) -> str:
+    def _later(self, wait: Wait, tensor: str, read: str) -> str:
         """The advice to keep a detached tensor and to read it only occasionally; outside of its function it may be
         needed."""
-        text = ast.unparse(tensor).removesuffix(".data")
+        text = tensor.removesuffix(".data")
         is_kept = self.reading(wait).is_only_kept(wait.node)
         if not read and not is_kept:
             return f"keep {quoted(text, _LONGEST)} on the GPU, or copy it only every N steps"
@@ -152,10 +150,6 @@ class WaitTexts:
         if not is_kept:
             return f"keep {shown} if you only log it, otherwise {self._of(wait, _OTHERWISE)}"
         return f"keep {shown} and call {read} only when you log" if read else _COPIED % shown
-
-    def _written(self, wait: Wait) -> ast.Call | None:
-        written = self.view.expressions(wait.module).get(wait.place, ())
-        return next((one for one in written if isinstance(one, ast.Call) and end_of(one) == wait.end), None)
 
     def fix(self, wait: Wait) -> Fix | None:
         """``total += loss.detach()``: a read that only adds up can become a tensor without more ado."""

@@ -6,7 +6,6 @@ of several possibilities names its case.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,13 +13,11 @@ from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.calls import in_handler
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
-from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
 _RANKS = lazily(r"^(?:is_)?(?:distributed|ddp|multi_?gpu|parallel)$|world_?size|local_rank|^rank$|n_?gpus?$|device_count|is_initialized|_RANK$|WORLD_SIZE", re.I)
@@ -30,6 +27,7 @@ _SOMETIMES = "in some cases"
 MOST = 64
 """Expressions that are looked through for one value."""
 _LONGEST = 48
+_STATEMENTS = frozenset({"imp", "impf", "def", "class"})
 
 
 class Way(NamedTuple):
@@ -301,15 +299,10 @@ class Ways:
 
     def _text(self, module: Module, number: int) -> str:
         """The code of an expression; empty if it is not written anywhere."""
-        place, row = module.table.places[number], module.nodes[number]
+        row = module.nodes[number]
         if row[0] in ("param", "free"):
             return str(row[2])
-        if not place:
-            return ""
-        same = [one for one in self.view.expressions(module).get(place, ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
-        same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
-        source = self.view.source(module)
-        return source.slice(_span(source, same[0])) if same else ""
+        return "" if row[0] in _STATEMENTS else self.view.expression_text(module, number)
 
 
 def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]:
@@ -318,19 +311,3 @@ def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]
         pairs = zip(made[1], made[2], strict=True)  # type: ignore[call-overload]
         return [(module.nodes[key][1], value) for key, value in pairs if module.nodes[key][0] == "const"]
     return [(name, value) for name, value in made[3] if name] if made[0] == "call" else []  # type: ignore[attr-defined]
-
-
-_WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {
-    "attr": ast.Attribute,
-    "call": ast.Call,
-    "cmp": ast.Compare,
-    "bool": ast.BoolOp,
-    "item": ast.Subscript,
-    "not": ast.UnaryOp,
-    "free": ast.Name,
-    "param": (ast.Name,),
-}
-
-
-def _span(source: Source, node: ast.expr) -> Span:
-    return source.span_of(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

@@ -1,17 +1,17 @@
-"""Calls as written in a file, for places and edits: the table of a file has their meaning, but not the ends of their
-parts."""
+"""The parts of calls, lists, dictionaries, signatures and assignments as written: their meaning is in the table of a
+file, their text in its source."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.autofix.tokens import Piece, line_of_tokens, pieces_of, signature_of, tokens_of, value_bound_by
+from ldlm_lint.code import Table
+from ldlm_lint.code.table import Node, column_of, guards_above, line_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -19,57 +19,162 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
 
 _CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
+_CONSTANTS = frozenset({"True", "False", "None"})
+UNPACKED = "**"
+"""The name of a part that is an unpacked mapping."""
 
 
-def call_as_written(view: View, call: int) -> ast.Call | None:
-    """The syntax of a call, by its key."""
-    module = view.program.module_of(call)
-    site = module.table.sites[call & MASK]
-    calls = (one for one in view.expressions(module).get(site.place, ()) if isinstance(one, ast.Call))
-    return next((one for one in calls if end_of(one) == site.end), None)
+class Part(NamedTuple):
+    """A part as written: its name, the expression (number and row) that its value is, the span of both, and that and the
+    text of the value."""
+
+    name: str
+    number: int
+    row: Node
+    whole: Span
+    span: Span
+    text: str
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the value is a name only: what is known of it is written elsewhere."""
+        return self.text.isidentifier() and self.text not in _CONSTANTS
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the value is a literal number, text, boolean or None."""
+        return bool(self.row[0] == "const") and not self.is_name
 
 
-def written_keyword(view: View, call: int, name: str) -> ast.expr | None:
-    """The value of a keyword in a call."""
-    written = call_as_written(view, call)
-    return next((one.value for one in written.keywords if one.arg == name), None) if written is not None else None
+class _Code(NamedTuple):
+    """A text and the byte at which it begins in its file."""
+
+    source: Source
+    begin: int
+    text: str
+
+    def span(self, start: int, end: int) -> Span:
+        """The span of some characters."""
+        return self.source.span(*(self.begin + len(self.text[:at].encode(self.source.encoding)) for at in (start, end)))
+
+    def begins_target(self) -> bool:
+        """Whether a target of an assignment may begin with the text, and is not one of several."""
+        line = self.source.data[: self.begin].rpartition(b"\n")[2].strip()
+        return not line or line.endswith((b"=", b";", b":"))
+
+    def part(self, table: Table, number: int, piece: Piece, name: str = "") -> Part:
+        """An expression that is written as a piece of the text, without parentheses around it."""
+        span = self.span(piece.value, piece.end)
+        own = span_in(self.source, table, number) if table.places[number] else span
+        span = own if span.start <= own.start and own.end <= span.end else span
+        return Part(name, number, table.nodes[number], self.span(piece.start, piece.end), span, self.source.slice(span))
 
 
-def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Module, ast.expr] | None:
+def _code_at(source: Source, place: int) -> _Code:
+    """The code from a place to the end of its file."""
+    begin = source.offset(line_of(place), column_of(place))
+    return _Code(source, begin, source.data[begin:].decode(source.encoding, errors="replace"))
+
+
+def span_in(source: Source, table: Table, number: int) -> Span:
+    """The span of an expression."""
+    place, end = table.places[number], table.end(number)
+    return source.span_of(line_of(place), column_of(place), line_of(end), column_of(end))
+
+
+def parts_in(source: Source, table: Table, number: int) -> list[Part]:
+    """The arguments of a call, the elements of a list, the entries of a dictionary; empty for unusual texts."""
+    row, span = table.nodes[number], span_in(source, table, number)
+    code = _Code(source, span.start, source.slice(span))
+    pieces = pieces_of(tokens_of(code.text) or (), ":" if row[0] == "map" else "=")
+    named = [(piece.name or UNPACKED * code.text.startswith(UNPACKED, piece.start), piece) for piece in pieces]
+    numbers = _numbers(row, [name for name, _ in named])
+    return [code.part(table, one, piece, name) for (name, piece), one in zip(named, numbers, strict=False)]
+
+
+def _numbers(row: Node, names: Sequence[str]) -> Sequence[int]:
+    """The expressions of the parts with these names, if these are the parts that a row has."""
+    if row[0] == "call" and names.count("") == len(row[2]) and len(names) == len(row[2]) + len(row[3]):
+        positional, named = iter(row[2]), iter(row[3])
+        return [next(named)[1] if name else next(positional) for name in names]
+    values: Sequence[int] = row[2] if row[0] in ("seq", "map") else ()
+    return values if len(values) == len(names) else ()
+
+
+def parts_of(view: View, key: int) -> list[Part]:
+    """The parts of a call, list or dictionary, by its key."""
+    module = view.program.module_of(key)
+    return parts_in(view.source(module), module.table, key & MASK)
+
+
+def keyword_of(view: View, call: int, name: str) -> Part | None:
+    """The keyword that a call writes itself."""
+    return next((one for one in parts_of(view, call) if one.name == name), None)
+
+
+def written_argument(view: View, call: int, name: str, position: int | None = None) -> Part | None:
+    """What a call writes for an argument, by its name or in its place."""
+    parts = parts_of(view, call)
+    given = [one for one in parts if not one.name][: position + 1] if position is not None else []
+    is_given = bool(given) and len(given) - 1 == position and not any(one.row[0] == "star" for one in given)
+    return next((one for one in parts if one.name == name), given[-1] if is_given else None)
+
+
+def written_default(view: View, default: int, place: int, name: str) -> Part | None:
+    """How a function, by its place, writes the default (key) of a parameter."""
+    module = view.program.module_of(default)
+    code = _code_at(view.source(module), place)
+    pieces = pieces_of(signature_of(line_of_tokens(code.text)))
+    return next((code.part(module.table, default & MASK, one) for one in pieces if one.name == name), None)
+
+
+def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Module, Part] | None:
     """The expression of a value under a name in a call or a dictionary (``by``); a name that is bound once is replaced
     by its value."""
     module = view.program.module_of(by)
-    written = written_keyword(view, by, name) if by & MASK in module.table.sites else _in_dictionary(view, module, by, name)
-    if not isinstance(written, ast.Name):
+    written = keyword_of(view, by, name) if by & MASK in module.table.sites else _in_dictionary(view, by, source, name)
+    if written is None or not written.is_name:
         return None if written is None else (module, written)
     row = module.nodes[source & MASK]
     bound = list(view.ask.bound_to(module, row)) if row[0] == "free" else [source]
     if len(bound) != 1:
         return module, written
     home = view.program.module_of(bound[0])
-    place = bound_at(home, bound[0] & MASK, written.id)
-    value = view.bound_expression(home, place) if place else None
+    place = bound_at(home, bound[0] & MASK, written.text)
+    value = bound_in(view.source(home), home.table, bound[0] & MASK, place) if place else None
     return (module, written) if value is None else (home, value)
 
 
-def _in_dictionary(view: View, module: Module, by: int, name: str) -> ast.expr | None:
-    place = module.table.places[by & MASK]
-    for one in view.expressions(module).get(place, ()):
-        if isinstance(one, ast.Dict):
-            return next((value for key, value in zip(one.keys, one.values, strict=True) if isinstance(key, ast.Constant) and key.value == name), None)
-    return view.bound_expression(module, place)
+def entry_of(view: View, key: int, name: str) -> Part | None:
+    """The entry under a name in a dictionary."""
+    module = view.program.module_of(key)
+    keys = module.nodes[key & MASK][1]
+    return next((part for part, one in zip(parts_of(view, key), keys, strict=False) if module.nodes[one] == ("const", name)), None)
 
 
-def constant_at(view: View, module: Module, place: int, number: int) -> ast.Constant | None:
-    """A literal number in the construct at a place: a call, a dictionary, a binding, or a function with its
-    defaults.
-    """
-    bound, function = view.bound_expression(module, place), view.function_as_written(module, place)
-    parts: list[ast.expr] = [bound] if bound is not None else list(view.expressions(module).get(place, ())[:1])
-    if function is not None:
-        parts = [one for one in (*function.args.defaults, *function.args.kw_defaults) if one is not None]
-    constants = (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Constant))
-    return next((one for one in constants if type(one.value) in (int, str) and str(one.value) == str(number)), None)
+def _in_dictionary(view: View, by: int, source: int, name: str) -> Part | None:
+    module = view.program.module_of(by)
+    if module.nodes[by & MASK][0] == "map":
+        return entry_of(view, by, name)
+    return bound_in(view.source(module), module.table, source & MASK, module.table.places[by & MASK])
+
+
+def bound_in(source: Source, table: Table, number: int, place: int) -> Part | None:
+    """The value that the assignment whose target is at a place binds."""
+    code = _code_at(source, place)
+    tokens = value_bound_by(line_of_tokens(code.text)) if code.begins_target() else ()
+    return code.part(table, number, Piece("", 0, tokens[0].start, tokens[-1].end)) if tokens else None
+
+
+def constant_at(view: View, module: Module, place: int, number: int) -> Span | None:
+    """A literal number in the construct at a place: a call, a dictionary, a binding, or the parameters of a function."""
+    code = _code_at(view.source(module), place)
+    line = line_of_tokens(code.text)
+    tokens = signature_of(line) if line and line[0].text in ("def", "async") else value_bound_by(line) if code.begins_target() else ()
+    if not tokens:
+        tokens = tokens_of(view.text(module, place, module.table.longest_end(place) or place)) or ()
+    found = next((one for one in tokens if code.text[one.start : one.end].strip("\"'") == str(number)), None)
+    return code.span(found.start, found.end) if found is not None else None
 
 
 def bound_at(module: Module, number: int, name: str) -> int:
@@ -78,63 +183,29 @@ def bound_at(module: Module, number: int, name: str) -> int:
     return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
 
 
-def span_of_node(source: Source, node: ast.expr | ast.keyword) -> Span:
-    """The span of a part of a file."""
-    return source.span_of(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+def function_span(view: View, call: int) -> Span:
+    """The span of what a call calls."""
+    module = view.program.module_of(call)
+    function, span = module.nodes[call & MASK][1], view.call_span(call)
+    if module.table.places[function] == module.table.sites[call & MASK].place:
+        return view.expression_span(module.base | function)
+    return span._replace(end=span.start + len(view.call_text(call).partition("(")[0].rstrip().encode()))
 
 
 def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
     """Take keywords out of a call; empty if one of them is not in it, or the text between them is too unusual."""
-    wanted, written = set(names), call_as_written(view, call)
-    keywords = [one for one in written.keywords if one.arg in wanted] if written is not None else []
-    if not wanted or len(keywords) != len(wanted):
-        return ()
+    wanted = set(names)
+    keywords = [one.whole for one in parts_of(view, call) if one.name in wanted]
     source = view.source(view.program.module_of(call))
-    return remove_arguments(source, [span_of_node(source, one) for one in keywords]) or ()
+    return (remove_arguments(source, keywords) or ()) if len(keywords) == len(wanted) else ()
 
 
 def is_caught(view: View, call: int) -> bool:
     """Whether code around a call catches its exceptions."""
     module = view.program.module_of(call)
-    return any(map(_catches, view.blocks_around(module, module.table.sites[call & MASK].place)))
-
-
-def _catches(block: ast.Try | ast.With) -> bool:
-    if isinstance(block, ast.Try):
-        return bool(block.handlers)
-    calls = [one.context_expr for one in block.items if isinstance(one.context_expr, ast.Call)]
-    return any(_last_name(one.func) in _CATCHERS for one in calls)
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def keyword_of(view: View, call: int, name: str) -> ast.keyword | None:
-    """The keyword that a call writes itself."""
-    node = call_as_written(view, call)
-    return next((one for one in node.keywords if one.arg == name), None) if node is not None else None
-
-
-def written_argument(view: View, call: int, name: str, position: int | None = None) -> ast.expr | None:
-    """The expression that a call writes for an argument, by its name or in its place."""
-    keyword, node = keyword_of(view, call, name), call_as_written(view, call)
-    if keyword is not None or node is None or position is None:
-        return keyword.value if keyword is not None else None
-    given = node.args[: position + 1]
-    return given[position] if len(given) > position and not any(isinstance(one, ast.Starred) for one in given) else None
-
-
-def written_default(view: View, module: Module, place: int, name: str) -> ast.expr | None:
-    """The expression that a function, by its place, writes as the default of a parameter."""
-    for node in ast.walk(tree_of(view.source(module))):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and place_of(node) == place:
-            plain = [*node.args.posonlyargs, *node.args.args]
-            given = [*zip(reversed(plain), reversed(node.args.defaults), strict=False), *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
-            return next((value for one, value in given if one.arg == name), None)
-    return None
-
-
-def span_of(view: View, module: Module, node: ast.expr | ast.keyword) -> Span:
-    """The span of an expression or keyword."""
-    return view.source(module).span(view.offset(module, place_of(node)), view.offset(module, end_of(node)))
+    site = module.table.sites[call & MASK]
+    if any(begin <= site.place < end for begin, end in module.table.tries):
+        return True
+    around = (module.table.guards[one] for one in guards_above(module.table.guards, site.guard))
+    contexts = (module.nodes[one.test] for one in around if one.kind == "with")
+    return any(row[0] == "call" and module.last_name(row[1]) in _CATCHERS for row in contexts)

@@ -53,10 +53,10 @@ def tokens_of(text: str) -> list[Token] | None:
 
 def line_of_tokens(text: str) -> list[Token]:
     """The tokens of the logical line that a text begins with; empty for one that cannot be cut."""
-    lines = io.StringIO(NEWLINE.sub("\n", text))
+    tokens = tokenize.generate_tokens(io.StringIO(NEWLINE.sub("\n", text)).readline)
     try:
-        tokens = itertools.takewhile(lambda one: one.type not in (tokenize.NEWLINE, tokenize.ENDMARKER), tokenize.generate_tokens(lines.readline))
-        return [one for one in _tokens(text, tokens, 0) if one.kind not in BLANK]
+        line = itertools.takewhile(lambda one: one.type not in (tokenize.NEWLINE, tokenize.ENDMARKER), tokens)
+        return [one for one in _tokens(text, line, 0) if one.kind not in BLANK]
     except (tokenize.TokenError, SyntaxError):
         return []
 
@@ -64,9 +64,11 @@ def line_of_tokens(text: str) -> list[Token]:
 def _tokens(text: str, tokens: Iterable[tokenize.TokenInfo], before: int) -> list[Token]:
     """Tokens by their characters in a text, whose first line had ``before`` further ones."""
     starts = [-before, *(match.end() for match in NEWLINE.finditer(text))]
-    return [
-        Token(one.type, one.string if one.type in _READ else "", starts[one.start[0] - 1] + one.start[1], starts[one.end[0] - 1] + one.end[1]) for one in tokens
-    ]
+
+    def offset(position: tuple[int, int]) -> int:
+        return starts[position[0] - 1] + position[1]
+
+    return [Token(one.type, one.string if one.type in _READ else "", offset(one.start), offset(one.end)) for one in tokens]
 
 
 def pieces_of(tokens: Sequence[Token], sign: str = "=") -> list[Piece]:

@@ -99,12 +99,13 @@ class _Looked:
     def _bound_at(self, call: int, source: int) -> int:
         """Where the name that is at a call is bound to a constant; 0 if the constant itself is there."""
         written = written_argument(self.view, call, "num_workers", _POSITION)
-        is_name = written is not None and written.is_name
-        return bound_at(self.view.program.module_of(source), source & MASK, written.text) if written is not None and is_name else 0
+        home = self.view.program.module_of(source)
+        return bound_at(home, source & MASK, written.text) if written is not None and written.is_name else 0
 
     def _number(self, number: int, home: Module, place: int, limit: int) -> _Amount:
         span = constant_at(self.view, home, place, number)
-        return _Amount(number, str(number), span or place_span(self.view, home, place), fewer_fix(span, limit) if span is not None else None)
+        fix = fewer_fix(span, limit) if span is not None else None
+        return _Amount(number, str(number), span or place_span(self.view, home, place), fix)
 
     def _whole_node(self, key: int) -> _Amount:
         module = self.view.program.module_of(key)

@@ -82,7 +82,8 @@ def _of_strategy(view: View, call: int, source: int) -> Finding:
     """Lightning takes the flag inside the name of its strategy."""
     written = written_argument(view, call, "strategy")
     span = written.span if written is not None else line_span(view, source)
-    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=_fix(span if written is not None and written.is_constant else None, '"ddp"'), confidence=confidence_of(view, RULE, call))
+    fix = _fix(span if written is not None and written.is_constant else None, '"ddp"')
+    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _fix(literal: Span | None, value: str) -> Fix:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from ldlm_lint.autofix.tokens import tokens_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import Part
+from ldlm_lint.model import Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 
@@ -29,8 +30,12 @@ def can_be_repeated(view: View, call: int, value: Part) -> bool:
     if any(one.text == "lambda" for one in tokens_of(value.text) or ()):
         return False
     module = view.program.module_of(call)
-    spans = {one: view.call_span(module.base | one) for one in module.scopes[module.table.sites[call & MASK].scope].calls}
-    return all(_only_looks_up(view, module, one) for one, span in spans.items() if value.span.start <= span.start and span.end <= value.span.end)
+    calls = module.scopes[module.table.sites[call & MASK].scope].calls
+    return all(_only_looks_up(view, module, one) for one in calls if _is_inside(view.call_span(module.base | one), value.span))
+
+
+def _is_inside(inner: Span, outer: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def _only_looks_up(view: View, module: Module, call: int) -> bool:

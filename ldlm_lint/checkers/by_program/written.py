@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.autofix.tokens import Piece, line_of_tokens, pieces_of, signature_of, tokens_of, value_bound_by
+from ldlm_lint.autofix.tokens import (
+    Piece,
+    depths_of,
+    line_of_tokens,
+    pieces_of,
+    signature_of,
+    tokens_of,
+    value_bound_by,
+)
 from ldlm_lint.code import Table
 from ldlm_lint.code.table import Node, column_of, guards_above, line_of
 from ldlm_lint.model import Edit, Span
@@ -86,7 +94,10 @@ def parts_in(source: Source, table: Table, number: int) -> list[Part]:
     """The arguments of a call, the elements of a list, the entries of a dictionary; empty for unusual texts."""
     row, span = table.nodes[number], span_in(source, table, number)
     code = _Code(source, span.start, source.slice(span))
-    pieces = pieces_of(tokens_of(code.text) or (), ":" if row[0] == "map" else "=")
+    tokens = tokens_of(code.text) or []
+    # A tuple without parentheses may end with those of its last element.
+    is_whole = row[0] == "call" or 0 not in depths_of(tokens)[1:-1]
+    pieces = pieces_of(tokens if is_whole else (), ":" if row[0] == "map" else "=")
     named = [(piece.name or UNPACKED * code.text.startswith(UNPACKED, piece.start), piece) for piece in pieces]
     numbers = _numbers(row, [name for name, _ in named])
     return [code.part(table, one, piece, name) for (name, piece), one in zip(named, numbers, strict=False)]

@@ -11,7 +11,7 @@ from ldlm_lint.code import table_of
 from ldlm_lint.program import Program, linked
 from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.origins import origin_of
+from ldlm_lint.program.identity import identity_of
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.queries import Queries
 from ldlm_lint.program.slices import shown_by
@@ -192,7 +192,7 @@ def origins(text: str, **others: str) -> list[object]:
     found = []
     for call in sorted(program.calls["ask"]):
         module = program.module_of(call)
-        found.append(origin_of(program, module.base | module.nodes[call & MASK][2][0]))
+        found.append(identity_of(program, module.base | module.nodes[call & MASK][2][0]))
     return found
 
 

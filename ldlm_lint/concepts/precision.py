@@ -15,8 +15,8 @@ from ldlm_lint.program.atoms import FALSE, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.conditions import words_below
+from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.origins import Origin, origin_of
 from ldlm_lint.program.queries import State
 
 OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
@@ -57,18 +57,18 @@ class Autocasts(Concept):
         """The autocasts in a module, each with its dtype."""
         yield from sorted(self._all.get(index, {}).items())
 
-    def switches_of(self, call: int) -> frozenset[Origin]:
+    def switches_of(self, call: int) -> frozenset[Identity]:
         """The switches of an autocast: the origin of its own argument, and the tests around it."""
         program = self.ask.program
         module = program.module_of(call)
         old = not self.ask.names_of(self._function_of(call)) - OLD_AUTOCASTS
         enabled = self.ask.argument(call, "enabled", 0 if old else 2)
-        found = {origin_of(program, enabled.sources[0])} if len(enabled.sources) == 1 else set()
+        found = {identity_of(program, enabled.sources[0])} if len(enabled.sources) == 1 else set()
         for test, holds in _tests_around(module, call & MASK):
             while module.nodes[test][0] == "not":
                 test, holds = module.nodes[test][1], not holds
             if holds:
-                found.add(origin_of(program, module.base | test))
+                found.add(identity_of(program, module.base | test))
         return frozenset(found - {()})
 
     def _function_of(self, call: int) -> Value:

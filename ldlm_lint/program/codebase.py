@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from ldlm_lint.code.table import COLUMNS, column_of, line_of
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.origins import Origins
 from ldlm_lint.program.program import Program
 from ldlm_lint.program.queries import Queries
 
 if TYPE_CHECKING:
-    from ldlm_lint.source import Kind
+    from ldlm_lint.model import Span
+    from ldlm_lint.requirements import TorchRange
+    from ldlm_lint.source import Kind, Source
 
 C = TypeVar("C", bound="Concept")
+_NAME = lazily(r"\w*")
 
 
 class Files(Protocol):
@@ -87,3 +95,90 @@ class Codebase(ABC):
     @abstractmethod
     def is_in_configurations(self, name: str) -> bool:
         """Whether a configuration file or a script of the project contains a word."""
+
+    @abstractmethod
+    def source(self, module: Module) -> Source:
+        """The text of a module."""
+
+    @abstractmethod
+    def line_span(self, module: Module, place: int) -> Span:
+        """The line of a place."""
+
+    @abstractmethod
+    def torch_of(self, module: Module) -> TorchRange:
+        """The versions of torch that a module runs on."""
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Where possible values are written."""
+        return Origins(self)
+
+    def calls(self, interfaces: Collection[str]) -> Iterator[Call]:
+        """Every call that may be a call of one of these functions or classes of other packages, once, under any name."""
+        for key in dict.fromkeys(key for key, _ in self.ask.calls_of(interfaces)):
+            yield Call(self, key)
+
+    def offset(self, module: Module, place: int) -> int:
+        """The offset of a place in its file, in bytes."""
+        return self.source(module).offset(line_of(place), column_of(place))
+
+    def span(self, module: Module, place: int, end: int) -> Span:
+        """The span from a place to an end; for 0 to the end of the expression that begins there."""
+        source, start = self.source(module), self.offset(module, place)
+        end = end or module.table.longest_end(place)
+        if not end:
+            name = _NAME.match(source.lines[line_of(place) - 1].encode()[column_of(place) :].decode())
+            end = place + len(name.group().encode()) if name is not None else place
+        return source.span(start, max(self.offset(module, end), start))
+
+    def expression_span(self, key: int) -> Span:
+        """The span of an expression, by its key; it must be written somewhere, see `Table.places`."""
+        table = self.program.module_of(key).table
+        return self.span(self.program.module_of(key), table.places[key & MASK], table.end(key & MASK))
+
+    def expression_text(self, module: Module, number: int) -> str:
+        """The code of an expression; empty if it is written nowhere."""
+        table = module.table
+        return self.text(module, table.places[number], table.end(number)) if table.places[number] else ""
+
+    def line(self, module: Module, place: int) -> str:
+        """The text of the line of a place, without the line ending."""
+        lines = self.source(module).lines
+        number = line_of(place)
+        return lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
+
+    def text(self, module: Module, place: int, end: int) -> str:
+        """The code from a place to an end."""
+        source = self.source(module)
+        return source.slice(source.span(self.offset(module, place), self.offset(module, end)))
+
+    def function_at(self, module: Module, place: int) -> int:
+        """The innermost function (key) around a place; the module itself is scope 0."""
+        found = 0
+        for number, scope in enumerate(module.scopes):
+            if number and scope.kind == "def" and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
+                found = number
+        return module.base | found
+
+    def place_at(self, module: Module, offset: int) -> int:
+        """The place of an offset in a file, in bytes."""
+        source = self.source(module)
+        line = source.position(offset)[0]
+        start = source.line_starts[line - 1]
+        return (line << COLUMNS) | len(source.data[start:offset].decode(source.encoding, errors="replace").encode())
+
+    def call_at(self, module: Module, place: int) -> int | None:
+        """The call (row) that begins at a place, the outermost one."""
+        return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def call_span(self, call: int) -> Span:
+        """The span of a call, by its key."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        return self.span(module, site.place, site.end)
+
+    def call_text(self, call: int) -> str:
+        """The code of a call, by its key."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        return self.text(module, site.place, site.end)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.model import Confidence, Rule, Span
 from ldlm_lint.patterns import lazily
@@ -92,7 +91,7 @@ def line_span(view: View, key: int) -> Span:
 
 def place_span(view: View, module: Module, place: int) -> Span:
     """The line of a place."""
-    return view.context.line_span(view.path(module), line_of(place))
+    return view.line_span(module, place)
 
 
 def is_as_written(view: View, call: int) -> bool:
@@ -134,17 +133,7 @@ def _is_imported(view: View, module: Module, number: int) -> bool:
 
 def handler_around(view: View, call: int) -> bool:
     """Whether a call is in an ``except`` clause: a second attempt of its ``try``."""
-    module = view.program.module_of(call)
-    return in_handler(module, module.table.sites[call & MASK].guard)
-
-
-def in_handler(module: Module, guard: int) -> bool:
-    """Whether a guard, or one around it, is an ``except`` clause."""
-    while guard >= 0:
-        if module.table.guards[guard].kind == "except":
-            return True
-        guard = module.table.guards[guard].parent
-    return False
+    return view.program.stands_in_handler(call)
 
 
 def dotted_scope(view: View, call: int) -> str:

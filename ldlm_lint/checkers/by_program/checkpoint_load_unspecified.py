@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
 from ldlm_lint.code.table import guards_above, line_of
 from ldlm_lint.concepts.load_origins import LoadOrigins, Origin
 from ldlm_lint.concepts.replaced_load import ReplacedLoad
 from ldlm_lint.concepts.safe_globals import SafeGlobals
 from ldlm_lint.model import Applicability, Confidence, Finding, Fix, Related
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.conditions import words_below
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.origins import VERSIONS
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.checkpoint_loading import (
     BESIDE_CODE,
@@ -41,19 +42,18 @@ _DECIDE = (("weights_only", None), ("pickle_module", 2))
 
 def find(view: View) -> Iterator[Finding]:
     """All calls that may call `torch.load` and leave the decision to the version of torch."""
-    ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(_LOADS)):
         module = view.program.module_of(call)
         oldest = view.torch_of(module).oldest
-        if (oldest is None or oldest < STRICT_BY_DEFAULT) and _is_left_open(view, ways, module, call):
+        if (oldest is None or oldest < STRICT_BY_DEFAULT) and _is_left_open(view, module, call):
             yield _finding(view, module, call)
 
 
-def _is_left_open(view: View, ways: Ways, module: Module, call: int) -> bool:
+def _is_left_open(view: View, module: Module, call: int) -> bool:
     """Whether neither a call, nor an active replacement, nor a test of the torch version decides."""
     if any(view.ask.argument(call, *one).state is not State.ABSENT for one in _DECIDE):
         return False
-    if _asks_for_version(module, call) or not (_is_load(view, module, call) or _is_chosen(view, ways, call)):
+    if _asks_for_version(module, call) or not (_is_load(view, module, call) or _is_chosen(view, call)):
         return False
     return not view[SafeGlobals].cover(call) and not view[ReplacedLoad].decides_for(module, call)
 
@@ -64,13 +64,10 @@ def _is_load(view: View, module: Module, call: int) -> bool:
     return len(value) == 1 and view.ask.names_of(value) <= _LOADS and not view.program.atoms.kinds(value, "partial")
 
 
-def _is_chosen(view: View, ways: Ways, call: int) -> bool:
+def _is_chosen(view: View, call: int) -> bool:
     """Whether a condition other than a test of the torch version chooses `torch.load`."""
-    module = view.program.module_of(call)
-    function = module.base | module.nodes[call & MASK][1]
-    loads = [one for one in view.program.ask(function) if one >= FIRST and not view.ask.names_of(frozenset([one])).isdisjoint(_LOADS)]
-    found = [way for atom in loads for way in ways.to(function, atom)]
-    return bool(found) and not any(ways.is_guarded_by(way.key, VERSIONS) for way in found)
+    found = [origin for one in Call(view, call).callee.alternatives(_LOADS) for origin in one.origins]
+    return bool(found) and not any(origin.is_guarded_by(VERSIONS) for origin in found)
 
 
 def _asks_for_version(module: Module, call: int) -> bool:

@@ -9,12 +9,12 @@ from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.amount_fixes import fewer_fix, shared_fix
 from ldlm_lint.checkers.by_program.calls import line_span, place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.checkers.by_program.written import bound_at, constant_at, written_argument
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.worker_amounts import WorkerAmounts
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Expr
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument
 from ldlm_lint.python.slots import LOADERS
@@ -65,7 +65,6 @@ class _Looked:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.ways = Ways(view)
         self.written = WorkerAmounts(view.ask)
 
     def amounts(self, call: int, workers: Argument, limit: int) -> Iterator[_Amount]:
@@ -83,8 +82,8 @@ class _Looked:
         for fields in atoms.kinds(self.view.program.ask(source), "k"):
             if fields[1].__class__ is not int or fields[1] < limit:
                 continue
-            for way in self.ways.to(source, atoms.constant(fields[1])):
-                own = way.key == source and by == call
+            for way in Expr(self.view, source).origins_of(fields[1]):
+                own = way.expr.key == source and by == call
                 place = way.place or (self._bound_at(call, source) if own else 0)
                 home = way.home if way.place else self.view.program.module_of(call)
                 if not place:

@@ -9,10 +9,10 @@ from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
 from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
 from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.checkers.by_program.written import keyword_of, written_argument
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import FALSE, MASK, TRUE
+from ldlm_lint.program.handles import Expr
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 
@@ -27,11 +27,10 @@ _REASON = "if a parameter gets no gradient, the second step raises; check that f
 
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that get True unconditionally, and equivalent settings of frameworks."""
-    ways = Ways(view)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS | ENGINES)):
         flag = view.ask.argument(call, _FLAG)
         if flag.state in _GIVEN and not _may_be_static(view, call) and not _is_chosen(view, flag.sources):
-            places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, ways, source, by if by != call else None)]
+            places = [by for source, by in zip(flag.sources, flag.given_by, strict=True) if _is_told(view, source, by if by != call else None)]
             if places:
                 yield _finding(view, call, places)
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(TAKE_STRATEGY)):
@@ -56,18 +55,14 @@ def _is_chosen(view: View, sources: tuple[int, ...]) -> bool:
     return not all(given) and any(FALSE in view.program.ask(one) for one in sources)
 
 
-def _is_told(view: View, ways: Ways, source: int, by: int | None) -> bool:
+def _is_told(view: View, source: int, by: int | None) -> bool:
     """Whether a flag is True without a condition: a chosen or user-supplied one is deliberate.
 
     ``by`` is the code that fills its dictionary; a condition on wrapping the model at all does not choose the flag.
     """
-    if TRUE not in view.program.ask(source) or view.ask.meaning(source).flags or (by is not None and ways.case_of(by)):
+    if TRUE not in view.program.ask(source) or view.ask.meaning(source).flags or (by is not None and view.origins.case_of(by)):
         return False
-    return any(not way.case and _is_true(view, way.key) for way in ways.to(source, TRUE))
-
-
-def _is_true(view: View, key: int) -> bool:
-    return view.program.module_of(key).nodes[key & MASK] == ("const", True)
+    return any(not one.case and one.expr.row == ("const", True) for one in Expr(view, source).origins_of(True))
 
 
 def _finding(view: View, call: int, places: list[int]) -> Finding:

@@ -13,7 +13,6 @@ from ldlm_lint.checkers.by_program import calls
 from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.concepts.built_classes import Runs
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.old_torch import OldTorch
@@ -23,6 +22,7 @@ from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.ddp import GRADIENT_COPY
@@ -44,12 +44,11 @@ _LIGHT = frozenset(
 
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
-    ways = Ways(view)
     untrained = Untrained(view[Training])
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
         if may_have(view, call, _VIEWS) or _gives_more(view, call) or _trains_nothing(view, untrained, call) or _never_runs(view, call):
             continue
-        if not _is_second_choice(view, ways, call) and not _is_small(view, call):
+        if not _is_second_choice(view, call) and not _is_small(view, call):
             claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
             yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call), confidence=calls.confidence_of(view, RULE, call))
 
@@ -72,13 +71,10 @@ def _gives_more(view: View, call: int) -> bool:
     return len(given) > len(_POSITIONAL) or any(module.nodes[one][0] == "star" for one in given)
 
 
-def _is_second_choice(view: View, ways: Ways, call: int) -> bool:
+def _is_second_choice(view: View, call: int) -> bool:
     """Whether torch's wrapper is used only if another one, such as apex's, cannot be imported."""
-    module = view.program.module_of(call)
-    function = module.base | module.nodes[call & MASK][1]
-    torchs = [one for one in view.program.ask(function) if not view.ask.names_of(frozenset([one])).isdisjoint(WRAPPERS)]
-    found = [way for atom in torchs for way in ways.to(function, atom)]
-    return bool(found) and all(ways.is_fallback(way.key) for way in found)
+    found = Call(view, call).callee.alternatives(WRAPPERS)
+    return any(one.origins for one in found) and all(one.is_fallback for one in found)
 
 
 def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:

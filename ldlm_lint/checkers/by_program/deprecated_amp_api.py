@@ -10,9 +10,10 @@ from ldlm_lint.checkers.amp_uses import OLD, Role, Use, advice, advice_for_value
 from ldlm_lint.checkers.base import presumed, span_of
 from ldlm_lint.checkers.by_program.calls import is_as_written
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.ways import VERSIONS, Ways
 from ldlm_lint.model import Claim, Finding, Related, Span
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
+from ldlm_lint.program.origins import VERSIONS
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API
 from ldlm_lint.source import Kind, Source
 
@@ -63,11 +64,10 @@ def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Ite
 
     ``handed`` are the files that hand on an old name under the name of its import, which is reported there.
     """
-    ways = Ways(view)
     for call, name in view.ask.calls_of(OLD.keys()):
         if is_as_written(view, call) or _has_new_name(view, call):
             continue
-        for place, is_value in _places(view, ways, call, name, handed):
+        for place, is_value in _places(view, call, name, handed):
             if not any(place.path == one.path and place.start < one.end and one.start < place.end for one in seen):
                 seen.add(place)
                 args = {"old": OLD[name].old, "new": advice_for_value(OLD[name]) if is_value else advice(OLD[name])}
@@ -81,21 +81,17 @@ def _has_new_name(view: View, call: int) -> bool:
     return any(name.startswith(_NEW) for name in view.ask.names_of(value))
 
 
-def _places(view: View, ways: Ways, call: int, name: str, handed: set[tuple[str, str]]) -> Iterator[tuple[Span, bool]]:
+def _places(view: View, call: int, name: str, handed: set[tuple[str, str]]) -> Iterator[tuple[Span, bool]]:
     """Where the old name is written, else the call; and whether it is a value there, instead of what the call names."""
-    module = view.program.module_of(call)
-    function = module.base | module.nodes[call & MASK][1]
-    for atom in sorted(view.program.ask(function)):
-        if atom < FIRST or view.program.atoms.of[atom] != ("x", name):
-            continue
-        for way in ways.to(function, atom):
-            if ways.is_guarded_by(way.key, VERSIONS) or ways.is_fallback(way.key):
+    callee = Call(view, call).callee
+    for one in callee.alternatives({name}):
+        for origin in one.origins if one.owner is None else ():
+            if origin.is_guarded_by(VERSIONS) or origin.is_fallback:
                 continue
-            home = view.program.module_of(way.key)
-            kind = home.nodes[way.key & MASK][0]
-            if kind == "attr" and home.table.places[way.key & MASK]:
-                yield view.span(home, home.table.places[way.key & MASK], 0), way.key != function
+            expr = origin.expr
+            if expr.kind == "attr" and expr.place:
+                yield view.span(expr.module, expr.place, 0), expr != callee
                 continue
-            is_imported = kind == "impf" and module.nodes[function & MASK][0] in ("free", "impf")
-            if (view.path(home), OLD[name].old) not in handed or (is_imported and home is not module):
+            is_imported = expr.kind == "impf" and callee.kind in ("free", "impf")
+            if (view.path(expr.module), OLD[name].old) not in handed or (is_imported and expr.module is not callee.module):
                 yield view.call_span(call), not is_imported

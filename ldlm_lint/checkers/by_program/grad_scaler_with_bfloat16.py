@@ -13,7 +13,7 @@ from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Autocasts, Precision, is_chosen_by_precision
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK, TRUE
-from ldlm_lint.program.origins import origin_of
+from ldlm_lint.program.identity import identity_of
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.rules.amp import GRAD_SCALER_WITH_BFLOAT16
 from ldlm_lint.wording import located
@@ -44,7 +44,7 @@ def _always_scales(view: View, enabled: Argument) -> bool:
 
 def _scales_with_autocasts(view: View, call: int, enabled: Argument) -> bool:
     """Whether one setting switches a scaler and the autocasts in bfloat16 on: it scales whenever these compute in it."""
-    switch = origin_of(view.program, enabled.sources[0]) if len(enabled.sources) == 1 else ()
+    switch = identity_of(view.program, enabled.sources[0]) if len(enabled.sources) == 1 else ()
     if not switch:
         return False
     near = view.program.together.programs_of(view.program.module_of(call))

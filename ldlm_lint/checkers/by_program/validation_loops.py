@@ -9,8 +9,8 @@ from ldlm_lint.checkers.data_purposes import says_evaluation
 from ldlm_lint.code.table import Loop
 from ldlm_lint.concepts.training import BACKWARD, Training
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.origins import Origin, origin_of
 from ldlm_lint.python.model_names import looks_like_model
 
 _LEARNS = frozenset({*BACKWARD, "step", "zero_grad", "grad"})
@@ -43,7 +43,7 @@ def _loops_above(module: Module, loop: int) -> list[int]:
     return found
 
 
-def _model(view: View, module: Module, call: int) -> Origin:
+def _model(view: View, module: Module, call: int) -> Identity:
     """The origin of the called model, if it is a parameter or an attribute and gets an argument; else empty."""
     row = module.nodes[call]
     function = module.plain(row[1])
@@ -53,7 +53,7 @@ def _model(view: View, module: Module, call: int) -> Origin:
     value = view.program.ask(module.base | row[1])
     owners = [fields[1] for kind in ("i", "self") for fields in kinds(value, kind)]
     is_model = any(map(view.program.is_module, owners)) or looks_like_model(module.last_name(row[1]))
-    return origin_of(view.program, module.base | row[1]) if is_model else ()
+    return identity_of(view.program, module.base | row[1]) if is_model else ()
 
 
 def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: set[int]) -> bool:

@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
-from ldlm_lint.code.table import COLUMNS, column_of, line_of
+from ldlm_lint.code.table import COLUMNS, line_of
 from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.concepts.handed import modules_above
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
-from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.shell.launch_code import Code
 
 
-_NAME = lazily(r"\w*")
 _KEPT = 8
 """Files whose texts are in memory: findings come file by file."""
 
@@ -188,6 +185,10 @@ class View(Codebase):
         choice = self.context.torch.of(path)
         return TorchRange(choice.oldest, choice.newest)
 
+    def line_span(self, module: Module, place: int) -> Span:
+        """The line of a place."""
+        return self.context.line_span(self.path(module), line_of(place))
+
     def source(self, module: Module) -> Source:
         """The text of a module."""
         path = self.path(module)
@@ -197,75 +198,10 @@ class View(Codebase):
             del self._sources[next(iter(self._sources))]
         return known
 
-    def offset(self, module: Module, place: int) -> int:
-        """The offset of a place in its file, in bytes."""
-        return self.source(module).offset(line_of(place), column_of(place))
-
-    def span(self, module: Module, place: int, end: int) -> Span:
-        """The span from a place to an end; for 0 to the end of the expression that begins there."""
-        source, start = self.source(module), self.offset(module, place)
-        end = end or module.table.longest_end(place)
-        if not end:
-            name = _NAME.match(source.lines[line_of(place) - 1].encode()[column_of(place) :].decode())
-            end = place + len(name.group().encode()) if name is not None else place
-        return source.span(start, max(self.offset(module, end), start))
-
-    def expression_span(self, key: int) -> Span:
-        """The span of an expression, by its key; it must be written somewhere, see `Table.places`."""
-        table = self.program.module_of(key).table
-        return self.span(self.program.module_of(key), table.places[key & MASK], table.end(key & MASK))
-
-    def expression_text(self, module: Module, number: int) -> str:
-        """The code of an expression; empty if it is written nowhere."""
-        table = module.table
-        return self.text(module, table.places[number], table.end(number)) if table.places[number] else ""
-
-    def line(self, module: Module, place: int) -> str:
-        """The text of the line of a place, without the line ending."""
-        lines = self.source(module).lines
-        number = line_of(place)
-        return lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
-
-    def text(self, module: Module, place: int, end: int) -> str:
-        """The code from a place to an end."""
-        source = self.source(module)
-        return source.slice(source.span(self.offset(module, place), self.offset(module, end)))
-
     def module(self, path: str) -> Module | None:
         """The module of an absolute path, if it takes part in a training."""
         module = self.program.modules.by_path.get(path.removeprefix(f"{self._root}/"))
         return module if module is not None and module.index not in self.program.modules.dropped else None
-
-    def function_at(self, module: Module, place: int) -> int:
-        """The innermost function (key) around a place; the module itself is scope 0."""
-        found = 0
-        for number, scope in enumerate(module.scopes):
-            if number and scope.kind == "def" and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
-                found = number
-        return module.base | found
-
-    def place_at(self, module: Module, offset: int) -> int:
-        """The place of an offset in a file, in bytes."""
-        source = self.source(module)
-        line = source.position(offset)[0]
-        start = source.line_starts[line - 1]
-        return (line << COLUMNS) | len(source.data[start:offset].decode(source.encoding, errors="replace").encode())
-
-    def call_at(self, module: Module, place: int) -> int | None:
-        """The call (row) that begins at a place, the outermost one."""
-        return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
-
-    def call_span(self, call: int) -> Span:
-        """The span of a call, by its key."""
-        module = self.program.module_of(call)
-        site = module.table.sites[call & MASK]
-        return self.span(module, site.place, site.end)
-
-    def call_text(self, call: int) -> str:
-        """The code of a call, by its key."""
-        module = self.program.module_of(call)
-        site = module.table.sites[call & MASK]
-        return self.text(module, site.place, site.end)
 
     def described(self, module: Module, place: int, own: Module) -> str:
         """The code of a line and its place, as text for a message about a place in ``own``."""

@@ -1,0 +1,272 @@
+"""What rules and concepts hold in their hands: calls, expressions, functions and classes of a codebase.
+
+A handle is small and frozen; two of one place are equal. Numbers of expressions, rows and masks stay behind it, see
+``docs/core.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code.table import Node, column_of, line_of
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.queries import Meaning, State
+
+if TYPE_CHECKING:
+    from ldlm_lint.code.table import Site
+    from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.origins import Origin
+    from ldlm_lint.program.queries import Argument as Found
+
+
+@dataclass(frozen=True)
+class _Handle:
+    """Something at a place of a codebase."""
+
+    code: Codebase
+    key: int
+    """Its number; for ``program/`` and for concepts that were not written with handles yet."""
+
+    @property
+    def module(self) -> Module:
+        """The file that it is in."""
+        return self.code.program.module_of(self.key)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.module.path}, {self.key & MASK})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, _Handle) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+class Expr(_Handle):
+    """An expression."""
+
+    @property
+    def row(self) -> Node:
+        """Its row in the table of its file."""
+        return self.module.nodes[self.key & MASK]
+
+    @property
+    def kind(self) -> str:
+        """Its kind, see `ldlm_lint.code.table`."""
+        return str(self.row[0])
+
+    @property
+    def place(self) -> int:
+        """Where it begins, for `Codebase.span`; 0 for what is written nowhere."""
+        return int(self.module.table.places[self.key & MASK])
+
+    @property
+    def line(self) -> int:
+        """The line on which it begins, from 1; 0 for what is written nowhere."""
+        return line_of(self.place)
+
+    @property
+    def last_name(self) -> str:
+        """The last name in it: ``AdamW`` of ``torch.optim.AdamW``; empty if it has none."""
+        return self.module.last_name(self.key & MASK)
+
+    def may_be(self) -> Meaning:
+        """Its possible values, and whether these are all."""
+        return self.code.ask.meaning(self.key)
+
+    @property
+    def is_known_whole(self) -> bool:
+        """Whether all its possible values are known."""
+        return self.code.ask.is_complete(self.key)
+
+    @property
+    def count_of_values(self) -> int:
+        """How many different values it may have, those of other packages and of the project together."""
+        return len(self.code.program.ask(self.key))
+
+    def origins_of(self, constant: object) -> list[Origin]:
+        """Where one of the numbers, texts or booleans that it may be is written."""
+        return self.code.origins.to(self, self.code.program.atoms.constant(constant))
+
+    def alternatives(self, interfaces: Collection[str]) -> list[Alternative]:
+        """Which of these interfaces of other packages it may be, directly or by a class of the project derived from one,
+        each with where it is chosen."""
+        return list(self._alternatives(frozenset(interfaces)))
+
+    def _alternatives(self, interfaces: frozenset[str]) -> Iterator[Alternative]:
+        program, origins = self.code.program, self.code.origins
+        for atom in sorted(program.ask(self.key)):
+            fields = program.atoms.of[atom] if atom >= FIRST else ("",)
+            owner = Class(self.code, fields[1]) if fields[0] == "c" else None
+            for name in sorted(self.code.ask.names_of(frozenset([atom])) & interfaces):
+                yield Alternative(name, owner, tuple(origins.to(self, atom)))
+
+
+class Call(Expr):
+    """A call."""
+
+    @property
+    def _site(self) -> Site:
+        return self.module.table.sites[self.key & MASK]
+
+    @property
+    def end(self) -> int:
+        """Where it ends, for `Codebase.span`."""
+        return self._site.end
+
+    @property
+    def position(self) -> str:
+        """Line and column, as ``12:4``."""
+        return f"{line_of(self._site.place)}:{column_of(self._site.place)}"
+
+    @property
+    def callee(self) -> Expr:
+        """The expression that is called."""
+        return Expr(self.code, self.module.base | self.row[1])
+
+    @property
+    def receiver(self) -> Expr | None:
+        """The object whose method is called: ``model`` of ``model.train()``."""
+        row = self.callee.row
+        return Expr(self.code, self.module.base | row[1]) if row[0] == "attr" else None
+
+    @property
+    def function(self) -> Function:
+        """The function that it stands in; that of the module outside of all functions."""
+        return Function(self.code, self.code.program.function_of(self.key))
+
+    @property
+    def targets(self) -> list[Function]:
+        """The functions of the project that it may go to."""
+        return [Function(self.code, one) for one in sorted(self.code.program.targets_of.get(self.key, ()))]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that its result is bound to."""
+        return self.code.program.names_of(self.key)
+
+    @property
+    def is_in_handler(self) -> bool:
+        """Whether it stands in an ``except`` clause: a second attempt of its ``try``."""
+        return self.code.program.stands_in_handler(self.key)
+
+    def argument(self, name: str, position: int | None = None) -> Argument:
+        """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""
+        return Argument(self.code, self.code.ask.argument(self.key, name, position))
+
+
+class Function(_Handle):
+    """A function, lambda or class body of the project, or what a module runs itself."""
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is the code of a module outside of all functions."""
+        return self.key & MASK == 0
+
+    @property
+    def name(self) -> str:
+        """Its name in its module."""
+        return self.module.scopes[self.key & MASK].name
+
+    @property
+    def owner(self) -> Class | None:
+        """The class that it is a method of."""
+        owner = self.code.program.owner.get(self.key)
+        return Class(self.code, owner) if owner is not None else None
+
+    @property
+    def around(self) -> Iterator[Function]:
+        """The function itself and those around it, innermost first, without the module."""
+        at, scopes = self.key & MASK, self.module.scopes
+        while at > 0:
+            if scopes[at].kind == "def":
+                yield Function(self.code, self.module.base | at)
+            at = scopes[at].parent
+
+    @cached_property
+    def callers(self) -> tuple[Call, ...]:
+        """All calls that go to it."""
+        return tuple(Call(self.code, one.call) for one in self.code.program.callers(self.key))
+
+    @property
+    def has_unknown_callers(self) -> bool:
+        """Whether another package, which was handed the function, calls it."""
+        return any(one.how == UNKNOWN for one in self.code.program.callers(self.key))
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls in it, in the order of evaluation."""
+        return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
+
+
+class Class(_Handle):
+    """A class of the project."""
+
+    @property
+    def name(self) -> str:
+        """Its name in its module."""
+        return self.module.scopes[self.key & MASK].name
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a `torch.nn.Module`."""
+        return self.code.program.is_module(self.key)
+
+    @property
+    def outside_bases(self) -> frozenset[str]:
+        """The dotted names of its bases of other packages."""
+        return self.code.program.outside_of(self.key)
+
+    def changes(self, *names: str) -> bool:
+        """Whether it, or one of its bases of the project, has a method or attribute of one of these names."""
+        program = self.code.program
+        bound = (program.module_of(one).scopes[one & MASK].bindings for one in program.order(self.key))
+        return any(name in one for one in bound for name in names)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of several interfaces that an expression may be: its dotted name, the class of the project between, and where
+    and in which case it is chosen."""
+
+    name: str
+    owner: Class | None
+    origins: tuple[Origin, ...]
+
+    @property
+    def is_fallback(self) -> bool:
+        """Whether it is chosen only where something else failed."""
+        return all(one.is_fallback for one in self.origins)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a call gives for a parameter: surely not, surely, in some cases, or what nothing in the program shows."""
+
+    code: Codebase
+    found: Found
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the call surely does not give it."""
+        return self.found.state is State.ABSENT
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing in the program gives it, and something that it does not show may."""
+        return self.found.state is State.OPEN
+
+    @property
+    def values(self) -> list[Expr]:
+        """The expressions that it may be."""
+        return [Expr(self.code, one) for one in self.found.sources]
+
+    @property
+    def options(self) -> list[str]:
+        """The options of a command line that alone can give it: ``--fused``."""
+        return [self.code.ask.flag(one).name for one in self.found.flags]

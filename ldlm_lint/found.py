@@ -76,6 +76,8 @@ def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
 
 
 def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects: Projects) -> Iterator[Finding]:
+    from ldlm_lint.project.texts import ChangedError
+
     linted = context.view.linted = frozenset(paths)
     for query in asked:
         try:
@@ -84,6 +86,9 @@ def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects:
         except OverBudgetError as error:
             yield failed(Span(paths[0], 0, 0), f"{query.symbols[0]}: {error}")
             return
+        except ChangedError as error:
+            yield failed(Span(paths[0], 0, 0), f"{query.symbols[0]}: {error}")
+            continue
         except Exception as error:
             yield internal_error(Span(paths[0], 0, 0), error, query.symbols[0])
             continue

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping
 from ldlm_lint.budget import deep
 from ldlm_lint.code import table_of, unpacked
 from ldlm_lint.code.packing import packed
+from ldlm_lint.model import Span
 from ldlm_lint.program import Program, linked
 from ldlm_lint.program.atoms import DEVICE, FALSE, FIRST, HOST, HOST_TENSOR, IF_TENSOR, MASK, NONE, TENSOR, TRUE, Value
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Filed
 from ldlm_lint.program.slices import shown_by
+from ldlm_lint.requirements import TorchRange
+from ldlm_lint.source import Kind, Source
 
 _SMALL = {
     **{TRUE: "True", FALSE: "False", NONE: "None", HOST: "something", TENSOR: "a tensor"},
@@ -77,6 +80,20 @@ class Alone(Codebase):
 
     def __init__(self, program: Program) -> None:
         self.program = program
+
+    trainings = None  # type: ignore[assignment]
+
+    def path(self, module: Module) -> str:
+        return module.path
+
+    def source(self, module: Module) -> Source:
+        return Source.from_bytes(module.path, b"", Kind.PYTHON)
+
+    def line_span(self, module: Module, place: int) -> Span:
+        return Span(module.path, place, place)
+
+    def torch_of(self, module: Module) -> TorchRange:
+        return TorchRange(None, None)
 
     def is_used_outside(self, module: Module, name: str) -> bool:
         return False

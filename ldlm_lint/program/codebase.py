@@ -42,6 +42,22 @@ class Files(Protocol):
         """One as a document of values; None if it cannot be read."""
 
 
+class Trainings(Protocol):
+    """What the files of a repository show of its trainings, by the path of a file."""
+
+    def train_in(self, path: str) -> bool:
+        """Whether a file trains itself."""
+
+    def belong_to(self, path: str) -> bool:
+        """Whether a training is reached from the same files as this one."""
+
+    def run_on_cuda(self, path: str) -> bool:
+        """Whether a training that a file belongs to may run on a GPU."""
+
+    def run_on_many_ranks(self, path: str) -> bool:
+        """Whether a training that a file belongs to may run on several ranks."""
+
+
 class Concept:
     """One fact about a codebase, such as what its training steps are; ``code[Training]`` builds it on first use."""
 
@@ -63,6 +79,15 @@ class Codebase(ABC):
     @abstractmethod
     def files(self) -> Files:
         """The configuration files of the project."""
+
+    @property
+    @abstractmethod
+    def trainings(self) -> Trainings:
+        """What the files show of the repository's trainings."""
+
+    @abstractmethod
+    def path(self, module: Module) -> str:
+        """The absolute path of a module."""
 
     @cached_property
     def ask(self) -> Queries:

@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.handed import behind
 from ldlm_lint.concepts.training_loops import TrainingLoops
-from ldlm_lint.model import Claim, Finding, Related
+from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
@@ -89,4 +89,4 @@ def _repeated(view: View, place: int, save: int, what: str) -> Iterator[Finding]
     related = [Related(place_span(view, loop.module, loop.module.table.loops[loop.loop].place), "this training loop runs it")]
     if place != save:
         related.insert(0, Related(view.call_span(save), "this writes the checkpoint"))
-    yield view.finding(RULE, view.call_span(place), {"what": what}, related, claims=(Claim("stands-outside-tests"),))
+    yield view.finding(RULE, view.call_span(place), {"what": what}, related)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.batch_size import OUTSIDE_TESTS, drift_of
+from ldlm_lint.checkers.batch_size import drift_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.micro_batches import MicroBatches
@@ -30,7 +30,7 @@ def find(view: View) -> Iterator[Finding]:
         node = None if tree is None else _assignment_at(tree, module.table.places[number])
         drift = None if node is None else drift_of(node, _target(node), node.value)
         if node is not None and drift is not None:
-            yield view.finding(RULE, span_of(view.source(module), node), drift.args, claims=OUTSIDE_TESTS, confidence=Confidence.MEDIUM)
+            yield view.finding(RULE, span_of(view.source(module), node), drift.args, confidence=Confidence.MEDIUM)
 
 
 def _assignment_at(tree: nodes.Module, place: int) -> nodes.NodeNG | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.stalls import finding, is_wanted, leading_calls
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.model import Finding
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.rules.host_time import CACHE_EMPTIED_IN_TRAINING_LOOP
 from ldlm_lint.vocabulary.accelerators import EMPTIES, EMPTY
@@ -20,8 +21,8 @@ def find(view: View) -> Iterator[Finding]:
     direct = [call for call, _ in view.ask.calls_of(EMPTIES)]
     for call in sorted({*direct, *_by_helpers(view, direct)}):
         leading = leading_calls(view, call)
-        if leading is not None and not any(is_wanted(view, one) for one in (call, *leading)):
-            yield from finding(view, RULE, call, leading, (Claim("file-trains"),))
+        if leading is not None and view[Roles].trains(view.program.module_of(call)) and not any(is_wanted(view, one) for one in (call, *leading)):
+            yield from finding(view, RULE, call, leading)
 
 
 def _by_helpers(view: View, direct: list[int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import without_keywords
-from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
+from ldlm_lint.model import Applicability, Confidence, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, Value
 from ldlm_lint.program.queries import Meaning, State
 from ldlm_lint.rules.data import CONFLICTING_OPTIONS
@@ -42,8 +42,7 @@ def _finding(view: View, one: LoaderCall, found: _Conflict) -> Finding:
     edits = without_keywords(view, one.call, found.taken) if found.is_clear else ()
     reason = f"{found.left} then decides instead of {listed(shown)}"
     fix = Fix(f"drop {enumerated(shown)}", edits, Applicability.UNSAFE, reason) if edits else None
-    claims = (Claim("stands-outside-tests"),)
-    return view.finding(RULE, view.call_span(one.call), args, claims=claims, fix=fix, confidence=Confidence.HIGH)
+    return view.finding(RULE, view.call_span(one.call), args, fix=fix, confidence=Confidence.HIGH)
 
 
 def _conflict(view: View, one: LoaderCall) -> _Conflict | None:

@@ -12,7 +12,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import bound_at, constant_at, written_argument
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.concepts.worker_amounts import WorkerAmounts
-from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Span
+from ldlm_lint.model import Confidence, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Expr
 from ldlm_lint.program.modules import Module
@@ -48,9 +48,16 @@ def find(view: View) -> Iterator[Finding]:
         limit = view.context.facts_of(path).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
         workers = view.ask.argument(call, "num_workers", _POSITION)
         for amount in looked.amounts(call, workers, int(str(limit))):
-            if amount.span not in seen and (amount.number is not None or _may_train(view, call)):
+            if amount.span not in seen and _may_matter(view, call, amount):
                 seen.add(amount.span)
                 yield _finding(view, call, amount, int(str(limit)))
+
+
+def _may_matter(view: View, call: int, amount: _Amount) -> bool:
+    """Whether a number is one of a training; that of all CPUs matters where several ranks share them."""
+    if not view.trainings.belong_to(amount.span.path):
+        return False
+    return amount.number is not None or (view.trainings.run_on_many_ranks(amount.span.path) and _may_train(view, call))
 
 
 def _may_train(view: View, call: int) -> bool:
@@ -116,14 +123,11 @@ class _Looked:
 def _finding(view: View, call: int, amount: _Amount, limit: int) -> Finding:
     taker = line_span(view, call)
     related = (Related(taker, "this DataLoader takes the number"),) if not _meet(taker, amount.span) else ()
-    claims = [Claim("belongs-to-training")]
-    if amount.number is None:
-        claims += [Claim("runs-many-ranks")]
     advice = SHARE_CORES if amount.number is None else fewer_workers(limit)
     shown = quoted(amount.text) if amount.number is None else amount.text
     confidence = Confidence.MEDIUM if amount.number is None else Confidence.HIGH
     args = {"workers": shown, "advice": advice}
-    return view.finding(RULE, amount.span, args, related, claims=claims, fix=amount.fix, confidence=confidence)
+    return view.finding(RULE, amount.span, args, related, fix=amount.fix, confidence=confidence)
 
 
 def _meet(one: Span, other: Span) -> bool:

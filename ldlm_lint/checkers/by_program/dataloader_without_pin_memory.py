@@ -9,7 +9,8 @@ from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_fixes import pin_fix
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.pinned_batches import PinnedBatches
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.model import Finding
 from ldlm_lint.rules.data import WITHOUT_PIN_MEMORY
 
 RULE = WITHOUT_PIN_MEMORY
@@ -32,8 +33,9 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
     found = view.loaders.settled_training(one)
     if found is None or any(view[PinnedBatches].are_unpinnable(source) for source in view.loaders.option(one, "collate_fn").sources):
         return
-    claims = (Claim("trains-on-cuda"), *view.loaders.collation(one))
+    if not view[Roles].train_on_cuda(one.module):
+        return
     args = {"how": "not set"}
     yield view.finding(
-        RULE, view.call_span(one.call), args, found.related, claims=claims, fix=pin_fix(view, one), confidence=one.confidence
+        RULE, view.call_span(one.call), args, found.related, claims=view.loaders.collation(one), fix=pin_fix(view, one), confidence=one.confidence
     )

@@ -8,7 +8,7 @@ from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_worker_options import error_of, guard_fix, worker_options_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.loader_options import ROUNDED_DOWN, Way
-from ldlm_lint.model import Claim, Finding, Related
+from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import WORKERS_MAY_BE_ZERO
 from ldlm_lint.wording import listed, quoted
@@ -35,8 +35,8 @@ def _is_always_zero(one: LoaderCall) -> bool:
 def _finding(view: View, one: LoaderCall, zero: Way, options: list[str]) -> Finding:
     args = {"options": listed(options), "error": error_of(options), "why": _why(zero)}
     related = (Related(view.call_span(zero.giver), "this decides it"),) if zero.giver else ()
-    claims, fix = (Claim("stands-outside-tests"),), guard_fix(view, one, options)
-    return view.finding(RULE, view.call_span(one.call), args, related, claims=claims, fix=fix)
+    fix = guard_fix(view, one, options)
+    return view.finding(RULE, view.call_span(one.call), args, related, fix=fix)
 
 
 def _why(zero: Way) -> str:

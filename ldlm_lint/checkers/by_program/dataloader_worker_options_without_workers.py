@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_worker_options import error_of, removal_fix, worker_options_of
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Claim, Confidence, Finding
+from ldlm_lint.model import Confidence, Finding
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import OPTIONS_WITHOUT_WORKERS
 from ldlm_lint.wording import listed
@@ -24,9 +24,8 @@ def find(view: View) -> Iterator[Finding]:
         options = worker_options_of(view, one)
         if options and not view.loaders.is_tested(one):
             args = {"options": listed(options), "error": error_of(options), "option": "num_workers"}
-            claims = (Claim("stands-outside-tests"),)
             fix = removal_fix(view, one, options)
-            yield view.finding(RULE, view.call_span(one.call), args, claims=claims, fix=fix, confidence=Confidence.HIGH)
+            yield view.finding(RULE, view.call_span(one.call), args, fix=fix, confidence=Confidence.HIGH)
 
 
 def _has_none(one: LoaderCall) -> bool:

@@ -19,7 +19,6 @@ from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 RULE = FIND_UNUSED_PARAMETERS
 WORDS = (b"DistributedDataParallel", b"DDP", b"find_unused_parameters")
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
-_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _OF_MM = (Claim("is-setting-of-mm"), Claim("some-child-keeps-setting", _FLAG))
 _GIVEN = (State.GIVEN, State.MAYBE)
 _REASON = "if a parameter gets no gradient, the second step raises; check that first"
@@ -70,7 +69,7 @@ def _finding(view: View, call: int, places: list[int]) -> Finding:
     related = [Related(line_span(view, one), "the flag is set here") for one in places if one != call]
     span = keyword.whole if keyword is not None else view.call_span(call)
     fix = _fix(keyword.span if keyword is not None and keyword.is_constant else None, "False")
-    return view.finding(RULE, span, {}, related, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
+    return view.finding(RULE, span, {}, related, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _of_strategy(view: View, call: int, source: int) -> Finding:
@@ -78,7 +77,7 @@ def _of_strategy(view: View, call: int, source: int) -> Finding:
     written = written_argument(view, call, "strategy")
     span = written.span if written is not None else line_span(view, source)
     fix = _fix(span if written is not None and written.is_constant else None, '"ddp"')
-    return view.finding(RULE, span, {}, claims=_OUTSIDE_TESTS, fix=fix, confidence=confidence_of(view, RULE, call))
+    return view.finding(RULE, span, {}, fix=fix, confidence=confidence_of(view, RULE, call))
 
 
 def _fix(literal: Span | None, value: str) -> Fix:

@@ -10,7 +10,7 @@ from ldlm_lint.checkers.amp_uses import OLD, Role, Use, advice, advice_for_value
 from ldlm_lint.checkers.base import presumed, span_of
 from ldlm_lint.checkers.by_program.calls import is_as_written
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Claim, Finding, Related, Span
+from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call
 from ldlm_lint.program.origins import VERSIONS
@@ -55,8 +55,7 @@ def _use(view: View, source: Source, use: Use, rewriting: Rewriting | None) -> F
     related = [Related(span_of(source, bound), "the old name gets an alias here") for bound in aliased(use.node)]
     # Code next to a guarded name uses the arguments of the old one.
     fix = rewriting.fix(use) if rewriting is not None and not use.guarded else None
-    claims = (*presumed(use.place), Claim("stands-outside-tests"))
-    return view.finding(DEPRECATED_AMP_API, span_of(source, use.place), args, related, claims=claims, fix=fix, confidence=RULE.confidence)
+    return view.finding(DEPRECATED_AMP_API, span_of(source, use.place), args, related, claims=presumed(use.place), fix=fix, confidence=RULE.confidence)
 
 
 def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Iterator[Finding]:
@@ -71,7 +70,7 @@ def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Ite
             if not any(place.path == one.path and place.start < one.end and one.start < place.end for one in seen):
                 seen.add(place)
                 args = {"old": OLD[name].old, "new": advice_for_value(OLD[name]) if is_value else advice(OLD[name])}
-                yield view.finding(RULE, place, args, claims=(Claim("stands-outside-tests"),))
+                yield view.finding(RULE, place, args)
 
 
 def _has_new_name(view: View, call: int) -> bool:

@@ -17,7 +17,7 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.frozen_parts import FrozenParts
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.recomputing import Recomputing
-from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
 from ldlm_lint.program.queries import State
 from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers, is_left_off
@@ -158,8 +158,7 @@ def _found(view: View, call: int, name: str, reentrant: list[int]) -> Iterator[F
     keyword = keyword_of(view, call, name)
     written = None if keyword is None else keyword.span if name == "strategy" else keyword.whole
     span = written or view.call_span(call)
-    claims = (Claim("stands-outside-tests"),)
-    yield view.finding(RULE, span, {"where": where}, related, claims=claims, fix=_fix(view, reentrant), confidence=confidence_of(view, RULE, call))
+    yield view.finding(RULE, span, {"where": where}, related, fix=_fix(view, reentrant), confidence=confidence_of(view, RULE, call))
 
 
 def _fix(view: View, calls: list[int]) -> Fix:

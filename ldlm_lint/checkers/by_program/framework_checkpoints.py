@@ -12,6 +12,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import keyword_of
 from ldlm_lint.concepts.lightning_rhythm import LightningRhythm
+from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.frameworks.sections import integer
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK
@@ -36,13 +37,17 @@ _OF_PERIODIC = {"period": 1, "max_iter": 2, "max_to_keep": 3}
 
 def find(view: View) -> Iterator[Finding]:
     """The callbacks that keep every checkpoint, and save more than once."""
-    for call in dict.fromkeys((*_made(view), *_handed_up(view))):
+
+    def trains(call: int) -> bool:
+        return view[Roles].belong_to_training(view.program.module_of(call))
+
+    for call in filter(trains, dict.fromkeys((*_made(view), *_handed_up(view)))):
         given = view.ask.argument(call, _KEEP)
         if given.state is State.GIVEN and given.sources and not view[LightningRhythm].saves_once(call):
             finding = _finding(view, call, given)
             if finding is not None:
                 yield finding
-    for call, _ in view.ask.calls_of(_PERIODIC):
+    for call in filter(trains, dict.fromkeys(call for call, _ in view.ask.calls_of(_PERIODIC))):
         limit, period, length = (view.ask.argument(call, name, _OF_PERIODIC[name]) for name in ("max_to_keep", "period", "max_iter"))
         is_none = limit.state is State.GIVEN and view.ask.meaning(*limit.sources).only is None
         if (is_none or limit.state is State.ABSENT) and not _few(view, period, length):
@@ -67,10 +72,9 @@ def _handed_up(view: View) -> Iterator[int]:
 
 def _finding(view: View, call: int, given: Argument) -> Finding | None:
     meaning = view.ask.meaning(*given.sources)
-    claims = (Claim("belongs-to-training"),)
     if meaning.only == -1:
         what = {"what": f"`{_KEEP}=-1` keeps every checkpoint"}
-        return view.finding(RULE, view.call_span(call), what, claims=claims, fix=_fix(view, call))
+        return view.finding(RULE, view.call_span(call), what, fix=_fix(view, call))
     if len(meaning.flags) != 1 or len(meaning.value) != 1:
         return None
     flag = view.ask.flag(meaning.flags[0])
@@ -79,7 +83,7 @@ def _finding(view: View, call: int, given: Argument) -> Finding | None:
     args = {"what": f"`{_KEEP}` is -1 unless you pass `{flag.name}`, which keeps every checkpoint"}
     related = [Related(view.call_span(flag.call), f"this is the default of `{flag.name}`")]
     name = flag.name.lstrip("-").replace("-", "_")
-    return view.finding(RULE, view.call_span(call), args, related, claims=(*claims, Claim("trainer-setting-is-in-force", name)))
+    return view.finding(RULE, view.call_span(call), args, related, claims=(Claim("trainer-setting-is-in-force", name),))
 
 
 def _fix(view: View, call: int) -> Fix | None:
@@ -105,4 +109,4 @@ def _of_periodic(view: View, call: int) -> Finding:
     edit = add_keyword(view.source(module), view.call_span(call), "max_to_keep", str(keep))
     fix = Fix(f"set max_to_keep={keep}", (edit,), Applicability.UNSAFE, KEEP_REASON) if edit else None
     what = {"what": "`max_to_keep` is not set, so the PeriodicCheckpointer keeps every checkpoint"}
-    return view.finding(RULE, view.call_span(call), what, claims=(Claim("belongs-to-training"),), fix=fix)
+    return view.finding(RULE, view.call_span(call), what, fix=fix)

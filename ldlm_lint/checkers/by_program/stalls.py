@@ -11,7 +11,7 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.every_step import EveryStep
 from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.training import Training
-from ldlm_lint.model import Claim, Confidence, Finding, Related, Rule
+from ldlm_lint.model import Confidence, Finding, Related, Rule
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.accelerators import trains_on_device
@@ -88,7 +88,7 @@ def _exchanges_weights(module: Module, call: int) -> bool:
     return any(one.scope == site.scope and (site.loop < 0 or one.loop == site.loop) for one in others)
 
 
-def finding(view: View, rule: Rule, call: int, leading: list[int], claims: tuple[Claim, ...] = ()) -> Iterator[Finding]:
+def finding(view: View, rule: Rule, call: int, leading: list[int]) -> Iterator[Finding]:
     """The finding about a call, with its removal as a fix."""
     own = view.program.module_of(call)
     module, place = step_of(view, view.program.function_of(call), view.program.module_of(call).table.sites[call & MASK].guard)
@@ -105,7 +105,6 @@ def finding(view: View, rule: Rule, call: int, leading: list[int], claims: tuple
         view.call_span(call),
         {"call": quoted(f"{written}()"), "where": where},
         (related,),
-        claims=claims,
         fix=removal(view.source(own), node, rule) if node is not None and not is_elsewhere else None,
         confidence=Confidence.MEDIUM if is_elsewhere else rule.confidence,
     )

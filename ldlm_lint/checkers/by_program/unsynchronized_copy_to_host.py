@@ -9,7 +9,7 @@ from ldlm_lint.checkers.by_program.written import without_keywords
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.async_copies import AsyncCopies, Read, copies_of
 from ldlm_lint.concepts.handed import callers_of
-from ldlm_lint.model import Applicability, Claim, Finding, Fix, Related
+from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.rules.copies import UNSYNCHRONIZED_COPY
@@ -56,8 +56,7 @@ def _finding(view: View, call: int, home: Module, read: Read, fix: Fix | None) -
     described = "an f-string" if read.is_formatted else quoted(view.source(home).slice(span))
     elsewhere = home is not own or line_of(read.place) != line_of(own.table.sites[call & MASK].place)
     related = (Related(view.context.line_span(view.path(home), line_of(read.place)) if home is not own else span, _READ_HERE),)
-    claims = (Claim("stands-outside-tests"),)
-    return view.finding(RULE, view.call_span(call), {"read": described}, related if elsewhere else (), claims=claims, fix=fix, confidence=RULE.confidence)
+    return view.finding(RULE, view.call_span(call), {"read": described}, related if elsewhere else (), fix=fix, confidence=RULE.confidence)
 
 
 def _fix(view: View, call: int) -> Fix | None:

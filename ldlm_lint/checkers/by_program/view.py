@@ -16,6 +16,7 @@ from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of
+from ldlm_lint.project.training_files import TrainingFiles
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.checkpoints import Series
     from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.program import Program
-    from ldlm_lint.program.codebase import Files
+    from ldlm_lint.program.codebase import Files, Trainings
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
     from ldlm_lint.shell.launch_code import Code
@@ -73,6 +74,11 @@ class View(Codebase):
     def files(self) -> Files:
         """The configuration files of the project."""
         return self.context.project
+
+    @cached_property
+    def trainings(self) -> Trainings:
+        """What the files show of the repository's trainings."""
+        return TrainingFiles(self.context.project)
 
     def is_used_outside(self, module: Module, name: str) -> bool:
         """Whether a configuration has a name, or users of the package that a module belongs to may use it."""

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldlm_lint.budget import deep
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Report, Span
@@ -164,7 +163,7 @@ class RelatedPlaces:
             seen, todo = {function}, [function]
             while todo:
                 one = todo.pop()
-                above = {program.function_of(call) for call in (*callers_of(program, one), *self._makers(one))}
+                above = {program.function_of(call) for call in (*program.calls_of_function(one), *self._makers(one))}
                 outer = self._enclosing(one)
                 todo += (above | outer) - seen
                 seen |= above | outer

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _read(module: Module, row: Node) -> Interval | None:
 
 def _parameter(ask: Queries, module: Module, row: Node, steps: int) -> Interval:
     """A parameter: the argument of its only known caller, else its own name and default."""
-    given = handed_in(ask.program, module.base | row[1], row[2])
+    given = ask.program.given_for(module.base | row[1], row[2])
     found = _interval(ask, given[0][1], steps - 1) if len(given) == 1 and steps else None
     default = module.scopes[row[1]].defaults.get(row[2])
     return found or Interval(row[2], _written(module, default) if default and not given else ())

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.path_patterns import OF_PATHS, PathPatterns, may_meet
 from ldlm_lint.concepts.written_states import WrittenStates
 from ldlm_lint.program.atoms import MASK
@@ -120,7 +119,7 @@ class Sinks:
         args = module.nodes[call & MASK][2]
         if args and module.nodes[args[0]][0] == "star" and module.plain(module.nodes[args[0]][1])[0] == "vararg":
             function = self.program.function_of(call)
-            return callers_of(self.program, function) if not module.scopes[function & MASK].params else []
+            return self.program.calls_of_function(function) if not module.scopes[function & MASK].params else []
         return [call]
 
     def _of_methods(self) -> Iterator[Sink]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.checkpoint_sinks import Sinks, behind_paths
 from ldlm_lint.concepts.counting import Counting
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, may_meet, meet
 from ldlm_lint.concepts.removals import Removal, Removals
 from ldlm_lint.program.atoms import MASK
@@ -77,7 +76,7 @@ class Checkpoints(Counting):
         if not parameters:
             yield call, module.base | number
         for one in parameters:
-            for caller, node in handed_in(self.program, module.base | one[1], one[2]):
+            for caller, node in self.program.given_for(module.base | one[1], one[2]):
                 yield from self._named_at(caller, node, seen)
 
     def _parameters_of_name(self, module: Module, number: int, steps: int = 0) -> list[Node]:
@@ -151,7 +150,7 @@ class Checkpoints(Counting):
                 if row[0] != "param" or function != self.program.module_of(counter).base | row[1]:
                     found.append(counter)
                     continue
-                given = [node for caller, node in handed_in(self.program, function, row[2]) if caller == call]
+                given = [node for caller, node in self.program.given_for(function, row[2]) if caller == call]
                 found += [one for node in given for one in self._counters(node, steps + 1)]
         return found
 

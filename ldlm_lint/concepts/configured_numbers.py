@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -86,7 +85,7 @@ class ConfiguredNumbers(Concept):
         """The ways to a number, and the factors of a product."""
         row = module.nodes[number]
         if row[0] in ("param", "free"):
-            yield from behind(self.program, module, row)
+            yield from self.program.given_or_bound(module, row)
         elif row[0] == "phi":
             yield from (module.base | one for one in row[1])
         elif row[0] == "copy" or (row[0] == "call" and len(row[2]) == 1 and module.last_name(row[1]) == "int"):

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.frequency import Frequency
-from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.program.atoms import MASK, NONE
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -64,9 +63,9 @@ class Counting(Concept):
         if parameter[0] != "param":
             return True
         function = module.base | parameter[1]
-        given = handed_in(self.program, function, parameter[2])
+        given = self.program.given_for(function, parameter[2])
         values = [self.program.ask(node) for _, node in given]
-        return len(given) < len(callers_of(self.program, function)) or any(not value or NONE in value for value in values) or not given
+        return len(given) < len(self.program.calls_of_function(function)) or any(not value or NONE in value for value in values) or not given
 
     def counts(self, key: int) -> bool:
         """Whether a value differs from step to step or epoch to epoch: loop indices, sums, or counters of a
@@ -104,7 +103,7 @@ class Counting(Concept):
         if kind == "elem":
             return any(self._is_call_of(module, row[1], name) for name in ("range", "trange", "count"))
         if kind == "param":
-            given = handed_in(self.program, module.base | row[1], row[2])
+            given = self.program.given_for(module.base | row[1], row[2])
             return any(self.counts(one) for _, one in given)
         if kind == "free":
             return any(map(self.counts, self.ask.bound_to(module, row)))

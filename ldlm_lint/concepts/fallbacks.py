@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def fallback_of(program: Program, key: int) -> Fallback | None:
 
 def _of_parameter(program: Program, module: Module, scope: int, name: str) -> Fallback | None:
     default = module.scopes[scope].defaults.get(name)
-    if default is None or not _is_number(module, default) or callers_of(program, module.base | scope):
+    if default is None or not _is_number(module, default) or program.calls_of_function(module.base | scope):
         return None
     return Fallback(module.base | default, name, 0, module.scopes[scope].place)
 

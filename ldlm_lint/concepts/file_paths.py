@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, called_name
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -218,7 +217,7 @@ class FilePaths:
     def _given(self, function: int, name: str, found: FilePath) -> None:
         module = self.program.module_of(function)
         default = module.scopes[function & MASK].defaults.get(name)
-        given = [node for _, node in handed_in(self.program, function, name)[:_CALLERS]]
+        given = [node for _, node in self.program.given_for(function, name)[:_CALLERS]]
         for one in [module.base | default, *given] if default else given:
             self._visit(one, found, begins=True, ends=True)
 

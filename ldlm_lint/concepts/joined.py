@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -52,7 +51,7 @@ class Joined(Concept):
             seen, todo = {function}, [function]
             while todo:
                 one = todo.pop()
-                fresh = {self.program.function_of(call) for call in callers_of(self.program, one)} | self._outer(one)
+                fresh = {self.program.function_of(call) for call in self.program.calls_of_function(one)} | self._outer(one)
                 todo += fresh - seen
                 seen |= fresh
             self._above[function] = frozenset(seen)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.concepts.checkpoint_sinks import Sinks
 from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.concepts.file_paths import SHIPPED, FilePath, FilePaths, Home
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.own_entries import OwnEntries
 from ldlm_lint.concepts.payloads import Payloads
@@ -130,7 +129,7 @@ class LoadOrigins(Concept):
         if home[0] != "parameter":
             return home[0] == "setting"
         _, function, name = home
-        return isinstance(function, int) and not handed_in(self.program, function, str(name))
+        return isinstance(function, int) and not self.program.given_for(function, str(name))
 
     @cached_property
     def _written(self) -> list[_Written]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.taken_branches import TakenBranches
@@ -273,7 +272,7 @@ class LoaderPasses(Concept):
         if row[0] == "part":
             return self._parts(module, row[1], row[2])
         if row[0] == "param":
-            return [node for _, node in handed_in(self.program, base | row[1], row[2])]
+            return [node for _, node in self.program.given_for(base | row[1], row[2])]
         if row[0] == "attr" and (owner := self.program.class_of_self(module, row[1])) is not None:
             return self.program.own_writes.get((owner, row[2]), ())
         return self.ask.bound_to(module, row) if row[0] == "free" else ()

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
@@ -185,7 +184,7 @@ class Loaders(Concept):
         if two.function not in self._begun_within(one):
             return False
         # Each call of a function that makes a loader returns another one.
-        givers = callers_of(self.program, self.program.function_of(call)) if self.program.function_of(call) & MASK else []
+        givers = self.program.calls_of_function(self.program.function_of(call)) if self.program.function_of(call) & MASK else []
         return len(givers) < 2 or any(self._come_from(giver, call, one, two) for giver in givers)
 
     def _come_from(self, giver: int, call: int, *passes: Pass) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.program.atoms import MASK, Value
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class OwnEntries:
         """The expressions (keys) that a dictionary is, or from which it takes entries."""
         row = module.nodes[number]
         if row[0] in ("param", "free"):
-            return behind(self.program, module, row)
+            return self.program.given_or_bound(module, row)
         inner = row[1] if row[0] == "phi" else row[1:2] if row[0] in ("upd", "copy") else self._states.filled(module, number) if row[0] == "map" else ()
         return [module.base | one for one in inner]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 
@@ -66,7 +65,7 @@ class PathPatterns:
             ways = row[1] if kind == "phi" else row[1:2] if kind == "copy" else row[2:4]
             return [one for way in ways for one in self.of(module.base | way, steps)]
         if kind in ("param", "free"):
-            return [one for way in behind(self.program, module, row)[:_MOST] for one in self.of(way, steps)]
+            return [one for way in self.program.given_or_bound(module, row)[:_MOST] for one in self.of(way, steps)]
         return ()
 
     def _called(self, module: Module, row: tuple[object, ...], steps: int) -> Iterable[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -80,7 +79,7 @@ class ReadSettings(Concept):
     def _behind(self, module: Module, key: int, row: Node) -> Iterable[int]:
         kind = row[0]
         if kind in ("param", "free"):
-            return behind(self.program, module, row)
+            return self.program.given_or_bound(module, row)
         if kind == "phi":
             return [module.base | one for one in row[1]]
         if kind == "attr":

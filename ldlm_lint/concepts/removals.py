@@ -6,7 +6,6 @@ import posixpath
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.concepts.path_patterns import JOINS, PathPatterns
 from ldlm_lint.program.atoms import MASK
 
@@ -100,7 +99,7 @@ class Removals:
             inner = row[2][-1] if name in JOINS and row[2] else row[2][0] if row[2] else 0
             return self._names(module, inner, steps + 1) if inner else set()
         if kind == "param":
-            given = [node for _, node in handed_in(self.program, module.base | row[1], row[2])]
+            given = [node for _, node in self.program.given_for(module.base | row[1], row[2])]
             return set().union(*(self._names(self.program.module_of(one), one & MASK, steps + 1) for one in given))
         if kind == "attr":
             return self._names_of_attribute(module, row)

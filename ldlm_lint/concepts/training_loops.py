@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -45,7 +44,7 @@ class TrainingLoops(Concept):
                     return LoopAt(module, loop)
                 loop = module.table.loops[loop].parent
             if site.scope:
-                above = [caller for caller in callers_of(self.program, module.base | site.scope) if caller not in seen]
+                above = [caller for caller in self.program.calls_of_function(module.base | site.scope) if caller not in seen]
                 seen.update(above)
                 todo += above
         return None
@@ -75,7 +74,7 @@ class TrainingLoops(Concept):
         todo = sorted(found)
         while todo and len(found) < _MOST * 10:
             function = todo.pop()
-            for call in callers_of(self.program, function) if function & MASK else ():
+            for call in self.program.calls_of_function(function) if function & MASK else ():
                 above = self.program.function_of(call)
                 if above not in found:
                     found.add(above)

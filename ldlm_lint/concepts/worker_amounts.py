@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.concepts.worker_counts import CPU_COUNTS, counts_affinity, is_bounded, looked_up_default, setting_of
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -68,7 +67,7 @@ class WorkerAmounts:
         elif kind == "copy":
             yield from self.whole_nodes(base | row[1], limit)
         elif kind in ("param", "free"):
-            for one in behind(self.program, module, row):
+            for one in self.program.given_or_bound(module, row):
                 yield from self.whole_nodes(one, limit)
 
     def _of_call(self, module: Module, key: int, row: Node, limit: int) -> Iterator[int]:
@@ -106,7 +105,7 @@ class WorkerAmounts:
         elif row[0] == "phi":
             yield from (base | one for one in row[1])
         elif row[0] in ("param", "free"):
-            yield from behind(self.program, module, row)
+            yield from self.program.given_or_bound(module, row)
         elif row[0] == "call" and module.last_name(row[1]) in _CASTS and len(row[2]) == 1:
             yield base | row[2][0]
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.handed import handed_in
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -93,7 +92,7 @@ class WorkerCounts:
 
     def _given(self, module: Module, row: Node) -> Iterator[int]:
         function, name = module.base | row[1], row[2]
-        given = handed_in(self.program, function, name)
+        given = self.program.given_for(function, name)
         yield from (node for _, node in given)
         default = module.scopes[row[1]].defaults.get(name)
         if default is not None and len(given) <= len(self.program.callers(function)):

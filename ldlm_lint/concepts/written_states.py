@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.program.atoms import MASK
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class WrittenStates:
         if row[0] == "call":
             return self._is_made(module, key, row, seen)
         if row[0] in ("param", "free"):
-            return self._any(behind(self.program, module, row), seen)
+            return self._any(self.program.given_or_bound(module, row), seen)
         inner = [*_held(row), *(self.filled(module, key & MASK) if row[0] in ("map", "seq") else ())]
         return self._any((module.base | one for one in inner), seen)
 

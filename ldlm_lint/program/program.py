@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from ldlm_lint.budget import deep
 from ldlm_lint.code import Table, packed
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.code.table import Node
+from ldlm_lint.program.atoms import MASK, SHIFT
+from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.expressions import Expressions
 from ldlm_lint.program.modules import Module, Modules, Shown
 from ldlm_lint.program.outside import Configured
@@ -47,6 +49,37 @@ class Program(Expressions):
                 self.get(module.base | call)
         self.solve()
         self.say_what_is_missing()
+
+    def calls_of_function(self, function: int) -> list[int]:
+        """All calls (keys) of a function, each once."""
+        return list(dict.fromkeys(one.call for one in self.callers(function)))
+
+    def given_for(self, function: int, name: str) -> list[tuple[int, int]]:
+        """The calls (keys) of a function with the expressions that they pass for a parameter."""
+        bound = (one for one in self.callers(function) if one.how != UNKNOWN)
+        given = ((one.call, self.argument_node(one.call, function, one.how, name)) for one in bound)
+        return [(call, node) for call, node in given if node is not None]
+
+    def given_or_bound(self, module: Module, row: Node) -> list[int]:
+        """What a ``param`` or ``free`` row may hold: arguments of callers, bindings of its module."""
+        if row[0] == "param":
+            return [node for _, node in self.given_for(module.base | row[1], row[2])]
+        return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
+
+    def modules_above(self, call: int) -> list[Module]:
+        """The modules of the functions that lead to a call (key), without its own."""
+        todo, seen = [self.function_of(call)], {self.function_of(call)}
+        found: dict[int, Module] = {}
+        while todo:
+            function = todo.pop()
+            for one in self.calls_of_function(function) if function & MASK else ():
+                above = self.function_of(one)
+                if above not in seen:
+                    seen.add(above)
+                    todo.append(above)
+                    found[above >> SHIFT] = self.module_of(above)
+        found.pop(call >> SHIFT, None)
+        return list(found.values())
 
     def function_of(self, call: int) -> int:
         """The function that a call is in; the module itself is scope 0."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.concepts.handed import behind
 from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
@@ -65,7 +64,7 @@ def _is_engine(view: View, key: int, seen: set[int]) -> bool:
         owner = program.class_of_self(module, row[1])
         inner = list(program.own_writes.get((owner, row[2]), ())) if owner is not None else []
     else:
-        inner = behind(program, module, row) if row[0] in ("param", "free") else []
+        inner = program.given_or_bound(module, row) if row[0] in ("param", "free") else []
     return any(_is_engine(view, one, seen) for one in inner)
 
 

@@ -13,7 +13,6 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import value_as_written
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
-from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -63,7 +62,7 @@ def _is_left_off(view: View, key: int, steps: int) -> bool:
     if row[0] != "param" or steps > _STEPS:
         return False
     function, default = module.base | row[1], module.scopes[row[1]].defaults.get(row[2])
-    callers, given = callers_of(view.program, function), handed_in(view.program, function, row[2])
+    callers, given = view.program.calls_of_function(function), view.program.given_for(function, row[2])
     if not callers or any(_unpacks(view, call) for call in callers):
         return False
     is_left = len(given) == len(callers) or (default is not None and module.nodes[default] == ("const", False))

@@ -11,7 +11,6 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import parts_of, written_default
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.fallbacks import Fallback, fallback_of
-from ldlm_lint.concepts.handed import callers_of, handed_in
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -148,8 +147,8 @@ def _given_by_its_caller(view: View, key: int) -> int:
     row = module.plain(key & MASK)
     if row[0] != "param":
         return key
-    callers = callers_of(view.program, module.base | row[1])
-    given = handed_in(view.program, module.base | row[1], row[2])
+    callers = view.program.calls_of_function(module.base | row[1])
+    given = view.program.given_for(module.base | row[1], row[2])
     return given[0][1] if len(callers) == len(given) == 1 else key
 
 

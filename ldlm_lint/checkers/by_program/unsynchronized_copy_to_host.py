@@ -8,7 +8,6 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import without_keywords
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.async_copies import AsyncCopies, Read, copies_of
-from ldlm_lint.concepts.handed import callers_of
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -42,7 +41,7 @@ def _is_returned(module: Module, call: int) -> bool:
 
 
 def _read_by_callers(view: View, call: int, known: dict[int, AsyncCopies]) -> Iterator[Finding]:
-    for caller in callers_of(view.program, view.program.function_of(call)):
+    for caller in view.program.calls_of_function(view.program.function_of(call)):
         home = view.program.module_of(caller)
         read = known.setdefault(home.index, AsyncCopies(view.program, home)).first_read(caller & MASK)
         if read is not None:

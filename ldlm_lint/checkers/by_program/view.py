@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.table import COLUMNS, line_of
 from ldlm_lint.concepts.checkpoints import Checkpoints
-from ldlm_lint.concepts.handed import modules_above
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.codebase import Codebase
@@ -129,7 +128,7 @@ class View(Codebase):
         module, found = self.module(path), []
         call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None and line.isdecimal() else None
         if module is not None and call is not None:
-            found = [self.context.project.trainers_of(self.path(one)) for one in modules_above(self.program, module.base | call)]
+            found = [self.context.project.trainers_of(self.path(one)) for one in self.program.modules_above(module.base | call)]
         return self.context.project.universe.joined(*found)
 
     def is_named_in_configurations(self, *names: str) -> bool:

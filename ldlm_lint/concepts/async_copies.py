@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Event, Node
-from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK, MAY_BE_ON_DEVICE, TRUE
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import users_in
 from ldlm_lint.vocabulary.copies import (
     BLOCKS,
     GOES_THROUGH,

@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.concepts.narrowed import Narrowed
-from ldlm_lint.concepts.operands import operands
 from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK, NOTHING, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Queries
 
 

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import users_in
 
 _ASKS = frozenset({"isinstance", "issubclass", "cast", "TypeVar", "hasattr"})
 """Functions that are given a class and build nothing with it."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.operands import operands
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import HOMES, MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import operands
 from ldlm_lint.vocabulary.tensors import is_method_of_tensor
 
 _MOST = 200

@@ -6,8 +6,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from ldlm_lint.concepts.operands import operands, users_in
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import operands, users_in
 from ldlm_lint.vocabulary.reading import FINITE, HANDS_ON, MAKES_SIZES
 
 _MOST = 60

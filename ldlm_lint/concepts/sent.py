@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK, MAY_BE_ON_DEVICE
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import users_in
 from ldlm_lint.vocabulary.reading import ANSWERS, COLLECTS, DECODES, READS, SENDS
 
 _MOST = 200

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.operands import users_in
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.operands import users_in
 from ldlm_lint.vocabulary.tensors import TO_HOST
 
 _WRAPS = ("Parameter", "Variable")

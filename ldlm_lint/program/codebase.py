@@ -15,6 +15,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origins
 from ldlm_lint.program.program import Program
 from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.value_uses import ValueUses
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Span
@@ -137,6 +138,11 @@ class Codebase(ABC):
     def origins(self) -> Origins:
         """Where possible values are written."""
         return Origins(self)
+
+    @cached_property
+    def value_uses(self) -> ValueUses:
+        """What happens to values."""
+        return ValueUses(self)
 
     def calls(self, interfaces: Collection[str]) -> Iterator[Call]:
         """Every call that may be a call of one of these functions or classes of other packages, once, under any name."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
     from ldlm_lint.program.queries import Argument as Found
+    from ldlm_lint.program.value_uses import Use
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,10 @@ class Expr(_Handle):
         """Where one of the numbers, texts or booleans that it may be is written."""
         return self.code.origins.to(self, self.code.program.atoms.constant(constant))
 
+    def uses(self) -> list[Use]:
+        """What happens to its value, one step forward; empty if it is dropped."""
+        return self.code.value_uses.of(self)
+
     def alternatives(self, interfaces: Collection[str]) -> list[Alternative]:
         """Which of these interfaces of other packages it may be, directly or by a class of the project derived from one,
         each with where it is chosen."""
@@ -137,7 +142,7 @@ class Call(Expr):
 
     @property
     def function(self) -> Function:
-        """The function that it stands in; that of the module outside of all functions."""
+        """The function that it is in; that of the module outside of all functions."""
         return Function(self.code, self.code.program.function_of(self.key))
 
     @property
@@ -152,7 +157,7 @@ class Call(Expr):
 
     @property
     def is_in_handler(self) -> bool:
-        """Whether it stands in an ``except`` clause: a second attempt of its ``try``."""
+        """Whether it is in an ``except`` clause: a second attempt of its ``try``."""
         return self.code.program.stands_in_handler(self.key)
 
     def argument(self, name: str, position: int | None = None) -> Argument:
@@ -264,9 +269,15 @@ class Argument:
     @property
     def values(self) -> list[Expr]:
         """The expressions that it may be."""
-        return [Expr(self.code, one) for one in self.found.sources]
+        return [expression(self.code, one) for one in self.found.sources]
 
     @property
     def options(self) -> list[str]:
         """The options of a command line that alone can give it: ``--fused``."""
         return [self.code.ask.flag(one).name for one in self.found.flags]
+
+
+def expression(code: Codebase, key: int) -> Expr:
+    """The handle of an expression by its number: a `Call` if it is one."""
+    is_call = key & MASK in code.program.module_of(key).table.sites
+    return Call(code, key) if is_call else Expr(code, key)

@@ -8,12 +8,12 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import parts_of
 from ldlm_lint.concepts.decided import Decided
 from ldlm_lint.concepts.early_values import EarlyValues
-from ldlm_lint.concepts.operands import operands
 from ldlm_lint.concepts.reading import Need, Reading
 from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.program.atoms import HOMES
+from ldlm_lint.program.operands import operands
 from ldlm_lint.vocabulary.reading import READS
 from ldlm_lint.wording import quoted
 

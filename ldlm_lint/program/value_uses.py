@@ -1,0 +1,103 @@
+"""What happens to a value, one step forward: who takes it as an operand, which name gets it, who returns or tests it.
+
+A read of a local name stands for the row of its value, so that the uses of a name are those of what it holds there.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Expr, expression
+from ldlm_lint.program.operands import users_in
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.modules import Module
+
+
+class How(enum.Enum):
+    """How a value is used."""
+
+    OPERAND = "operand"
+    """Another expression is made of it."""
+    NAMED = "named"
+    """A name of a module or class gets it, or one that an inner function reads: others may read it from there."""
+    SET = "set"
+    """An attribute gets it."""
+    RETURNED = "returned"
+    """A function gives it back, by ``return`` or ``yield``."""
+    TESTED = "tested"
+    """Its truth is asked for."""
+    OTHER = "other"
+    """It is formatted, raised, deleted or changed in place."""
+
+
+_EVENTS = {"write": How.SET, "return": How.RETURNED, "yield": How.RETURNED, "test": How.TESTED, "bind": How.NAMED}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a value; ``by`` is the expression that is made of it, None for all other uses."""
+
+    how: How
+    by: Expr | None = None
+
+
+class ValueUses:
+    """The uses of the values of a codebase; each file is indexed on first need."""
+
+    def __init__(self, code: Codebase) -> None:
+        self._code = code
+        self._files: dict[int, _File] = {}
+
+    def of(self, expr: Expr) -> list[Use]:
+        """The uses of an expression's value in its file; none if it is dropped."""
+        module = expr.module
+        file = self._files.get(module.index)
+        if file is None:
+            file = self._files[module.index] = _File(module)
+        number = expr.key & MASK
+        operands = [Use(How.OPERAND, expression(self._code, module.base | user)) for user in file.users.get(number, ())]
+        return operands + [Use(how) for how in file.other.get(number, ())]
+
+
+class _File:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.users = users_in(module)
+
+    @cached_property
+    def other(self) -> dict[int, list[How]]:
+        """All other uses, by rows."""
+        found: dict[int, list[How]] = defaultdict(list)
+        for number, scope in enumerate(self.module.scopes):
+            for event in scope.events:
+                how = _EVENTS.get(event[0], How.OTHER)
+                if how is not How.NAMED or scope.kind != "def" or (number, event[5]) in self._read_from_inside:
+                    found[event[1]].append(how)
+            own = {event[1] for event in scope.events if event[0] == "bind"}
+            for held in scope.bindings.values():
+                # Names that another scope declares global or nonlocal are bound without an event of this one.
+                for one in set(held) - own:
+                    found[one].append(How.NAMED)
+        return found
+
+    @cached_property
+    def _read_from_inside(self) -> set[tuple[int, str]]:
+        """The scopes and names that inner scopes read."""
+        scopes = self.module.scopes
+        found: set[tuple[int, str]] = set()
+        for row in self.module.nodes:
+            at = scopes[row[1]].parent if row[0] == "free" else -1
+            while at > 0:
+                found.add((at, row[2]))
+                at = scopes[at].parent
+        return found
+
+
+__all__ = ["How", "Use", "ValueUses"]

@@ -1,0 +1,118 @@
+"""Handles: what rules hold in their hands, on small programs."""
+
+from __future__ import annotations
+
+import pytest
+from linking import Alone, program_of
+
+from ldlm_lint.program.answers import Answer
+from ldlm_lint.program.handles import Call
+from ldlm_lint.program.value_uses import How
+
+OPTIMIZERS = {"torch.optim.Adam", "torch.optim.AdamW"}
+
+
+def codebase(**files: str) -> Alone:
+    return Alone(program_of({f"{name}.py": text for name, text in files.items()}))
+
+
+def call_of(code: Alone, name: str) -> Call:
+    (key,) = code.program.calls[name]
+    return Call(code, key)
+
+
+def test_calls_are_found_under_any_name():
+    code = codebase(
+        train="""
+        import torch, table
+        from torch.optim import AdamW as Best
+        Best(params)
+        table.MAKERS[name](params)
+        class Own(torch.optim.Adam): pass
+        Own(params)
+        torch.optim.SGD(params)
+        """,
+        table="import torch\nMAKERS = {'adam': torch.optim.Adam}\n",
+    )
+    assert [call.line for call in code.calls(OPTIMIZERS)] == [4, 5, 7]
+    assert [one.name for call in code.calls(OPTIMIZERS) for one in call.callee.alternatives(OPTIMIZERS)] == [
+        "torch.optim.AdamW",
+        "torch.optim.Adam",
+        "torch.optim.Adam",
+    ]
+
+
+def test_an_alternative_says_where_and_when_it_is_chosen():
+    code = codebase(
+        train="""
+        import torch
+        def main(args):
+            maker = torch.optim.AdamW if args.opt == "adamw" else torch.optim.Adam
+            maker(params)
+        """
+    )
+    (call,) = code.calls(OPTIMIZERS)
+    found = call.callee.alternatives(OPTIMIZERS)
+    assert {one.name: [origin.expr.line for origin in one.origins] for one in found} == {"torch.optim.AdamW": [4], "torch.optim.Adam": [4]}
+    assert not any(one.is_fallback for one in found)
+
+
+def test_an_argument_is_absent_given_or_open():
+    code = codebase(
+        train="""
+        import torch
+        def main(**more):
+            torch.optim.AdamW(params, lr=0.1)
+            torch.optim.Adam(params, **more)
+        main(**read())
+        """
+    )
+    plain, handed = code.calls(OPTIMIZERS)
+    assert plain.argument("fused").is_absent
+    assert [one.may_be().only for one in plain.argument("lr").values] == [0.1]
+    assert handed.argument("fused").is_open
+
+
+def test_a_function_knows_all_its_callers():
+    code = codebase(
+        train="""
+        class Trainer:
+            def step(self): pass
+        def run(trainer):
+            trainer.step()
+        run(Trainer())
+        """
+    )
+    (target,) = call_of(code, "step").targets
+    assert target.name == "step" and target.owner is not None and target.owner.name == "Trainer"
+    assert [one.line for one in target.callers] == [5]
+    assert [one.name for one in call_of(code, "step").function.around] == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "uses"),
+    [
+        ("make()", []),
+        ("held = make()", []),
+        ("held = make()\n            show(held)", [How.OPERAND]),
+        ("held = make()\n            return held", [How.RETURNED]),
+        ("self.held = make()", [How.SET]),
+        ("if make(): pass", [How.TESTED]),
+        ("held = make()\n            return lambda: held", [How.NAMED]),
+        ("global held\n            held = make()", [How.NAMED]),
+    ],
+)
+def test_what_becomes_of_a_value(statement: str, uses: list[How]):
+    code = codebase(train=f"def main(self):\n            {statement}\n")
+    assert [one.how for one in call_of(code, "make").uses()] == uses
+
+
+def test_an_answer_has_no_truth():
+    with pytest.raises(TypeError, match="unknown"):
+        bool(Answer.YES)
+
+
+def test_handles_of_one_place_are_equal():
+    code = codebase(train="import torch\ntorch.optim.AdamW(params)\n")
+    (one,), (other,) = code.calls(OPTIMIZERS), code.calls(OPTIMIZERS)
+    assert one == other and len({one, other}) == 1 and one != one.callee

@@ -69,9 +69,12 @@ class FrameworkHooks:
 
     def _is_named(self, owner: int) -> bool:
         """Whether the program uses a class: creates an object, or passes the class on."""
-        home = self.program.module_of(owner)
-        name = home.scopes[owner & MASK].name
-        return any(row[0] in ("free", "attr") and row[2] == name for module in self.program.live for row in module.nodes)
+        return self.program.module_of(owner).scopes[owner & MASK].name in self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        """The names and attributes that the program reads."""
+        return frozenset(row[2] for module in self.program.live for row in module.nodes if row[0] in ("free", "attr"))
 
     def _losses_of(self, owner: int) -> Iterator[str]:
         """The losses that a trainer of trl computes in its steps and a class derived from it computes instead: ``cpo_loss``."""

@@ -7,7 +7,9 @@ each run of the model that it is a part of turns gradients off.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.training import Training
@@ -34,7 +36,6 @@ class RecordedRuns(Concept):
         self.training = code[Training]
         self._untrained = Untrained(code[Training])
         self._recorded: dict[int, bool] = {}
-        self._optimized: frozenset[int] | None = None
 
     def is_never_recorded(self, owner: int) -> bool:
         """Whether runs of a class's models are known, none of them is recorded, and no optimizer has their
@@ -55,11 +56,17 @@ class RecordedRuns(Concept):
         program = self.program
         objects = frozenset(one for one in program.ask(made) if one >= FIRST)
         near = program.together.programs_of(program.module_of(made)) if objects else ()
-        found = []
-        for module in program.live:
-            if module.index in near:
-                calls = (module.base | one for one in module.table.sites if module.nodes[module.nodes[one][1]][0] in _HOLDS)
-                found += [one for one in calls if not objects.isdisjoint(program.ask(self._function(one)))]
+        like = (calls for value, calls in self._calls_by_value.items() if not objects.isdisjoint(value))
+        return [one for calls in like for one in calls if program.module_of(one).index in near]
+
+    @cached_property
+    def _calls_by_value(self) -> dict[Value, list[int]]:
+        """The calls of what may be a model, by the value that is called: there are few different values."""
+        found: dict[Value, list[int]] = defaultdict(list)
+        for module in self.program.live:
+            for one in module.table.sites:
+                if module.nodes[module.nodes[one][1]][0] in _HOLDS:
+                    found[self.program.ask(self._function(module.base | one))].append(module.base | one)
         return found
 
     def _function(self, call: int) -> int:
@@ -96,11 +103,10 @@ class RecordedRuns(Concept):
 
     def _may_be_optimized(self, owner: int) -> bool:
         """Whether an optimizer gets the parameters of such a model itself, or of one that may be it."""
-        if self._optimized is None:
-            self._optimized = frozenset(self._find_optimized())
         return not self._optimized.isdisjoint((*self.program.order(owner), *self.program.below(owner)))
 
-    def _find_optimized(self) -> set[int]:
+    @cached_property
+    def _optimized(self) -> set[int]:
         """The classes whose ``parameters()`` are an argument of an optimizer, or whose objects a framework trains."""
         program, found = self.program, set(self._given_to_trainers())
         for name in _LISTS:

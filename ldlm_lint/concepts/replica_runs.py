@@ -50,6 +50,8 @@ class ReplicaRuns(Concept):
         self._back = WaysBack(self.program)
         self._wraps = frozenset(call for call, _ in code.ask.calls_of(_WRAPPERS))
         self._known: dict[int, frozenset[_Wrapped]] = {}
+        self._steps: dict[tuple[Held, bool], list[tuple[Held, bool]]] = {}
+        """The steps back that were taken: many expressions lead to the same ones."""
 
     def is_past(self, backward: int, wrapper: int) -> bool:
         """Whether all forward passes before a backward pass (key) that are seen run the inner module of a wrapper (the
@@ -92,7 +94,9 @@ class ReplicaRuns(Concept):
         seen = set(todo)
         while todo and len(seen) < _MOST:
             held, is_bare = todo.pop()
-            before = list(self._before(held, is_bare)) if self._wrapper(held) is None else []
+            before = self._steps.get((held, is_bare))
+            if before is None:
+                before = self._steps[held, is_bare] = list(self._before(held, is_bare)) if self._wrapper(held) is None else []
             yield held, is_bare, not before
             todo += (fresh := [one for one in before if one not in seen])
             seen.update(fresh)

@@ -123,12 +123,13 @@ class Solver(ABC):
 
     def ask(self, key: Key) -> Value:
         """The value of a key at the fixed point; for callers outside the solver."""
-        self.get(key)
+        value = self.get(key)
         if self._pending:
             self.solve()
+            value = self.get(key)
         if self._given is not None and self._depth == 0:
             self._given.update(islice(reversed(self.values), len(self.values) - len(self._given)))
-        return self.get(key)
+        return value
 
     def is_missing(self, *values: Value) -> bool:
         """Whether an operand has no value so far, and the reader has to be computed again to take it for unknown: what is

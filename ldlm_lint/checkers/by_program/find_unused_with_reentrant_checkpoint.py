@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from astroid import nodes
 
@@ -34,15 +35,22 @@ _GIVEN = (State.GIVEN, State.MAYBE)
 
 def find(view: View) -> Iterator[Finding]:
     """All wraps that search for unused parameters of a model that recomputes by a reentrant checkpoint, or on which one is switched on."""
-    models = _Models(view)
+    wraps = list(_searching(view))
+    models = _Models(view, [call for call, _ in wraps])
+    for call, name in wraps:
+        yield from _found(view, call, name, models.reentrant_in(call))
+
+
+def _searching(view: View) -> Iterator[tuple[int, str]]:
+    """The wraps that surely search, with the option that says so."""
     for calls, prefix in ((WRAPPERS | ENGINES, ""), (TRAINING_ARGUMENTS, "ddp_")):
         for call in dict.fromkeys(call for call, _ in view.ask.calls_of(calls)):
             if _searches(view, call, prefix) and not (prefix and _switches_itself(view, call)):
-                yield from _found(view, call, f"{prefix}find_unused_parameters", models.reentrant_in(call))
+                yield call, f"{prefix}find_unused_parameters"
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(TAKE_STRATEGY)):
         strategy = view.ask.argument(call, "strategy")
         if strategy.sources and view.ask.meaning(*strategy.sources).only == SEARCHING_STRATEGY:
-            yield from _found(view, call, "strategy", models.reentrant_in(call))
+            yield call, "strategy"
 
 
 def _searches(view: View, call: int, prefix: str) -> bool:
@@ -60,9 +68,10 @@ def _switches_itself(view: View, call: int) -> bool:
 class _Models:
     """The models of a program that recompute by reentrant checkpoints: by their calls."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, wraps: Iterable[int]) -> None:
         self.view = view
         self.program = view.program
+        self.wraps = wraps
         self.recomputing = Recomputing(view.ask, view[FrozenParts].trains_nothing)
         self.switches = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
 
@@ -119,14 +128,10 @@ class _Models:
         module = self.program.module_of(call)
         row = module.nodes[call & MASK]
         found = {module.base | one for one in (*row[2], *(value for _, value in row[3]))}
-        made = {one for one in self.program.ask(call) if one >= FIRST and call in self.program.atoms.of[one][1:]}
         near = self.program.together.programs_of(module)
-        for other in (one for one in self.program.live if one.index in near):
-            for site in other.table.sites:
-                given = other.nodes[site]
-                values = [other.base | one for one in (*given[2], *(value for _, value in given[3]))]
-                if any(self._holds(value, made) for value in values):
-                    found.update(values)
+        for values in (values for one in self._made(call) for values in self._taking.get(one, ())):
+            if self.program.module_of(values[0]).index in near:
+                found.update(values)
         if any(name in ENGINES or name in TAKE_STRATEGY for name in self._names(call)):
             found |= self._handed_to_engines(near)
         return found
@@ -135,8 +140,22 @@ class _Models:
         module = self.program.module_of(call)
         return self.view.ask.names_of(self.program.ask(module.base | module.nodes[call & MASK][1]))
 
-    def _holds(self, key: int, made: set[int]) -> bool:
-        return not made.isdisjoint(self.program.ask(key))
+    def _made(self, call: int) -> set[int]:
+        """The objects that a call makes."""
+        return {one for one in self.program.ask(call) if one >= FIRST and call in self.program.atoms.of[one][1:]}
+
+    @cached_property
+    def _taking(self) -> dict[int, list[list[int]]]:
+        """For each object that a wrap makes: the arguments of every call that receives it."""
+        made = {one for wrap in self.wraps for one in self._made(wrap)}
+        found: dict[int, list[list[int]]] = {}
+        for module in self.program.live if made else ():
+            for site in module.table.sites:
+                row = module.nodes[site]
+                values = [module.base | one for one in (*row[2], *(value for _, value in row[3]))]
+                for one in frozenset().union(*(made & self.program.ask(value) for value in values)):
+                    found.setdefault(one, []).append(values)
+        return found
 
     def _handed_to_engines(self, near: frozenset[int]) -> set[int]:
         """The objects that the programs of a module pass to an Accelerator or a Lightning Trainer."""

@@ -29,7 +29,6 @@ from ldlm_lint.program.containers import Containers
 from ldlm_lint.vocabulary.loaders import LOADERS
 
 PLAIN, BOUND, LATER, UNKNOWN = range(4)
-_IMPLICIT = frozenset({"__init__", "__new__", "__call__", "forward", "__getitem__", "__iter__", "__enter__"})
 Receiver = tuple[str, int]
 """How an object is known, "i", "self" or "c", and its class."""
 
@@ -41,6 +40,17 @@ class Caller(NamedTuple):
     how: int
 
 
+class Summary(NamedTuple):
+    """What a function returns, by how a call changes it: ``given`` holds the names of its own parameters with the kinds of
+    their symbols, ``others`` the symbols of other functions."""
+
+    value: Value
+    plain: Value
+    selves: tuple[int, ...]
+    given: dict[str, set[str]]
+    others: Value
+
+
 class Calls(Containers):
     """The call graph, as far as it was computed."""
 
@@ -50,8 +60,7 @@ class Calls(Containers):
         """The functions that a call goes to."""
         self._known: dict[tuple[int, int], set[int]] = defaultdict(set)
         self._handing: dict[int, bool] = {}
-        self._looked: set[int] = set()
-        self._looked_at: set[int] = set()
+        self._summaries: dict[int, Summary] = {}
 
     def edge(self, function: int, call: int, how: int) -> None:
         """Record that a call goes to a function."""
@@ -175,18 +184,45 @@ class Calls(Containers):
             # What it yields of an argument is another thing for each call.
             is_own = call is not None and how != UNKNOWN and self._hands_on(function)
             return frozenset([atoms.atom("gen", function, call, how)]) if is_own else summary
-        value: set[int] = set()
-        for one in summary:
-            if one in atoms.selves and receiver is not None:
-                value.add(self._received(one, receiver))
-            elif one not in atoms.symbolic:
-                value.add(one)
-            else:
-                value |= self._put_in(one, function, call, how)
+        parts = self._parts_of(function, summary)
+        value = set(parts.plain)
+        value.update(one if receiver is None else self._received(one, receiver) for one in parts.selves)
+        for name, kinds in parts.given.items():
+            given = self.argument(call, function, how, name)
+            value |= given if "p" in kinds else NOTHING
+            value |= self.tensor_part(given) if "t" in kinds else NOTHING
+        value |= parts.others if self.is_symbolic else self._closed_symbols(parts.others)
         if DEVICE in value:
             value.discard(TENSOR)
             value.discard(IF_TENSOR)
         return frozenset(value)
+
+    def _parts_of(self, function: int, summary: Value) -> Summary:
+        known = self._summaries.get(function)
+        if known is None or known.value != summary:
+            known = self._summaries[function] = self._taken_apart(function, summary)
+        return known
+
+    def _taken_apart(self, function: int, summary: Value) -> Summary:
+        atoms, given = self.atoms, dict[str, set[str]]()
+        selves = tuple(one for one in summary if one in atoms.selves)
+        others: set[int] = set()
+        for one in summary & atoms.symbolic:
+            kind, key = atoms.of[one]
+            module = self.module_of(key)
+            row = module.nodes[key & MASK]
+            if row[0] != "param" or (module.base | row[1]) != function:
+                others.add(one)
+            elif kind != "n":
+                given.setdefault(row[2], set()).add(kind)
+        return Summary(summary, summary - atoms.symbolic - atoms.selves, selves, given, frozenset(others))
+
+    def _closed_symbols(self, symbols: Value) -> Value:
+        """What the symbols of other functions are for all of their callers."""
+        found = NOTHING
+        for kind, key in (self.atoms.of[one] for one in symbols):
+            found |= self.get(key) if kind != "t" else self.tensor_part(self.get(key))
+        return found
 
     def _hands_on(self, function: int) -> bool:
         """Whether a generator function yields elements of an argument."""
@@ -218,18 +254,6 @@ class Calls(Containers):
         if fields[2:]:
             return self.atoms.atom("c", owner) if exact else self.atoms.atom("self", owner, "cls")
         return self.atoms.atom("i" if exact else "self", owner)
-
-    def _put_in(self, symbol: int, function: int, call: int | None, how: int) -> Value:
-        kind, key = self.atoms.of[symbol]
-        module = self.module_of(key)
-        row = module.nodes[key & MASK]
-        if row[0] == "param" and (module.base | row[1]) == function:
-            given = self.argument(call, function, how, row[2])
-            return given if kind == "p" else self.tensor_part(given) if kind == "t" else NOTHING
-        if self.is_symbolic:
-            return frozenset([symbol])
-        known = self.get(key)
-        return known if kind != "t" else self.tensor_part(known)
 
     def argument(self, call: int | None, function: int, how: int, name: str) -> Value:
         """The value of a parameter at one call, or its default."""
@@ -282,50 +306,12 @@ class Calls(Containers):
             return index + 1
         return index
 
-    def edges_to(self, function: int) -> Value:
-        """The edges of a function, after the calls of its names were looked at: operands come before their users."""
-        if function not in self._looked:
-            self._looked.add(function)
-            current, self._current = self._current, None
-            symbolic, self.is_symbolic = self.is_symbolic, False
-            for name in sorted(self._names_of_function(function)):
-                for call in self.calls.get(name, ()):
-                    self._look_at(call)
-            self._current, self.is_symbolic = current, symbolic
-        return self.get(("edges", function))
-
-    def _look_at(self, call: int) -> None:
+    def look_at(self, call: int) -> None:
         """Find where a call goes without its arguments; what is found later is found when the call is computed."""
-        if call in self._looked_at:
-            return
-        self._looked_at.add(call)
         module = self.module_of(call)
         for function, bound in self.targets(self.get(module.base | module.nodes[call & MASK][1]), [])[0]:
             self.edge(function, call, abs(bound))
 
-    def _names_of_function(self, function: int) -> set[str]:
-        """The last names by which a function may be called."""
-        module = self.module_of(function)
-        scope = module.scopes[function & MASK]
-        names = {scope.name}
-        owner = self.owner.get(function)
-        if owner is not None and scope.name in _IMPLICIT:
-            classes: set[str] = set()
-            for one in self.below(owner):
-                name = self.module_of(one).scopes[one & MASK].name
-                classes |= {name} | self.aliases.get(name, set())
-            if scope.name in ("__init__", "__new__"):
-                names |= classes
-            else:
-                for name in classes:
-                    for call in self.calls.get(name, ()):
-                        names |= self.names_of(call)
-        for name in list(names):
-            names |= self.aliases.get(name, set())
-        if scope.parent >= 0 and module.scopes[scope.parent].kind == "def":
-            names.add(f"(){module.scopes[scope.parent].name}")
-        return names
-
     def callers(self, function: int) -> list[Caller]:
         """All calls that go to a function, in order."""
-        return [Caller(edge >> 2, edge & 3) for edge in sorted(self.edges_to(function))]
+        return [Caller(edge >> 2, edge & 3) for edge in sorted(self.get(("edges", function)))]

@@ -3,7 +3,6 @@ anywhere in the program."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -304,14 +303,10 @@ class Containers(Batches):
                 found |= self.get(module.base | value)
         return frozenset(found)
 
-    @abstractmethod
-    def edges_to(self, function: int) -> Value:
-        """The edges of a function, see `ldlm_lint.program.calls`."""
-
     def _content_of_kwargs(self, function: int, key: object, follow: bool) -> Value:
         found: set[int] = set()
         params = self.module_of(function).scopes[function & MASK].params
-        for edge in self.edges_to(function):
+        for edge in self.get(("edges", function)):
             module = self.module_of(edge >> 2)
             keywords = module.nodes[(edge >> 2) & MASK][3]
             found |= self._given_by_keyword(module, [one for one in keywords if one[0] not in params], key, follow)
@@ -320,7 +315,7 @@ class Containers(Batches):
     def _content_of_varargs(self, function: int, key: object) -> Value:
         found: set[int] = set()
         scope = self.module_of(function).scopes[function & MASK]
-        for edge in self.edges_to(function):
+        for edge in self.get(("edges", function)):
             module = self.module_of(edge >> 2)
             how = edge & 3
             skip = scope.positional - (1 if how == 1 else 0) + (1 if how == 2 else 0)

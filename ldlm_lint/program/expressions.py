@@ -156,7 +156,7 @@ class Expressions(Parameters):
         shows no store."""
         function = module.base | row[1]
         found = NOTHING
-        for edge in sorted(self.edges_to(function)):
+        for edge in sorted(self.get(("edges", function))):
             node = self.argument_node(edge >> 2, function, edge & 3, row[2]) if edge & 3 != UNKNOWN else None
             home = self.module_of(node) if node is not None else module
             if node is None or home.plain(node & MASK)[0] != "upd":

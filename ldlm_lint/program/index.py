@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
-from ldlm_lint.program.atoms import FIRST, SHIFT
+from ldlm_lint.program.atoms import FIRST, MASK, SHIFT
 from ldlm_lint.program.modules import Module, Modules
 from ldlm_lint.program.processes import add_processes
 from ldlm_lint.program.solver import Solver
@@ -232,6 +233,14 @@ class Index(Solver):
                 if module.nodes[key][0] == "const" and module.nodes[value][0] in ("map", "seq", "call"):
                     add(value, str(module.nodes[key][1]))
         return names
+
+    def calls_around_classes(self) -> Iterator[int]:
+        """The calls of functions that define a class: one of their parameters may be its base."""
+        for one in (one for classes in self.classes.values() for one in classes):
+            scopes = self.module_of(one).scopes
+            around = scopes[scopes[one & MASK].parent]
+            if around.kind == "def" and scopes[one & MASK].bases:
+                yield from self.calls.get(around.name, ())
 
     def find_bases(self) -> None:
         """Resolve the bases of all classes; no objects were evaluated before."""

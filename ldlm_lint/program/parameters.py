@@ -59,7 +59,7 @@ class Parameters(Globals):
         if not plain and scope.annotations.get(name) not in _PLAIN_TYPES:
             return WHERE_TENSOR | self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
         value = self.get(module.base | default) if default is not None else NOTHING
-        for edge in self.edges_to(function):
+        for edge in self.get(("edges", function)):
             if edge & 3 != UNKNOWN:
                 value |= self.argument_at(edge >> 2, function, edge & 3, name, unpack=False)[0]
         return value - HOMES
@@ -67,7 +67,7 @@ class Parameters(Globals):
     def _taken_from_callers(self, function: int, name: str, key: int) -> Value:
         value = NOTHING
         taken = self._taken.setdefault(key, set())
-        for edge in sorted(self.edges_to(function)):
+        for edge in sorted(self.get(("edges", function))):
             if edge in taken or edge & 3 == UNKNOWN or self.stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2

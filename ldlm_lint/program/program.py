@@ -34,6 +34,8 @@ class Program(Expressions):
         self.begin_containers()
         self.begin_expressions()
         super().__init__(modules, live, trains)
+        for call in self.calls_around_classes():
+            self.look_at(call)
         self.find_bases()
         self.begin_classes()
 
@@ -43,11 +45,15 @@ class Program(Expressions):
         return Together(self.modules, self.live)
 
     def settle(self) -> None:
-        """Compute every call, so that all callers of a function are known before anything rests on its parameters."""
-        for module in self.live:
-            for call in module.table.sites:
-                self.get(module.base | call)
-        self.solve()
+        """Compute every call, so that all callers of a function are known before anything rests on its parameters.
+
+        Most callers are known before any argument is computed: arguments that come later make values grow again.
+        """
+        for compute in (self.look_at, self.get):
+            for module in self.live:
+                for call in module.table.sites:
+                    compute(module.base | call)
+            self.solve()
         self.say_what_is_missing()
 
     def calls_of_function(self, function: int) -> list[int]:

@@ -82,6 +82,6 @@ def _behind(program: Outside, module: Module, row: Node, own: int | None) -> Ite
 
 def _given(program: Outside, function: int, name: str) -> list[int]:
     """The arguments of the known callers for a parameter."""
-    edges = (edge for edge in sorted(program.edges_to(function)) if edge & 3 != UNKNOWN)
+    edges = (edge for edge in sorted(program.get(("edges", function))) if edge & 3 != UNKNOWN)
     nodes = (program.argument_node(edge >> 2, function, edge & 3, name) for edge in edges)
     return [node for node in nodes if node is not None]

@@ -100,8 +100,8 @@ class Expr(_Handle):
 
     def alternatives(self, interfaces: Collection[str]) -> list[Alternative]:
         """Which of these interfaces of other packages it may be, directly or by a class of the project derived from one,
-        each with where it is chosen."""
-        return list(self._alternatives(frozenset(interfaces)))
+        each with where it is chosen, by their names."""
+        return sorted(self._alternatives(frozenset(interfaces)), key=lambda one: (one.name, one.owner.key if one.owner else 0))
 
     def _alternatives(self, interfaces: frozenset[str]) -> Iterator[Alternative]:
         program, origins = self.code.program, self.code.origins

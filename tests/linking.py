@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from ldlm_lint.budget import deep
 from ldlm_lint.code import table_of, unpacked
 from ldlm_lint.code.packing import packed
+from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.model import Span
 from ldlm_lint.program import Program, linked
 from ldlm_lint.program.atoms import DEVICE, FALSE, FIRST, HOST, HOST_TENSOR, IF_TENSOR, MASK, NONE, TENSOR, TRUE, Value
@@ -73,15 +74,16 @@ def asked(program: Program, order: int = 1) -> dict[str, set[str]]:
 
 
 class Alone(Codebase):
-    """A program without any other file around it."""
+    """A program without any other file around it, with all that is assumed of it."""
 
     program = None  # type: ignore[assignment]  # given by the constructor
     files = None  # type: ignore[assignment]
 
+    trainings = None  # type: ignore[assignment]
+
     def __init__(self, program: Program) -> None:
         self.program = program
-
-    trainings = None  # type: ignore[assignment]
+        _ = self[AssumedValues]
 
     def path(self, module: Module) -> str:
         return module.path

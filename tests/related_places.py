@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldlm_lint.budget import deep
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Report, Span
 from ldlm_lint.program.atoms import MASK
@@ -59,7 +59,7 @@ class RelatedPlaces:
         self._above: dict[int, frozenset[int]] = {}
         with deep():
             # What a training step reaches is known once its calls were followed.
-            _ = self.context.view[Training].reached
+            _ = self.context.view[Reach]
 
     def unaccounted(self, report: Report) -> Iterator[Unaccounted]:
         """The related places of a report's findings without a path."""

@@ -7,24 +7,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.program import Program
+from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.training_tests import TrainingTests
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
-Passes = Callable[[Module, int, int], bool]
 
+class BoundInSteps(Concept):
+    """Answers for the calls of a program."""
 
-class BoundInSteps:
-    """Answers for the calls of a program; ``passes`` tells whether code under a guard of a function runs in a usual step,
-    ``outcome`` what a test comes out as in each."""
-
-    def __init__(self, program: Program, passes: Passes, outcome: Callable[[Module, int], bool | None]) -> None:
-        self.program = program
-        self._passes = passes
-        self._outcome = outcome
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._passes = code[Frequency].passes
+        self._outcome = code[TrainingTests].outcome
         self._guards: dict[int, dict[int, list[int]]] = {}
 
     def targets(self, call: int) -> set[int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -257,7 +257,7 @@ class Runs(Concept):
 
     @cached_property
     def _trains_itself(self) -> bool:
-        return any(map(self.code[BuiltClasses].may_run, self.code[Training].steps))
+        return any(map(self.code[BuiltClasses].may_run, self.code[Steps].loops))
 
 
 def has_plain_bases(program: Program, owner: int) -> bool:

@@ -19,9 +19,9 @@ from ldlm_lint.concepts.narrowed import Narrowed
 from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK, NOTHING, Value
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.operands import operands
-from ldlm_lint.program.queries import Queries
 
 
 class Edge(NamedTuple):
@@ -36,14 +36,13 @@ class Edge(NamedTuple):
 class CallContexts:
     """The confirmed calls of functions; of steps, and of functions that lead to steps, all calls.
 
-    ``callers`` gives the calls that may go to a function, ``programs_of`` the programs (a mask) that a function is in.
+    ``programs_of`` gives the programs (a mask) that a function is in.
     """
 
-    def __init__(self, ask: Queries, callers: Callable[[int], list[int]], programs_of: Callable[[int], int]) -> None:
-        self.program = ask.program
-        self._arms = Arms(ask)
-        self._narrowed = Narrowed(ask.program)
-        self._callers = callers
+    def __init__(self, code: Codebase, programs_of: Callable[[int], int]) -> None:
+        self.program = code.program
+        self._arms = Arms(code.ask)
+        self._narrowed = Narrowed(code.program)
         self._programs_of = programs_of
         self._by: dict[int, dict[int, Edge]] = defaultdict(dict)
         """The confirmed edges to a function, by their calls."""
@@ -64,7 +63,7 @@ class CallContexts:
             function = todo.pop()
             if function in self._above or function & MASK == 0:
                 continue
-            edges = [Edge(call, function, self._programs_of(self.program.function_of(call))) for call in self._callers(function)]
+            edges = [Edge(one.call, function, self._programs_of(self.program.function_of(one.call))) for one in self.program.callers(function)]
             self._above[function] = [edge for edge in edges if edge.programs]
             for edge in self._above[function]:
                 made_in[self.program.function_of(edge.call)].append(edge)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
@@ -48,7 +48,7 @@ class ClassBuilders(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._can_run = code[Training].frequency.passes
+        self._can_run = code[Frequency].passes
         self._is_named = code.is_in_configurations
         self._sites: dict[int, tuple[Site, ...]] = {}
         self._users: dict[int, dict[int, list[int]]] = {}

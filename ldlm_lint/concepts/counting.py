@@ -26,7 +26,7 @@ class Counting(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._counting: dict[int, bool] = {}
-        self._frequency = Frequency(code.program)
+        self._frequency = code[Frequency]
 
     def _returned(self, call: int) -> list[tuple[int, int]]:
         """The functions of the project that a call goes to, with the expressions (keys) that they return."""

@@ -6,21 +6,22 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import guards_above, line_of
+from ldlm_lint.concepts.rarity import Rarity
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.rarity import Rarity
     from ldlm_lint.program.modules import Module
 
-_DEPTH = 12
 _LEAVES = ("return", "continue")
 Arms = dict[bool, int]
 
 
-class EarlyExits:
+class EarlyExits(Concept):
     """Answers for the guards of a program's modules."""
 
-    def __init__(self, rarity: Rarity) -> None:
-        self.rarity = rarity
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._rarity = code[Rarity]
         self._blocks: dict[int, dict[int, dict[int, Arms]]] = {}
 
     def are_before(self, module: Module, guard: int, place: int, begins: int) -> bool:
@@ -35,25 +36,23 @@ class EarlyExits:
                     continue
                 first = min(module.table.guards[one].place for one in arms.values())
                 # The test itself runs in each step.
-                if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms, 0):
+                if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms):
                     return True
             if guard < 0:
                 return False
             guard = _block(module, module.table.guards[guard].parent)
 
-    def _is_left(self, module: Module, test: int, arms: Arms, steps: int) -> bool:
+    def _is_left(self, module: Module, test: int, arms: Arms) -> bool:
         """Whether of both outcomes each leaves, or is rare, and one of them leaves."""
-        if steps > _DEPTH:
-            return False
-        rare = self.rarity.outcome(module, test)
-        leaves = {holds: number for holds, number in arms.items() if self._leaves(module, number, steps + 1)}
+        rare = self._rarity.outcome(module, test)
+        leaves = {holds: number for holds, number in arms.items() if self._leaves(module, number)}
         return bool(leaves) and all(holds in leaves or rare is holds for holds in (True, False))
 
-    def _leaves(self, module: Module, guard: int, steps: int) -> bool:
+    def _leaves(self, module: Module, guard: int) -> bool:
         if module.table.guards[guard].ends in _LEAVES:
             return True
         tests = self._of(module).get(guard, {})
-        return any(self._is_left(module, test, arms, steps) for test, arms in tests.items())
+        return any(self._is_left(module, test, arms) for test, arms in tests.items())
 
     def _of(self, module: Module) -> dict[int, dict[int, Arms]]:
         """The arms of the tests of a module, by the guard that they are under."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import HOMES, MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.operands import operands
 from ldlm_lint.vocabulary.tensors import is_method_of_tensor
@@ -20,12 +21,12 @@ _MOST = 200
 _MADE_OF_PARTS = frozenset({"item", "attr", "part", "copy", "phi", "choice", "op", "un", "cmp", "bool", "not", "seq", "elem", "comp", "star", "enter"})
 
 
-class EarlyValues:
+class EarlyValues(Concept):
     """Answers for the expressions of a program."""
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._steps = code[Steps]
 
     def are_of_batch(self, module: Module, numbers: list[int]) -> bool:
         """Whether expressions are surely made of a batch, and of nothing that a model, or anything unknown, computed."""
@@ -49,11 +50,11 @@ class EarlyValues:
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         if row[0] == "elem":
-            return module.base | row[1] in self.training.frequency.repeated
+            return module.base | row[1] in self._steps.repeated
         if row[0] != "param":
             return False
         function = module.base | row[1]
-        return None in self.training.steps.get(function, ()) and module.scopes[row[1]].name != "forward"
+        return None in self._steps.loops.get(function, ()) and module.scopes[row[1]].name != "forward"
 
     def _before(self, key: int) -> list[int] | None:
         """The expressions that one is made of; None if it is unknown, or computed by a model. A number of Python comes from
@@ -64,7 +65,7 @@ class EarlyValues:
         if row[0] in ("const", "none") or (value and not value & HOMES):
             return []
         if row[0] == "param":
-            return self.training.given(module.base | row[1], row[2]) or None
+            return self.ask.given(module.base | row[1], row[2]) or None
         if row[0] == "attr" and (owner := self.program.class_of_self(module, row[1])) is not None:
             return list(self.program.own_writes.get((owner, row[2]), ())) or None
         if row[0] == "call":

@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import NamedTuple, Protocol
 
+from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.concepts.call_contexts import CallContexts, Edge
 from ldlm_lint.concepts.class_builders import ClassBuilders
 from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.concepts.rare_places import RarePlaces
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.switched_off import SwitchedOff
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
@@ -54,9 +56,10 @@ class EveryStep(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = training = code[Training]
+        self._training_steps = code[Steps]
+        self._reached = code[Reach]
         self.builders = code[ClassBuilders]
-        self.contexts = CallContexts(code.ask, training.callers, self._programs_of)
+        self.contexts = CallContexts(code, self._programs_of)
         self.programs = code[Programs]
         self._rare = code[RarePlaces]
         self._options = code[SwitchedOff]
@@ -84,7 +87,7 @@ class EveryStep(Concept):
 
     def _is_optional(self, step: int) -> bool:
         module = self.program.module_of(step)
-        loops = self.training.steps.get(step, ())
+        loops = self._training_steps.loops.get(step, ())
         return bool(loops) and all(one is not None and self._options.is_by_default(module, module.table.loops[one].guard) for one in loops)
 
     def runs(self, module: Module, guard: int, place: int, function: int) -> bool:
@@ -97,12 +100,12 @@ class EveryStep(Concept):
 
     def _begin(self) -> dict[int, int]:
         """The programs of the steps. If no code that starts leads to any of them, a library has all of them for others."""
-        found = {function: self.programs.of(function) for function, loops in self.training.updating.items() if loops}
+        found = {function: self.programs.of(function) for function, loops in self._training_steps.updating.items() if loops}
         self.is_library = not self.programs.scripts
         if self.is_library:
             found = {function: started or self._own(function) for function, started in found.items()}
         together = self.program.together
-        self._assumed = {one for one in self.training.unseen if not found.get(one) and not together.is_imported(self.program.module_of(one))}
+        self._assumed = {one.key for one in self.code[AssumedValues].unseen_losses if not found.get(one.key) and not together.is_imported(one.module)}
         found |= {one: self._own(one) for one in self._assumed}
         self._started = sorted(frozenset[int]().union(*found.values()))
         return {function: self._mask(started) for function, started in found.items() if started}
@@ -158,11 +161,11 @@ class EveryStep(Concept):
         """The calls of a function that run in each step, with their targets."""
         if function not in self._calls:
             module = self.program.module_of(function)
-            loops = self.training.reached.get(function, frozenset([None]))
+            loops = self._reached.functions.get(function, frozenset([None]))
             found = []
-            for call, targets in self.training.running(function, loops):
+            for call, targets in self._reached.running(function, loops):
                 site = module.table.sites[call & MASK]
-                is_leading = call in self.training.frequency.leading
+                is_leading = call in self._training_steps.leading
                 if targets and (is_leading or self.runs(module, site.guard, site.place, function)):
                     found.append((call, targets))
             self._calls[function] = found

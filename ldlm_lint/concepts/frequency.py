@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from ldlm_lint.code.table import Guard, Node
 from ldlm_lint.concepts.alike import is_alike
+from ldlm_lint.concepts.intervals import Intervals
 from ldlm_lint.concepts.left_out import LeftOut
 from ldlm_lint.concepts.restarts import Restarts
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.training_tests import TrainingTests
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, NOTHING, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.details import DETAILS
 
@@ -18,74 +20,21 @@ _STEPS = frozenset({"step", "zero_grad", "clip_grad_norm_", "backward", "sync_gr
 _ALARMS = frozenset({"isnan", "isinf"})
 _HEALTHY = frozenset({"isfinite"})
 _OF_PARTS = frozenset({"any", "all", "item", "bool", "sum"})
-_DEPTH = 8
 _MIRRORED = {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}
 
 
-class Frequency:
+class Frequency(Concept):
     """How often the guards of a program let code run."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._periodic: dict[int, bool] = {}
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._steps = code[Steps]
+        self._intervals = code[Intervals]
+        self._restarts = code[Restarts]
+        self._left_out = code[LeftOut]
+        self._tests = code[TrainingTests]
         self._given_counts: dict[tuple[int, str, int], bool] = {}
-        self.restarts = Restarts()
-        self.left_out = LeftOut(program)
-        self.in_training = TrainingTests(program)
-        self.repeated: set[int] = set()
-        """What the loops of steps iterate over (keys): what is counted there counts steps."""
-        self.leading: set[int] = set()
-        """The calls (keys) that lead to a backward pass, and the backward passes."""
-
-    def is_periodic(self, module: Module, number: int) -> bool:
-        """Whether a test holds in some steps only: by the remainder of a count."""
-        key = module.base | number
-        known = self._periodic.get(key)
-        if known is None:
-            self._periodic[key] = False
-            known = self._periodic[key] = self._of_row(module, number)
-        return known
-
-    def _of_row(self, module: Module, number: int) -> bool:
-        row = module.nodes[number]
-        kind = row[0]
-        if kind == "op":
-            return row[1] == "Mod" or self.is_periodic(module, row[2]) or self.is_periodic(module, row[3])
-        if kind == "cmp":
-            if _counts_rounds(module, row):
-                return True
-            return self.is_periodic(module, row[2]) or any(self.is_periodic(module, one) for one in row[3])
-        if kind == "bool":
-            return any(self.is_periodic(module, one) for one in row[2])
-        if kind in ("not", "copy"):
-            return self.is_periodic(module, row[1])
-        if kind == "un":
-            return self.is_periodic(module, row[2])
-        if kind == "phi":
-            return any(self.is_periodic(module, one) for one in row[1])
-        if kind == "choice":
-            return self.is_periodic(module, row[2]) or self.is_periodic(module, row[3])
-        if kind == "call":
-            return self._returns_periodic(module.base | number)
-        return kind == "param" and self._is_given_periodic(module, row)
-
-    def _returns_periodic(self, call: int) -> bool:
-        for function in self.program.targets_of.get(call, ()):
-            module = self.program.module_of(function)
-            if any(value and self.is_periodic(module, value) for value, _ in module.scopes[function & MASK].returns):
-                return True
-        return False
-
-    def _is_given_periodic(self, module: Module, row: tuple[object, ...]) -> bool:
-        """Whether all known callers pass such a test for a parameter."""
-        function = module.base | int(str(row[1]))
-        given = []
-        for edge in self.program.callers(function):
-            if edge.how != UNKNOWN:
-                node = self.program.argument_node(edge.call, function, edge.how, str(row[2]))
-                if node is not None:
-                    given.append(self.is_periodic(self.program.module_of(node), node & MASK))
-        return bool(given) and all(given)
+        self._alarms: dict[int, bool | None] = {}
 
     def is_start(self, module: Module, number: int) -> bool | None:
         """Which outcome of a test is that of the first few steps alone, or of one step; None for any other test."""
@@ -109,25 +58,23 @@ class Frequency:
         few = module.plain(right)[0] == "const"
         return None if not few else {"Lt": True, "LtE": True, "Gt": False, "GtE": False}.get(name)
 
-    def counts_steps(self, module: Module, number: int, steps: int = 0) -> bool:
+    def counts_steps(self, module: Module, number: int) -> bool:
         """Whether a number grows from step to step of one loop: a number from ``enumerate`` or ``range``, and sums with
         it."""
         row = module.nodes[number]
         kind = row[0]
-        if steps > _DEPTH:
-            return False
         if kind == "copy":
-            return self.counts_steps(module, row[1], steps + 1)
+            return self.counts_steps(module, row[1])
         if kind == "op":
-            return row[1] in ("Add", "Sub") and any(self.counts_steps(module, one, steps + 1) for one in row[2:4])
+            return row[1] in ("Add", "Sub") and any(self.counts_steps(module, one) for one in row[2:4])
         if kind == "param":
-            return self._is_given_count(module, row, steps)
+            return self._is_given_count(module, row)
         if kind == "part" and row[2] == 0:
             element = module.nodes[row[1]]
-            return element[0] == "elem" and (module.base | element[1]) in self.repeated and self._calls(module, element[1], "enumerate")
-        return kind == "elem" and (module.base | row[1]) in self.repeated and self._calls(module, row[1], "range")
+            return element[0] == "elem" and (module.base | element[1]) in self._steps.repeated and self._calls(module, element[1], "enumerate")
+        return kind == "elem" and (module.base | row[1]) in self._steps.repeated and self._calls(module, row[1], "range")
 
-    def _is_given_count(self, module: Module, row: Node, steps: int) -> bool:
+    def _is_given_count(self, module: Module, row: Node) -> bool:
         """Whether all known callers pass such a number for a parameter."""
         edges = self.program.callers(module.base | row[1])
         # A function that passes a number on to itself does not count, and the result for these calls is reused.
@@ -141,7 +88,7 @@ class Frequency:
             if edge.how != UNKNOWN
         ]
         known = [
-            self.counts_steps(self.program.module_of(one), one & MASK, steps + 1) for one in nodes if one is not None
+            self.counts_steps(self.program.module_of(one), one & MASK) for one in nodes if one is not None
         ]
         self._given_counts[asked] = bool(known) and len(known) == len(edges) and all(known)
         return self._given_counts[asked]
@@ -157,21 +104,26 @@ class Frequency:
             row = module.plain(row[2][0])
         return False
 
-    def is_alarm(self, module: Module, number: int, steps: int = 0) -> bool | None:
+    def is_alarm(self, module: Module, number: int) -> bool | None:
         """Which outcome of a test means that numbers have gone wrong; None for any other test."""
+        key = module.base | number
+        if key not in self._alarms:
+            self._alarms[key] = None
+            self._alarms[key] = self._alarm_of_row(module, number)
+        return self._alarms[key]
+
+    def _alarm_of_row(self, module: Module, number: int) -> bool | None:
         row = module.nodes[number]
         kind = row[0]
-        if steps > _DEPTH:
-            return None
         if kind == "not":
-            inner = self.is_alarm(module, row[1], steps + 1)
+            inner = self.is_alarm(module, row[1])
             return None if inner is None else not inner
         if kind == "bool":
-            found = {self.is_alarm(module, one, steps + 1) for one in row[2]} - {None}
+            found = {self.is_alarm(module, one) for one in row[2]} - {None}
             # Of an ``and`` each part has to hold, so that one rare one is enough.
             return next(iter(found)) if len(found) == 1 else None
         if kind in ("copy", "phi"):
-            return self.is_alarm(module, row[1] if kind == "copy" else row[1][0], steps + 1)
+            return self.is_alarm(module, row[1] if kind == "copy" else row[1][0])
         if kind != "call":
             return None
         name = module.last_name(row[1])
@@ -181,29 +133,29 @@ class Frequency:
             return False
         receiver = module.nodes[row[1]]
         inside = [receiver[1]] if receiver[0] == "attr" and name in _OF_PARTS else list(row[2])[:1]
-        return next((self.is_alarm(module, one, steps + 1) for one in inside if name in _OF_PARTS), None)
+        return next((self.is_alarm(module, one) for one in inside if name in _OF_PARTS), None)
 
-    def asks_for_details(self, module: Module, number: int, steps: int = 0) -> bool | None:
+    def asks_for_details(self, module: Module, number: int) -> bool | None:
         """Which outcome of a test means that a user wants to look closer, ``opt.debug > 0``; None for any other test.
 
         A switch that the program itself turns on for everyone does not count.
         """
         row = module.nodes[number]
         kind = row[0]
-        if steps > _DEPTH or self._value(module, number) == frozenset([TRUE]):
+        if self._value(module, number) == frozenset([TRUE]):
             return None
         if kind == "not":
-            inner = self.asks_for_details(module, row[1], steps + 1)
+            inner = self.asks_for_details(module, row[1])
             return None if inner is None else not inner
         if kind == "copy":
-            return self.asks_for_details(module, row[1], steps + 1)
+            return self.asks_for_details(module, row[1])
         if kind == "bool":
             wanted = row[1] == "And"
-            parts = [self.asks_for_details(module, one, steps + 1) for one in row[2]]
+            parts = [self.asks_for_details(module, one) for one in row[2]]
             return wanted if any(one is wanted for one in parts) else None
         if kind == "cmp" and len(row[1]) == 1:
             limit = module.nodes[row[3][0]]
-            if limit[0] != "const" or limit[1].__class__ is not int or self.asks_for_details(module, row[2], steps + 1) is not True:
+            if limit[0] != "const" or limit[1].__class__ is not int or self.asks_for_details(module, row[2]) is not True:
                 return None
             return _above_nothing(row[1][0], limit[1])
         return True if kind in ("attr", "param", "free") and DETAILS.search(str(row[2])) else None
@@ -234,7 +186,7 @@ class Frequency:
             return False
         if guard.kind not in ("if", "rest") or not guard.test:
             return True
-        if guard.holds is not None and self.in_training.outcome(module, guard.test) is (not guard.holds):
+        if guard.holds is not None and self._tests.outcome(module, guard.test) is (not guard.holds):
             return False
         if guard.kind == "rest" and guard.ends == "after raise":
             return True
@@ -242,29 +194,14 @@ class Frequency:
             return False
         if guard.holds is not None and self.asks_for_details(module, guard.test) is guard.holds:
             return self.steps_under(module, number, function)
-        is_rare = self.is_periodic(module, guard.test) and guard.holds is self.rare_outcome(module, guard.test)
-        if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
+        is_rare = self._intervals.is_periodic(module, guard.test) and guard.holds is self._intervals.rare_outcome(module, guard.test)
+        if (is_rare or self._restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
         return self.can_hold(module, guard)
 
-    def rare_outcome(self, module: Module, number: int, steps: int = 0) -> bool:
-        """The outcome of a periodic test that occurs in few steps."""
-        row = module.nodes[number]
-        if steps > _DEPTH:
-            return True
-        if row[0] in ("not", "copy"):
-            inner = self.rare_outcome(module, row[1], steps + 1)
-            return inner if row[0] == "copy" else not inner
-        if row[0] == "call":
-            for function in sorted(self.program.targets_of.get(module.base | number, ())):
-                home = self.program.module_of(function)
-                periodic = (one for one, _ in home.scopes[function & MASK].returns if one and self.is_periodic(home, one))
-                return next((self.rare_outcome(home, one, steps + 1) for one in periodic), True)
-        return not (row[0] == "op" or (row[0] == "cmp" and row[1] == ("NotEq",) and not _counts_rounds(module, row)))
-
     def can_hold(self, module: Module, guard: Guard) -> bool:
         """Whether a known value of the test allows the guard's outcome."""
-        if guard.holds is not None and self.left_out.decides(module, guard.test) not in (None, guard.holds):
+        if guard.holds is not None and self._left_out.decides(module, guard.test) not in (None, guard.holds):
             return False
         value = self._value(module, guard.test)
         if guard.holds is True and value and value <= FALSY:
@@ -298,7 +235,7 @@ class Frequency:
         """The possible values of a test; empty if a path that leads to it is unknown."""
         if any(not self._of_way(module, one) for one in _ways(module, number)):
             return NOTHING
-        given = self.left_out.given_by_all(module, number)
+        given = self._left_out.given_by_all(module, number)
         return self._of_way(module, number) if given is None else given
 
     def _of_way(self, module: Module, number: int) -> Value:
@@ -322,19 +259,13 @@ class Frequency:
         outside: set[str] = set()
         for call in module.scopes[function & MASK].calls:
             row = module.nodes[module.nodes[call][1]]
-            if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self.leading:
+            if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self._steps.leading:
                 under = _is_under(module, module.table.sites[call].guard, guard)
-                (inside if under else outside).add("backward" if module.base | call in self.leading else row[2])
+                (inside if under else outside).add("backward" if module.base | call in self._steps.leading else row[2])
         # While another optimizer clears its gradients and steps in each iteration, this one follows a schedule: a
         # regularization every 16 steps, a generator every fifth.
         is_scheduled = outside >= {"step", "zero_grad"} and (inside == {"step"} or "backward" in inside)
         return bool(inside) and not is_scheduled
-
-
-def _counts_rounds(module: Module, row: Node) -> bool:
-    """``seen // every != (seen - 1) // every``: a counter has wrapped around."""
-    sides = [module.plain(one) for one in (row[2], *row[3])]
-    return row[1] == ("NotEq",) and all(one[:2] == ("op", "FloorDiv") for one in sides) and sides[0][3] == sides[-1][3]
 
 
 def _ways(module: Module, number: int) -> list[int]:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.left_off import LeftOff
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained, switched
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -33,7 +32,7 @@ class FrozenParts(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._untrained = Untrained(code[Training])
+        self._untrained = code[Untrained]
         self._left_off = code[LeftOff]
         self._ways = WaysBack(code.program)
 

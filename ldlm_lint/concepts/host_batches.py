@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _MOVES = ("to", "cuda", "npu", "xpu")
 _DEPTH = 8
 
 
-class HostBatches:
+class HostBatches(Concept):
     """Answers for the functions of a program."""
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._steps = code[Steps]
         self._known: dict[int, bool] = {}
 
     def trains_on(self, function: int) -> bool:
@@ -37,7 +38,7 @@ class HostBatches:
         todo = [number]
         for _ in range(_DEPTH):
             rows = [module.nodes[one] for one in todo]
-            if any(row[0] == "elem" and module.base | row[1] in self.training.frequency.repeated for row in rows):
+            if any(row[0] == "elem" and module.base | row[1] in self._steps.repeated for row in rows):
                 return True
             todo = [one for row in rows for one in (row[1] if row[0] == "phi" else (row[1],) if row[0] in ("copy", "upd", "part") else ())]
         return False

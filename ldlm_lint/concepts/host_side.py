@@ -7,7 +7,7 @@ The program's devices of a value are possible ones; here every path to the value
 from __future__ import annotations
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import HOST_TENSOR, LOADER, MASK, ON_HOST
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
@@ -21,7 +21,7 @@ class HostSide(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
+        self._steps = code[Steps]
 
     def is_on_host(self, module: Module, number: int) -> bool:
         """Whether an expression is a tensor on the host on every way that leads to it."""
@@ -49,14 +49,14 @@ class HostSide(Concept):
         if kind in ("phi", "op", "seq", "comp", "choice", "un"):
             return self._are(module, _operands(row))
         if kind == "param":
-            given = self.training.given(module.base | row[1], row[2])
+            given = self.ask.given(module.base | row[1], row[2])
             return bool(given) and all(map(self._is, given))
         return kind == "call" and self._is_result(module, key & MASK, row)
 
     def _gives_batches(self, module: Module, iterable: int) -> bool:
         """Whether the loop of a step, or a loader, iterates over an expression."""
         key = module.base | iterable
-        return key in self.training.frequency.repeated or LOADER in self.program.ask(key)
+        return key in self._steps.repeated or LOADER in self.program.ask(key)
 
     @staticmethod
     def _is_given_away(module: Module, number: int) -> bool:

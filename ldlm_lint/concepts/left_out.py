@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
-_MOST = 40
-"""Expressions behind one parameter that are looked at."""
 
-
-class LeftOut:
+class LeftOut(Concept):
     """Answers for the parameters of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.reached: Collection[int] = ()
-        """The functions that training steps reach, once all are known: what others call, no step does."""
-        self.steps: Collection[int] = ()
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._reached: Collection[int] = ()
+        self._steps: Collection[int] = ()
+
+    def know(self, reached: Collection[int], steps: Collection[int]) -> None:
+        """Let only those calls count that training steps make, once it is known what these reach: what others call, no step
+        does."""
+        self._reached, self._steps = reached, steps
 
     def decides(self, module: Module, test: int) -> bool | None:
         """How a test comes out because a parameter is always left out; None for another test."""
@@ -68,7 +69,7 @@ class LeftOut:
         todo, seen = [module.base | number], {module.base | number}
         while todo:
             behind = self._given(todo.pop())
-            if behind is None or len(seen) > _MOST:
+            if behind is None:
                 return False
             todo += [one for one in behind if one not in seen]
             seen.update(behind)
@@ -105,9 +106,9 @@ class LeftOut:
 
     def _counts(self, function: int, call: int) -> bool:
         """Whether a call may be one of a training step's: for a function that a step reaches only those calls count."""
-        if function not in self.reached or function in self.steps:
+        if function not in self._reached or function in self._steps:
             return True
-        return self.program.function_of(call) in self.reached
+        return self.program.function_of(call) in self._reached
 
     def _hands_on(self, call: int) -> bool:
         """Whether a call passes arguments by stars, so that they are not written out."""

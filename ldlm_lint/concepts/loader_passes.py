@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.taken_branches import TakenBranches
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -49,7 +50,6 @@ class LoaderPasses(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
 
     @cached_property
     def made(self) -> list[Loader]:
@@ -209,8 +209,8 @@ class LoaderPasses(Concept):
     def _is_in_step(self, module: Module, call: int) -> bool:
         site = module.table.sites[call]
         function = module.base | site.scope
-        loops = self.training.reached.get(function)
-        return loops is not None and self.training.is_inside(module, site.loop, -1, function, loops)
+        loops = self.code[Reach].functions.get(function)
+        return loops is not None and self.code[Steps].holds(module, site.loop, -1, function, loops)
 
     def consumers(self, one: Pass, loader: int) -> list[Pass]:
         """For one loader: the loops over the generator that contains a pass, or over the objects whose ``__iter__`` it

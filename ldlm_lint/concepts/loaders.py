@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.arms import Arms, Entry
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -39,7 +39,7 @@ class Loaders(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
+        self._steps = code[Steps]
         self._passes = code[LoaderPasses]
 
     @property
@@ -96,7 +96,7 @@ class Loaders(Concept):
 
     def _is_step(self, module: Module, function: int, outer: int) -> bool:
         """Whether a loop is a training step, or one is in it."""
-        steps = [-1 if step is None else step for step in self.training.steps.get(function, ())]
+        steps = [-1 if step is None else step for step in self._steps.loops.get(function, ())]
         for loop in (*steps, *self._defined_steps(module, function)):
             while loop >= 0:
                 if loop == outer:
@@ -107,7 +107,7 @@ class Loaders(Concept):
     def _defined_steps(self, module: Module, function: int) -> Iterator[int]:
         """The loops in which functions are defined that take a training step: unknown code runs them there."""
         number = function & MASK
-        inner = [one for one in self.training.steps if self.program.module_of(one) is module and module.scopes[one & MASK].parent == number and one & MASK]
+        inner = [one for one in self._steps.loops if self.program.module_of(one) is module and module.scopes[one & MASK].parent == number and one & MASK]
         if inner:
             made = {("def", one & MASK) for one in inner}
             yield from (event[2] for event in module.scopes[number].events if event[0] == "bind" and module.nodes[event[1]] in made)
@@ -117,7 +117,7 @@ class Loaders(Concept):
         made = self._iterated(one.module.base | one.value)
         if any(made & self._drawn(module.base | value) for module, _, value in self._passes.drawn_in_steps):
             return True
-        for function in self.training.steps:
+        for function in self._steps.loops:
             module = self.program.module_of(function)
             for number, row in enumerate(module.table.loops):
                 is_step = module.base | row.scope == function and self._is_step(module, function, number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ldlm_lint.concepts.class_builders import ClassBuilders
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -19,7 +18,6 @@ class Programs(Concept):
         self.builders = code[ClassBuilders]
         self.scripts: set[int] = set()
         """The modules (indexes) whose own statements lead to one of the functions that were asked for."""
-        self._callers = code[Training].callers
 
     def of(self, function: int) -> frozenset[int]:
         """The modules (indexes) in which the calls that lead to a function begin; empty if it is a method of a class
@@ -49,9 +47,9 @@ class Programs(Concept):
         program = self.program
         if function & MASK == 0:
             return []
-        calls = list(self._callers(function))
-        if calls:
-            return [program.function_of(call) for call in calls]
+        edges = program.callers(function)
+        if edges:
+            return [program.function_of(edge.call) for edge in edges]
         owner = program.owner.get(function)
         if owner is not None:
             return self.builders.functions_for(owner)

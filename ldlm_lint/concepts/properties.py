@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.modules import Module
 
 
-class Properties:
+class Properties(Concept):
     """Answers for the calls of a program, and the reads in their arguments and receivers."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
 
     @cached_property
     def _names(self) -> frozenset[str]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.intervals import Intervals
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
-    from ldlm_lint.concepts.frequency import Frequency
     from ldlm_lint.program.modules import Module
 
-_DEPTH = 8
 _OTHER_DEVICES = frozenset({"cpu", "mps", "xla", "meta"})
 _DRAWS = frozenset({"random", "rand", "uniform"})
 _SELDOM = 0.1
@@ -24,43 +25,42 @@ _BELOW = {"Lt": True, "LtE": True, "Gt": False, "GtE": False}
 _EQUAL = frozenset({"Eq", "Is", "In"})
 
 
-class Rarity:
+class Rarity(Concept):
     """Answers for the tests of a program, next to those of `Frequency`."""
 
-    def __init__(self, frequency: Frequency) -> None:
-        self.frequency = frequency
-        self.program = frequency.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._frequency = code[Frequency]
+        self._intervals = code[Intervals]
 
-    def outcome(self, module: Module, number: int, steps: int = 0) -> bool | None:
+    def outcome(self, module: Module, number: int) -> bool | None:
         """The outcome of a test that occurs in few steps; None if both are usual, or unknown."""
         row = module.nodes[number]
-        if steps > _DEPTH:
-            return None
         if row[0] in ("not", "copy"):
-            inner = self.outcome(module, row[1], steps + 1)
+            inner = self.outcome(module, row[1])
             return inner if inner is None or row[0] == "copy" else not inner
         if row[0] == "bool":
-            return self._of_parts(module, row, steps)
+            return self._of_parts(module, row)
         found = self._known(module, number)
         return found if found is not None else self._of_row(module, row)
 
-    def _of_parts(self, module: Module, row: Node, steps: int) -> bool | None:
-        parts = [self.outcome(module, one, steps + 1) for one in row[2]]
+    def _of_parts(self, module: Module, row: Node) -> bool | None:
+        parts = [self.outcome(module, one) for one in row[2]]
         # An ``and`` holds where all of its parts do, so that one rare part is enough; an ``or`` fails likewise.
         enough = row[1] == "And"
         if enough in parts:
             return enough
         # ``done or step % n == 0``: the condition added to the interval is the exception.
-        due = not enough and any(found is True and self.frequency.is_periodic(module, one) for one, found in zip(row[2], parts, strict=True))
+        due = not enough and any(found is True and self._intervals.is_periodic(module, one) for one, found in zip(row[2], parts, strict=True))
         return not enough if due or all(found is (not enough) for found in parts) else None
 
     def _known(self, module: Module, number: int) -> bool | None:
         """The decision of counters, alarms and switches."""
-        frequency = self.frequency
+        frequency = self._frequency
         for found in (frequency.is_start(module, number), frequency.is_alarm(module, number), frequency.asks_for_details(module, number)):
             if found is not None:
                 return found
-        return frequency.rare_outcome(module, number) if frequency.is_periodic(module, number) else None
+        return self._intervals.rare_outcome(module, number) if self._intervals.is_periodic(module, number) else None
 
     def _of_row(self, module: Module, row: Node) -> bool | None:
         if row[0] == "cmp" and len(row[1]) == 1:

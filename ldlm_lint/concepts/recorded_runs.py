@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -33,8 +32,7 @@ class RecordedRuns(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
-        self._untrained = Untrained(code[Training])
+        self._untrained = code[Untrained]
         self._recorded: dict[int, bool] = {}
 
     def is_never_recorded(self, owner: int) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -28,7 +29,8 @@ class Reduction(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
+        self._steps = code[Steps]
+        self._reached = code[Reach].functions
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that is run."""
         self._handed_on: dict[int, list[int]] = {}
@@ -120,13 +122,13 @@ class Reduction(Concept):
     @cached_property
     def _stepping(self) -> frozenset[int]:
         """The modules with a function that a step is known to reach; for others it is unknown what runs there."""
-        return frozenset(self.program.module_of(function).index for function in self.training.reached)
+        return frozenset(self.program.module_of(function).index for function in self._reached)
 
     def _sets_flag(self, index: int) -> bool:
         """Whether a function that a step reaches sets DDP's flag."""
         module = self.program.modules.all[index]
         return any(
-            name == _FLAG and (module.base | number) in self.training.reached
+            name == _FLAG and (module.base | number) in self._reached
             for number, scope in enumerate(module.scopes)
             for _, name, _, _ in scope.writes
         )
@@ -138,7 +140,7 @@ class Reduction(Concept):
             self._found[name] = frozenset(
                 self.program.module_of(call).index
                 for call, function in calls
-                if ((loops := self.training.reached.get(function)) is not None and self._runs(self.program.module_of(call), call, function, loops))
+                if ((loops := self._reached.get(function)) is not None and self._runs(self.program.module_of(call), call, function, loops))
                 or self.program.module_of(call).index not in self._stepping
             )
         return not self._found[name].isdisjoint(near)
@@ -186,7 +188,7 @@ class Reduction(Concept):
                 continue
             seen.add(one)
             todo += [self.program.function_of(edge.call) for edge in self.program.callers(one)]
-            if one in self.training.steps or one in self.training.reached:
+            if one in self._steps.loops or one in self._reached:
                 return True
         return False
 

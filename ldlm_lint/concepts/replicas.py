@@ -10,10 +10,13 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.evaluation import Evaluation
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Function
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
@@ -41,7 +44,8 @@ class Replicas(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
+        self._steps = code[Steps].loops
+        self._reach = code[Reach]
         self._by_default = Arms(code.ask, by_default=True)
         self._read: dict[str, bool] = {}
 
@@ -96,7 +100,7 @@ class Replicas(Concept):
             if one in seen:
                 continue
             seen.add(one)
-            if one & MASK == 0 or len(seen) > _MOST or one in self.training.steps or one in self.training.reached:
+            if one & MASK == 0 or len(seen) > _MOST or one in self._steps or one in self._reach.functions:
                 return None
             above = [self.program.function_of(edge.call) for edge in self.program.callers(one)]
             todo += above
@@ -124,7 +128,7 @@ class Replicas(Concept):
         todo = [function]
         while todo and len(seen) < _MOST:
             one = todo.pop()
-            if one in self.training.steps:
+            if one in self._steps:
                 return True
             module = self.program.module_of(one)
             for call in module.scopes[one & MASK].calls:
@@ -135,14 +139,12 @@ class Replicas(Concept):
 
     def runs_in_step(self, call: int) -> bool:
         """Whether a call is made in a training step."""
-        function = self.program.function_of(call)
-        loops = self.training.reached.get(function)
-        return loops is not None and self.training.runs(self.program.module_of(call), call & MASK, function, loops)
+        return self._reach.runs(Call(self.code, call))
 
     def is_stepped(self, wrapper: int) -> bool:
         """Whether a training step runs the model that a call wraps; in the values of a program the result of a wrapper
         is the model."""
-        if self.program.function_of(wrapper) in self.training.evaluates:
+        if self.code[Evaluation].is_set_by(Call(self.code, wrapper).function):
             return False
         return not self._stepped.isdisjoint(one for one in self.program.ask(wrapper) if one >= FIRST)
 
@@ -151,11 +153,10 @@ class Replicas(Concept):
         """The functions that training steps call."""
         program = self.program
         found: set[int] = set()
-        for function, loops in self.training.reached.items():
-            module = program.module_of(function)
-            for call in module.scopes[function & MASK].calls:
-                if self.training.runs(module, call, function, loops):
-                    found |= program.ask(module.base | module.nodes[call][1])
+        for function in self._reach.functions:
+            for call in Function(self.code, function).calls:
+                if self._reach.runs(call):
+                    found |= program.ask(call.callee.key)
         return frozenset(found)
 
     def is_default(self, call: int, others: Collection[int]) -> bool:

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from ldlm_lint.code.table import Guard
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _MISSING = (("const", None), ("const", False))
 _ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
 
 
-class Restarts:
+class Restarts(Concept):
     """The guards of such branches."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._bound: dict[int, dict[int, list[int]]] = {}
         self._known: dict[int, bool] = {}
         self._flags: dict[int, dict[int, list[tuple[int, list[int]]]]] = {}

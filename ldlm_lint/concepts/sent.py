@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.program.atoms import MASK, MAY_BE_ON_DEVICE
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.operands import users_in
 from ldlm_lint.vocabulary.reading import ANSWERS, COLLECTS, DECODES, READS, SENDS
@@ -21,12 +21,11 @@ _MOST = 200
 """Expressions that are looked at for one value; more say nothing."""
 
 
-class Sent:
+class Sent(Concept):
     """Answers for the expressions of a program."""
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._users: dict[int, dict[int, list[int]]] = {}
 
     def is_sent(self, module: Module, number: int) -> bool:
@@ -110,7 +109,7 @@ class Sent:
             yield from (str(fields[1]) for kind in ("x", "o") for fields in program.atoms.kinds(value, kind))
             before = [home.base | row[1]] if row[0] in ("attr", "call", "copy", "enter") else []
             if row[0] == "param":
-                before = self.training.given(home.base | row[1], row[2])
+                before = self.ask.given(home.base | row[1], row[2])
             elif row[0] == "attr" and (owner := program.class_of_self(home, row[1])) is not None:
                 before = list(program.own_writes.get((owner, row[2]), ()))
             todo += [one for one in before if one not in seen]

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 
 from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.unset_settings import UnsetSettings
 from ldlm_lint.program.atoms import FIRST, HOST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -146,10 +147,9 @@ class SwitchedOff(Concept):
 
     def _trains(self, module: Module, guard: int, function: int) -> bool:
         """Whether a step is under a guard, or the code that leads to its backward pass."""
-        frequency = self.code[Training].frequency
-        if frequency.steps_under(module, guard, function):
+        if self.code[Frequency].steps_under(module, guard, function):
             return True
-        leading = (call for call in module.scopes[function & MASK].calls if module.base | call in frequency.leading)
+        leading = (call for call in module.scopes[function & MASK].calls if module.base | call in self.code[Steps].leading)
         return any(guard in guards_above(module.table.guards, module.table.sites[call].guard) for call in leading)
 
     def _is_off(self, key: int) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -29,7 +29,7 @@ class TrainingLoops(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.training = code[Training]
+        self._steps = code[Steps]
 
     def around(self, call: int) -> LoopAt | None:
         """The nearest loop that trains and runs a call (key)."""
@@ -51,7 +51,7 @@ class TrainingLoops(Concept):
 
     def _trains(self, module: Module, function: int, loop: int) -> bool:
         """Whether a step is in a loop, or a call that leads to one."""
-        if any(step is not None and self._is_within(module, step, loop) for step in self.training.steps.get(function, ())):
+        if any(step is not None and self._is_within(module, step, loop) for step in self._steps.loops.get(function, ())):
             return True
         calls = (one for one in module.scopes[function & MASK].calls if self._is_within(module, module.table.sites[one].loop, loop))
         return any(not self._leading.isdisjoint(self._targets(module.base | one)) for one in calls)
@@ -70,7 +70,7 @@ class TrainingLoops(Concept):
     @cached_property
     def _leading(self) -> set[int]:
         """The functions that lead to a step."""
-        found = set(self.training.steps)
+        found = set(self._steps.loops)
         todo = sorted(found)
         while todo and len(found) < _MOST * 10:
             function = todo.pop()

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 
-class TrainingTests:
+class TrainingTests(Concept):
     """Answers for the tests of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
         self._known: dict[int, bool | None] = {}
 
     def outcome(self, module: Module, number: int) -> bool | None:

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.training import Training
     from ldlm_lint.program.modules import Module
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
@@ -20,12 +22,8 @@ _MOST = 200
 """Rows that are looked at for what happens to one value."""
 
 
-class Untrained:
+class Untrained(Concept):
     """Answers for calls that make or wrap a model."""
-
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
 
     def records_nothing(self, call: int) -> bool:
         """Whether a decorator, or a context around a call, turns gradients off."""
@@ -88,8 +86,8 @@ class Untrained:
 
     def _evaluates(self, module: Module, call: int) -> bool:
         """Whether a call is of a function that evaluates; by its name alone if it is unknown."""
-        targets = self.program.targets_of.get(module.base | call, set())
-        if targets and targets <= self.training.evaluates:
+        targets = Call(self.code, module.base | call).targets
+        if targets and all(map(self.code[Evaluation].is_set_by, targets)):
             return True
         return names_evaluation(module.last_name(module.nodes[call][1]))
 

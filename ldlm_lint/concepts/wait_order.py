@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.launching import Launching
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import DEVICE, MASK, MAY_BE_ON_DEVICE, PARAMETERS
 from ldlm_lint.program.modules import Module
 
@@ -72,11 +73,11 @@ class WaitOrder:
 
     def _way(self, row: Row) -> list[Row]:
         """The calls that lead from a step to the function of a row, the one in the step first."""
-        training = self._view[Training]
+        steps, entered_by = self._view[Steps].loops, self._view[Reach].entered_by
         found: list[Row] = []
         function, seen = row.function, {row.function}
-        while function not in training.steps and function in training.reached_by and len(found) < _MOST_CALLS:
-            call = training.reached_by[function]
+        while function not in steps and function in entered_by and len(found) < _MOST_CALLS:
+            call = entered_by[function]
             function = self._program.function_of(call)
             if function in seen:
                 break
@@ -90,7 +91,7 @@ class WaitOrder:
         """The beginning of the step that a row runs in: its loop, or the function that is a step; None if no step is
         known."""
         top = next(iter(self._way(row)), row)
-        steps = self._view[Training].steps.get(top.function)
+        steps = self._view[Steps].loops.get(top.function)
         if steps is None:
             return None
         loops = top.module.table.loops
@@ -111,7 +112,7 @@ class WaitOrder:
 
     def _inner_loops(self, row: Row) -> Iterator[int]:
         """The loops around a row that a step repeats, innermost first."""
-        steps = self._view[Training].steps.get(row.function, ())
+        steps = self._view[Steps].loops.get(row.function, ())
         loop = row.loop
         while loop >= 0 and loop not in steps:
             yield loop

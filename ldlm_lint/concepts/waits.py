@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from ldlm_lint.code.table import Event, Node
 from ldlm_lint.concepts.entries import Entries
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.restarts import Restarts
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import (
     BOOLEAN,
     DEVICE,
@@ -32,6 +34,8 @@ from ldlm_lint.program.atoms import (
     TRUE,
     Value,
 )
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.tensors import (
     SIZE_KEYWORDS,
@@ -70,13 +74,14 @@ class Wait(NamedTuple):
     guard: int = -1
 
 
-class Waits:
+class Waits(Concept):
     """The waits of all training steps."""
 
-    def __init__(self, training: Training) -> None:
-        self.training = training
-        self.program = training.program
-        self._entries = Entries(training.program)
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._steps = code[Steps]
+        self._reach = code[Reach]
+        self._entries = Entries(code.program)
         self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
@@ -89,32 +94,26 @@ class Waits:
         return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what, wait.node))
 
     def _found(self) -> Iterator[Wait]:
-        for function, loops in self.training.reached.items():
+        for function in self._reach.functions:
             module = self.program.module_of(function)
             scope = module.scopes[function & MASK]
             for call in scope.calls:
-                if self._may_wait(module, call) and self.training.runs(module, call, function, loops):
+                if self._may_wait(module, call) and self._reach.runs(Call(self.code, module.base | call)):
                     what = self._of_call(module, call)
                     if what:
                         site = module.table.sites[call]
                         if not (what == "print" or _is_printed(module, call)) or not self._is_told_apart(module, site.guard):
                             yield Wait(module, site.place, site.end, what, function, call, site.guard)
             for event in scope.events:
-                if event[0] in ("test", "format", "item", "store") and self._runs(module, event, function, loops):
+                if event[0] in ("test", "format", "item", "store") and self._reach.runs_at(module, event[2], event[3], function):
                     what = self._of_event(module, event)
                     if what and not self._comes_rarely(module, event, what, function):
                         yield Wait(module, event[4], 0, what, function, event[1], event[3])
 
-    def _runs(self, module: Module, event: Event, function: int, loops: frozenset[int | None]) -> bool:
-        training = self.training
-        return training.is_inside(module, event[2], event[3], function, loops) and training.frequency.passes(
-            module, event[3], function
-        )
-
     def _comes_rarely(self, module: Module, event: Event, what: str, function: int) -> bool:
         if what == "format":
             return self._is_told_apart(module, event[3])
-        return what == "test" and self.training.frequency.restarts.settles(module, event[1], function)
+        return what == "test" and self.code[Restarts].settles(module, event[1], function)
 
     def _is_told_apart(self, module: Module, guard: int) -> bool:
         """Whether something is under a condition on the device: output there is occasional."""
@@ -180,7 +179,7 @@ class Waits:
     def _is_inside_step(self, module: Module, call: int) -> bool:
         """Whether a call is in a function that a step calls, or that a framework calls with device values."""
         function = module.base | module.table.sites[call].scope
-        return function in self.program.hooks or function not in self.training.steps
+        return function in self.program.hooks or function not in self._steps.loops
 
     def _comes_with_batch(self, module: Module, number: int) -> bool:
         """Whether a value is a part of the batch of a step's loop: it may still be on the host."""
@@ -200,12 +199,12 @@ class Waits:
             elif row[0] == "phi":
                 todo += [home.base | one for one in row[1]]
             elif row[0] == "param":
-                todo += self.training.given(home.base | row[1], row[2])
+                todo += self.ask.given(home.base | row[1], row[2])
         return False
 
     def _repeats_steps(self, module: Module, iterable: int) -> bool:
         """Whether the loop of a step iterates over an iterable."""
-        return module.base | iterable in self.training.frequency.repeated
+        return module.base | iterable in self._steps.repeated
 
     def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
         args = row[2]
@@ -374,7 +373,7 @@ class Waits:
             if row[0] in ("copy", "phi"):
                 todo += [home.base | one for one in (row[1] if row[0] == "phi" else (row[1],))]
             elif row[0] == "param":
-                todo += self.training.given(home.base | row[1], row[2])
+                todo += self.ask.given(home.base | row[1], row[2])
         return False
 
     def _is_mask(self, module: Module, number: int, base: Value) -> bool:

@@ -60,7 +60,7 @@ class Trainings(Protocol):
 
 
 class Concept:
-    """One fact about a codebase, such as what its training steps are; ``code[Training]`` builds it on first use."""
+    """One fact about a codebase, such as what its training steps are; ``code[Steps]`` builds it on first use."""
 
     def __init__(self, code: Codebase) -> None:
         self.code = code

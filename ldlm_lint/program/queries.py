@@ -316,6 +316,18 @@ class Queries:
             at = module.scopes[at].parent
         return ()
 
+    def given(self, function: int, name: str) -> list[int]:
+        """The expressions (keys) that known callers pass for a parameter; those of a ``partial`` by their names, for its
+        positions are unknown."""
+        nodes = [self._given_by(edge, function, name) for edge in self.program.callers(function)]
+        return [node for node in nodes if node is not None]
+
+    def _given_by(self, edge: Caller, function: int, name: str) -> int | None:
+        if edge.how != UNKNOWN:
+            return self.program.argument_node(edge.call, function, edge.how, name)
+        module = self.program.module_of(edge.call)
+        return next((module.base | one for keyword, one in module.nodes[edge.call & MASK][3] if keyword == name), None)
+
     def _given_for(self, module: Module, row: Node) -> Iterable[int] | None:
         """The arguments of all callers for a parameter; None if unknown."""
         program = self.program

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.calls import confidence_of, functions_around, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import function_span
+from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.replicas import IN_ONE_CALL, ONE_PROCESS, Replicas
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.data_parallel import DATA_PARALLEL, FUNCTION, WRAPPER
 
@@ -32,7 +34,7 @@ def find(view: View) -> Iterator[Finding]:
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(IN_ONE_CALL)):
         if view[Replicas].runs_in_step(call):
             yield from _found(view, call, FUNCTION)
-    untrained = Untrained(view[Training])
+    untrained = view[Untrained]
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(ONE_PROCESS)):
         if _wraps(view, call) and _may_train(view, untrained, call):
             yield from _found(view, call, WRAPPER)
@@ -49,7 +51,7 @@ def _may_train(view: View, untrained: Untrained, call: int) -> bool:
         return False
     if view[Replicas].is_stepped(call):
         return True
-    if view.program.function_of(call) in view[Training].evaluates or untrained.is_only_evaluated(call):
+    if view[Evaluation].is_set_by(Call(view, call).function) or untrained.is_only_evaluated(call):
         return False
     if untrained.is_run_unrecorded(call):
         return False
@@ -70,7 +72,7 @@ def _is_cut(view: View, call: int) -> bool:
 def _has_steps(view: View, call: int) -> bool:
     """Whether the program of a call has training steps: they may be after a syntax error, or in a framework."""
     near = view.program.together.programs_of(view.program.module_of(call))
-    return any(view.program.module_of(function).index in near for function in view[Training].steps)
+    return any(function.module.index in near for function in view[Steps].functions)
 
 
 def _found(view: View, call: int, name: str) -> Iterator[Finding]:

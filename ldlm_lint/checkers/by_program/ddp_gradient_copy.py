@@ -18,7 +18,6 @@ from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.old_torch import OldTorch
 from ldlm_lint.concepts.recorded_runs import RecordedRuns
 from ldlm_lint.concepts.replica_runs import ReplicaRuns
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
@@ -44,7 +43,7 @@ _LIGHT = frozenset(
 
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
-    untrained = Untrained(view[Training])
+    untrained = view[Untrained]
     for call in dict.fromkeys(call for call, _ in view.ask.calls_of(WRAPPERS)):
         if may_have(view, call, _VIEWS) or _gives_more(view, call) or _trains_nothing(view, untrained, call) or _never_runs(view, call):
             continue

@@ -10,7 +10,7 @@ from ldlm_lint.checkers.by_program.wait_exceptions import WaitExceptions
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.every_step import EveryStep
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
@@ -26,7 +26,7 @@ WORDS: tuple[bytes, ...] = (b"torch", b"loss", b"backward", b"tensor", b".item",
 def find(view: View) -> Iterator[Finding]:
     """All waits of all steps, those on one line together."""
     groups: dict[tuple[int, int], list[Wait]] = {}
-    for wait in Waits(view[Training]).all():
+    for wait in view[Waits].all():
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     texts = WaitTexts(view)
     exceptions = WaitExceptions(view, texts)
@@ -59,7 +59,7 @@ def step_of(view: View, function: int, guard: int = -1) -> tuple[Module, int]:
     chain = view[EveryStep].chain(function, guard)
     step = chain.step if chain is not None else function
     module = view.program.module_of(step)
-    loops = [loop for loop in view[Training].steps.get(step, ()) if loop is not None]
+    loops = [loop for loop in view[Steps].loops.get(step, ()) if loop is not None]
     return module, module.table.loops[min(loops)].place if loops else module.scopes[step & MASK].place
 
 

@@ -15,7 +15,7 @@ from ldlm_lint.concepts.loader_options import Loader, LoaderOptions, Way
 from ldlm_lint.concepts.loaders import Loaders, Pass
 from ldlm_lint.concepts.measuring import Measuring
 from ldlm_lint.concepts.read_settings import ReadSettings
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.worker_counts import WorkerCounts
 from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
@@ -218,7 +218,7 @@ class LoaderCalls:
         """Whether the passes are what a program measures that trains nothing: starting the workers is a part of it."""
         program, sites = self.view.program, found.module.table.sites
         near = program.together.programs_of(found.module)
-        if any(program.module_of(function).index in near for function in self.view[Training].steps):
+        if any(function.module.index in near for function in self.view[Steps].functions):
             return False
         sections = self.view[Measuring].measured_sections(found.module, found.scope)
         return any(sites[earlier].place < found.place < sites[later].place for earlier, later in sections)

@@ -10,9 +10,10 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.every_step import EveryStep
 from ldlm_lint.concepts.rare_places import RarePlaces
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.model import Confidence, Finding, Related, Rule
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.accelerators import trains_on_device
 from ldlm_lint.python.evaluation_names import names_evaluation
@@ -30,14 +31,12 @@ def leading_calls(view: View, call: int) -> list[int] | None:
     """The calls by which a step reaches the function around a call, each of them in every step; None if one does
     not.
     """
-    training, program = view[Training], view.program
+    program = view.program
     chain = view[EveryStep].chain(program.function_of(call), program.module_of(call).table.sites[call & MASK].guard)
     if chain is None:
         return None
     found = list(chain.calls)
-    inside = [(one, program.function_of(one)) for one in (call, *found)]
-    runs = (training.runs(program.module_of(one), one & MASK, at, training.reached.get(at, frozenset())) for one, at in inside)
-    return found if all(runs) else None
+    return found if all(view[Reach].runs(Call(view, one)) for one in (call, *found)) else None
 
 
 def is_wanted(view: View, call: int) -> bool:

@@ -11,8 +11,8 @@ from ldlm_lint.checkers.checkpoint_uses import ROTATION
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Checkpoints, Series
+from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.trained_anew import TrainedAnew, loop_of
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK, SHIFT
@@ -87,7 +87,7 @@ def _is_unbounded(view: View, series: Series) -> bool:
         return False
     if view.is_pruned(series):
         return False
-    return _runs_again(module, series) or not view[Training].frequency.is_rare(module, series.call & MASK)
+    return _runs_again(module, series) or not view[Frequency].is_rare(module, series.call & MASK)
 
 
 def _runs_again(module: Module, series: Series) -> bool:

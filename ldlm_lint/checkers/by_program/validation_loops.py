@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import says_evaluation
 from ldlm_lint.code.table import Loop
-from ldlm_lint.concepts.training import BACKWARD, Training
+from ldlm_lint.concepts.backward import BACKWARD
+from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
@@ -19,7 +21,7 @@ _WRAPS = frozenset({"enumerate", "tqdm", "zip", "iter", "trange"})
 
 def validation_runs(view: View) -> Iterator[tuple[Module, int]]:
     """The first run of the trained model in each such loop: the module and the call in it."""
-    for function, steps in list(view[Training].steps.items()):
+    for function, steps in list(view[Steps].loops.items()):
         module = view.program.module_of(function)
         step_loops = {loop for loop in steps if loop is not None}
         trained = {_model(view, module, call) for call in _calls_in(module, function, step_loops)} - {()} if step_loops else set()
@@ -66,7 +68,7 @@ def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: 
         return False
     function = module.base | loop.scope
     behind = [call for call in module.scopes[loop.scope].calls if module.table.sites[call].place > loop.place]
-    return not any(_learns(view, module, call) for call in behind) and view[Training].steps.get(function) is not None
+    return not any(_learns(view, module, call) for call in behind) and view[Steps].loops.get(function) is not None
 
 
 def _learns(view: View, module: Module, call: int) -> bool:
@@ -74,7 +76,7 @@ def _learns(view: View, module: Module, call: int) -> bool:
     if module.last_name(module.nodes[call][1]) in _LEARNS:
         return True
     targets = view.program.targets_of.get(module.base | call, set())
-    return any(target in view[Training].steps or target in view[Training].reached for target in targets if not _is_forward(view, target))
+    return any(target in view[Steps].loops or target in view[Reach].functions for target in targets if not _is_forward(view, target))
 
 
 def _is_forward(view: View, function: int) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.table import COLUMNS, line_of
+from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.concepts.checkpoints import Checkpoints
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
@@ -61,7 +61,7 @@ class View(Codebase):
         program = self._program = program_of(self.context.project)
         try:
             # The only concept that adds to the values of a program.
-            _ = self[Training]
+            _ = self[AssumedValues]
         except BaseException:
             self._program = None
             raise

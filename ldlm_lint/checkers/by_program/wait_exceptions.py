@@ -6,17 +6,18 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.wait_remarks import says_host, says_sync
 from ldlm_lint.checkers.by_program.wait_texts import WaitTexts
 from ldlm_lint.concepts.agreement import Agreement
-from ldlm_lint.concepts.evaluating import Evaluating
+from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.host_batches import HostBatches
 from ldlm_lint.concepts.host_needs import is_needed
 from ldlm_lint.concepts.rare_places import RarePlaces
+from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.sent import Sent
 from ldlm_lint.concepts.switched_off import SwitchedOff
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.concepts.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Function
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.vocabulary.reading import READS
 
@@ -27,17 +28,18 @@ class WaitExceptions:
     def __init__(self, view: View, texts: WaitTexts) -> None:
         self.view = view
         self.texts = texts
-        self._evaluating = Evaluating(view.program)
-        self._host_batches = HostBatches(view[Training])
+        self._evaluation = view[Evaluation]
+        self._host_batches = view[HostBatches]
         self._switched_off = SwitchedOff(view)
-        self._sent = Sent(view[Training])
+        self._sent = view[Sent]
 
     def hold(self, wait: Wait, span: Span) -> bool:
         """Whether a wait is one of these."""
         remark = remark_at(self.view.source(wait.module), span.start, span.end)
         if says_sync(remark) or says_host(remark) or self.view[Agreement].decides(wait.module, wait.node, wait.function):
             return True
-        if not self.view[Training].is_certain(wait.function) and self._evaluating.is_inside(wait.function):
+        function = Function(self.view, wait.function)
+        if not self.view[Reach].is_certain(function) and self._evaluation.is_named_so(function):
             return True
         if self._switched_off.is_one(wait.module, wait.guard, wait.function):
             return True

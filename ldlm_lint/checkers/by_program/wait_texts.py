@@ -9,7 +9,7 @@ from ldlm_lint.checkers.by_program.written import parts_of
 from ldlm_lint.concepts.decided import Decided
 from ldlm_lint.concepts.early_values import EarlyValues
 from ldlm_lint.concepts.reading import Need, Reading
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.program.atoms import HOMES
@@ -73,7 +73,7 @@ class WaitTexts:
     def __init__(self, view: View) -> None:
         self.view = view
         self._readings: dict[int, Reading] = {}
-        self._early = EarlyValues(view[Training])
+        self._early = view[EarlyValues]
         self._decided = Decided(view.program)
 
     def reading(self, wait: Wait) -> Reading:
@@ -129,7 +129,7 @@ class WaitTexts:
         """Whether a loop inside of the step reads one entry of a tensor after another."""
         module, site = wait.module, wait.module.table.sites.get(wait.node)
         row = module.nodes[wait.node]
-        if site is None or site.loop < 0 or site.loop in self.view[Training].steps.get(wait.function, ()):
+        if site is None or site.loop < 0 or site.loop in self.view[Steps].loops.get(wait.function, ()):
             return False
         function = module.nodes[row[1]]
         value = function[1] if function[0] == "attr" and not row[2] else next(iter(row[2]), 0)

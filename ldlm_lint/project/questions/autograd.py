@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.training import Training
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -57,7 +56,7 @@ def _is_called_in_loop(context: Context, finding: Finding) -> bool:
     module = view.module(finding.span.path)
     if module is None:
         return False
-    program = view[Training].program
+    program = view.program
     function = view.function_at(module, view.place_at(module, finding.span.start))
     calls = (edge.call for edge in program.callers(function))
     return any(program.module_of(call).table.sites[call & MASK].loop >= 0 for call in calls)

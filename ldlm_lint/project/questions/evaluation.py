@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.code.table import line_of
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
@@ -62,7 +62,7 @@ def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
     if module is None:
         return False
     function = context.view.function_at(module, context.view.place_at(module, finding.span.start))
-    steps = context.view[Training].steps.get(function, set())
+    steps = context.view[Steps].loops.get(function, set())
     lines = {str(line_of(module.table.loops[loop].place)) for loop in steps if loop is not None}
     return None in steps or not lines.isdisjoint(loops.split(","))
 

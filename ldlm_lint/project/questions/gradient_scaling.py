@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.concepts.gradient_scales import scales_gradients
-from ldlm_lint.concepts.training import Training
+from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.lightning_trainers import (
@@ -71,7 +71,7 @@ def _steps_scale_gradients(context: Context, finding: Finding) -> bool:
     if module is None:
         return False
     near = view.program.together.programs_of(module)
-    reached = (function for function in view[Training].reached if view.program.module_of(function).index in near)
+    reached = (function for function in view[Reach].functions if view.program.module_of(function).index in near)
     return any(scales_gradients(view.program, function) for function in reached)
 
 

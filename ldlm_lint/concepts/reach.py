@@ -1,0 +1,115 @@
+"""What training steps run: the functions that calls lead to from the steps, without what does not belong to a step, such as
+evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.concepts.bound_in_steps import BoundInSteps
+from ldlm_lint.concepts.evaluation import Evaluation
+from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.properties import Properties
+from ldlm_lint.concepts.steps import Steps
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.modules import Module
+
+
+class Reach(Concept):
+    """The functions that the steps of a program reach, and the calls that run in each step."""
+
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._steps = code[Steps]
+        self._frequency = code[Frequency]
+        self._bound = code[BoundInSteps]
+        self._properties = code[Properties]
+        self._evaluation = code[Evaluation]
+        self.follow()
+
+    def follow(self) -> None:
+        """Go forward from the steps over calls. Assumed values add steps and calls: then it is done again."""
+        self.functions: dict[int, frozenset[int | None]] = {}
+        """What runs in a step: of each function the loops, or None for all of it."""
+        self.entered_by: dict[int, int] = {}
+        """The call by which a function is first reached."""
+        self._parts: dict[int, bool] = {}
+        todo = [(function, frozenset(loops)) for function, loops in self._steps.loops.items()]
+        while todo:
+            function, loops = todo.pop()
+            known = self.functions.get(function)
+            if known is not None and (None in known or loops <= known):
+                continue
+            loops = self.functions[function] = (known or frozenset()) | loops
+            for call, targets in self.running(function, loops):
+                for target in targets:
+                    self.entered_by.setdefault(target, call)
+                    todo.append((target, frozenset([None])))
+
+    def has(self, function: Function) -> bool:
+        """Whether a step reaches a function."""
+        return function.key in self.functions
+
+    def runs(self, call: Call) -> bool:
+        """Whether a call is made in each step that reaches its function."""
+        site = call.module.table.sites[call.key & MASK]
+        return self.runs_at(call.module, site.loop, site.guard, call.module.base | site.scope)
+
+    def runs_at(self, module: Module, loop: int, guard: int, function: int) -> bool:
+        """Whether code in a loop and under a guard of a function runs in each step that reaches the function."""
+        loops = self.functions.get(function)
+        return loops is not None and self._steps.holds(module, loop, guard, function, loops) and self._frequency.passes(module, guard, function)
+
+    def is_certain(self, function: Function) -> bool:
+        """Whether a step surely leads to a function: each call on the way has a single target."""
+        seen: set[Function] = set()
+        while not self._steps.are_in(function) and function.key in self.entered_by and function not in seen:
+            seen.add(function)
+            call = Call(self.code, self.entered_by[function.key])
+            if len(call.targets) != 1:
+                return False
+            function = call.function
+        return self._steps.are_in(function)
+
+    def running(self, function: int, loops: frozenset[int | None]) -> Iterator[tuple[int, list[int]]]:
+        """The calls (keys) of a function that run in each of the steps, and what each leads to that is part of a step."""
+        module = self.program.module_of(function)
+        for call in self._running(module, function, loops):
+            targets = (*self._followed(module.base | call), *sorted(self._properties.read_at(module, call)))
+            yield module.base | call, [one for one in targets if self._is_part(one)]
+
+    def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
+        """The calls of a function that run in each of the steps; most are under few guards."""
+        passes: dict[int, bool] = {-1: True}
+        for call in module.scopes[function & MASK].calls:
+            site = module.table.sites[call]
+            if self._steps.holds(module, site.loop, site.guard, function, loops):
+                if site.guard not in passes:
+                    passes[site.guard] = self._frequency.passes(module, site.guard, function)
+                if passes[site.guard]:
+                    yield call
+
+    def _followed(self, call: int) -> list[int]:
+        """The targets of a call of a step; for the call that leads to the backward pass only those with one.
+
+        An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
+        """
+        targets = self._bound.targets(call)
+        if call in self._steps.leading and targets & self._steps.leading_functions:
+            targets = targets & self._steps.leading_functions
+        return sorted(targets)
+
+    def _is_part(self, target: int) -> bool:
+        """Whether a function that a step calls is part of it: no evaluation, no making of a module."""
+        if target not in self._parts:
+            self._parts[target] = self._belongs(Function(self.code, target))
+        return self._parts[target]
+
+    def _belongs(self, function: Function) -> bool:
+        if self._evaluation.is_set_by(function) and not self._steps.are_in(function):
+            return False
+        owner = function.owner
+        if owner is None:
+            return True
+        return not self._evaluation.is_forward_only(owner) and not (owner.is_module and function.name == "__init__")

@@ -1,0 +1,118 @@
+"""Training steps: the loops and functions that repeat a backward pass by which something is updated.
+
+A step is the loop around the pass, or around the calls of the functions that it is in; or a function that a framework, or
+code that is not visible, calls for each step. If every backward pass of a loop is under an interval, that branch is the
+step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+
+from ldlm_lint.concepts.backward import BackwardPasses
+from ldlm_lint.concepts.updates import Updates
+from ldlm_lint.concepts.way_up import Loops, WayUp, is_element
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.modules import Module
+
+
+class Steps(Concept):
+    """The steps that a program shows; `AssumedValues` adds those that others repeat."""
+
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.loops: dict[int, Loops] = defaultdict(set)
+        """The steps, by the functions that they are in."""
+        self.updating: dict[int, Loops] = defaultdict(set)
+        """Those of them that update parameters. Others only gather gradients, such as for an initialization."""
+        self.leading: set[int] = set()
+        """The calls (keys) that lead to a backward pass, and the backward passes."""
+        self.leading_functions: set[int] = set()
+        """Functions that lead to a backward pass of a training."""
+        self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
+        """The intervals that the backward passes of a loop are under, -1 for none."""
+        self._find(Updates(code.program))
+
+    def _find(self, updates: Updates) -> None:
+        """Go up from backward passes to the loops that repeat them; gradients without an update do not train."""
+        stepping = self._stepping_loops(updates)
+        ways = [WayUp(self.code, call, stepping) for call in self.code[BackwardPasses].calls]
+        # All calls that lead to backward passes have to be known before it is decided whose updates are whose.
+        self.leading.update(*(way.calls for way in ways))
+        for way in ways:
+            steps_itself = self.code[BackwardPasses].steps_itself(way.backward) or updates.reads_gradients(way.functions)
+            if steps_itself or way.functions & updates.functions:
+                updating = steps_itself or any(updates.follow(function, loop, self.leading) for function, loop in way.places)
+                self._take_down(way, updating)
+
+    def _take_down(self, way: WayUp, updating: bool) -> None:
+        self.leading_functions |= way.functions
+        for function, loops in way.loops.items():
+            self.loops[function] |= loops
+            self.updating[function] |= loops if updating else set()
+        for place, found in way.gates.items():
+            self._gates[place] += found
+
+    def _stepping_loops(self, updates: Updates) -> set[tuple[int, int]]:
+        """The loops that call a ``step`` which does not belong to a schedule."""
+        found = set()
+        for call in self.program.calls.get("step", ()):
+            module = self.program.module_of(call)
+            loop = module.table.sites[call & MASK].loop
+            if loop < 0 or updates.steps_schedule(call):
+                continue
+            receiver = module.nodes[module.nodes[call & MASK][1]]
+            while loop >= 0:
+                # A loop over optimizers is a part of one step.
+                if receiver[0] != "attr" or not is_element(module, receiver[1], loop):
+                    found.add((module.index, loop))
+                loop = module.table.loops[loop].parent
+        return found
+
+    def add(self, function: Function) -> None:
+        """Take down a function of which each call by code that is not visible is a step."""
+        self.loops[function.key].add(None)
+        self.updating[function.key].add(None)
+
+    @property
+    def functions(self) -> list[Function]:
+        """The functions that steps are in."""
+        return [Function(self.code, one) for one in self.loops]
+
+    def are_in(self, function: Function) -> bool:
+        """Whether a function has steps, or is one."""
+        return function.key in self.loops
+
+    def loops_of(self, function: Function) -> frozenset[int]:
+        """The loops of a function that are steps."""
+        return frozenset(loop for loop in self.loops.get(function.key, ()) if loop is not None)
+
+    def is_whole(self, function: Function) -> bool:
+        """Whether each call of a function is a step."""
+        return None in self.loops.get(function.key, ())
+
+    def leads(self, call: Call) -> bool:
+        """Whether a call leads to a backward pass, or is one."""
+        return call.key in self.leading
+
+    @cached_property
+    def repeated(self) -> frozenset[int]:
+        """What the loops of steps iterate over (keys): what is counted there counts steps."""
+        loops = ((self.program.module_of(function), loop) for function, loops in self.loops.items() for loop in loops if loop is not None)
+        return frozenset(module.base | module.table.loops[loop].value for module, loop in loops)
+
+    def holds(self, module: Module, loop: int, guard: int, function: int, loops: frozenset[int | None]) -> bool:
+        """Whether a place is inside of one of the loops, and under the interval of its backward passes if all have one."""
+        if None in loops:
+            return True
+        while loop >= 0 and loop not in loops:
+            loop = module.table.loops[loop].parent
+        if loop < 0:
+            return False
+        gates = self._gates.get((function, loop), [-1])
+        while guard >= 0 and guard not in gates:
+            guard = module.table.guards[guard].parent
+        return guard >= 0 or -1 in gates

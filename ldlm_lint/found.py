@@ -100,8 +100,7 @@ def _decided(findings: Iterable[Finding], linted: Collection[str], context: Cont
         if finding.span.path in linted:
             found = decided(finding, context, projects.clock(finding.span.path)) if asks_project(finding) else finding
             if found is not None:
-                # No single file shows it, so pylint has not reported it with its file.
-                yield from _of_file(found._replace(confirmed=True), context)
+                yield from _of_file(found, context)
 
 
 def _of_file(finding: Finding, context: Context) -> Iterator[Finding]:

@@ -216,8 +216,7 @@ class Finding(NamedTuple):
     """One defect at one place.
 
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it waits for
-    (empty: it depends on its own file only), ``confirmed`` says that the project has confirmed them, ``evidence`` is a
-    probe's judgement. ``level`` replaces the rule's severity if this case matters less; None: the rule's. ``standing``
+    (empty: it depends on its own file only), ``evidence`` is a probe's judgement. ``level`` replaces the rule's severity if this case matters less; None: the rule's. ``standing``
     says why its code is of minor importance, ``in_step`` where it is in a training step, ``reason`` why it
     matters less than its rule. Findings are ordered by (path, start, code).
     """
@@ -230,7 +229,6 @@ class Finding(NamedTuple):
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     claims: tuple[Claim, ...] = ()
-    confirmed: bool = False
     evidence: Support | None = None
     level: Severity | None = None
     standing: Standing | None = None

@@ -108,8 +108,7 @@ def _finding(
         fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
     rule = UNUSED_SUPPRESSION
     args = (("what", "less than it names" if kept or pragma.noqa else "nothing"), ("why", "; ".join(reasons)))
-    # The whole project was checked, so nothing remains to be confirmed.
-    return Finding(rule.symbol, rule.code, pragma.span(source), args, fix=fix, confirmed=True)
+    return Finding(rule.symbol, rule.code, pragma.span(source), args, fix=fix)
 
 
 def _edit(source: Source, pragma: Pragma, kept: Sequence[str]) -> Edit | None:

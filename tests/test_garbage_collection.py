@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 from pylint.lint import PyLinter
 
-from ldlm_lint.checkers.project import ProjectChecker
+from ldlm_lint import register
 from ldlm_lint.garbage_collection import _OF_PYTHON, PACE, Settled, at_our_pace
-from ldlm_lint.rules.linter import INTERNAL_ERROR
+from ldlm_lint.pylint_host import run
+from ldlm_lint.pylint_host.checkers import EngineChecker
 
 
 def test_the_pace_is_given_back_also_after_a_failure() -> None:
@@ -22,23 +23,18 @@ def test_the_pace_is_given_back_also_after_a_failure() -> None:
     assert gc.get_threshold() == usual
 
 
-def test_pylint_keeps_its_pace_but_where_a_file_is_linted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pylint_keeps_its_pace_but_where_the_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(ProjectChecker, "_take", lambda *_: seen.append(gc.get_threshold()))
-    usual = gc.get_threshold()
-    ProjectChecker(PyLinter()).leave_module(None)  # type: ignore[arg-type]
-    assert (seen, gc.get_threshold()) == ([PACE], usual)
 
-
-def test_a_failure_of_ours_is_one_message_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
+        seen.append(gc.get_threshold())
         raise ValueError("of ours")
 
-    linter, told = PyLinter(), []
-    monkeypatch.setattr(ProjectChecker, "_take", fail)
-    monkeypatch.setattr(linter, "add_message", lambda symbol, **kwargs: told.append((symbol, *kwargs["args"])))
-    ProjectChecker(linter).leave_module(None)  # type: ignore[arg-type]
-    assert told == [("ldlm-internal-error", INTERNAL_ERROR.text((("error", "leave_module: ValueError: of ours"),)))]
+    monkeypatch.setattr(run.engine, "run", fail)
+    usual, linter = gc.get_threshold(), PyLinter()
+    register(linter)
+    EngineChecker(linter, {}).close()
+    assert (seen, gc.get_threshold(), linter.stats.by_msg) == ([PACE], usual, {"ldlm-internal-error": 1})
 
 
 @pytest.fixture(autouse=True)
@@ -126,8 +122,8 @@ def test_pylint_in_one_process_sets_aside_what_it_keeps(
 
     linter = PyLinter()
     linter.config.jobs = jobs
-    checker = ProjectChecker(linter)
-    monkeypatch.setattr(ProjectChecker, "_report_projects", fail)
+    checker = EngineChecker(linter, {})
+    monkeypatch.setattr(EngineChecker, "_report", fail)
     checker.open()
     assert (gc.get_freeze_count() > 0) is aside
     if aside:

@@ -29,9 +29,10 @@ from snippets import source
 from ldlm_lint import engine, register
 from ldlm_lint.checkers import CHECKERS, ROOMS, checkers_of, symbols_of
 from ldlm_lint.checkers.by_program import queries
-from ldlm_lint.checkers.messages import message_definitions
-from ldlm_lint.checkers.project import FamilyChecker, ProjectChecker
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
+from ldlm_lint.pylint_host import switches
+from ldlm_lint.pylint_host.checkers import EngineChecker, FamilyChecker
+from ldlm_lint.pylint_host.messages import message_definitions
 from ldlm_lint.python import tree
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import RULES
@@ -135,24 +136,24 @@ def test_map_and_reduce_are_found_by_name() -> None:
     assert "reduce_map_data" in text
     assert parameters(BaseChecker.get_map_data) == ["self"]
     assert parameters(BaseChecker.reduce_map_data) == ["self", "linter", "data"]
-    assert parameters(ProjectChecker.reduce_map_data) == ["self", "linter", "data"]
+    assert parameters(EngineChecker.reduce_map_data) == ["self", "linter", "data"]
 
 
 def test_map_data_of_a_checker_that_was_never_opened(linter: PyLinter) -> None:
-    assert ProjectChecker(linter).get_map_data() is not None
+    assert EngineChecker(linter, {}).get_map_data() is not None
 
 
 def test_names_of_checkers_are_unique_since_reduce_data_are_keyed_by_them(linter: PyLinter) -> None:
-    names = [checker.name for checker in linter.get_checkers() if isinstance(checker, (FamilyChecker, ProjectChecker))]
+    names = [checker.name for checker in linter.get_checkers() if isinstance(checker, FamilyChecker)]
     assert sorted(names) == sorted((*UMBRELLAS.values(), ALL_FAMILIES))
 
 
 def test_pylint_is_told_of_each_family_and_of_all_rules(linter: PyLinter) -> None:
     declared = {checker.name: checker.msgs for checker in linter.get_checkers() if isinstance(checker, FamilyChecker)}
+    assert sorted(declared.pop(ALL_FAMILIES)) == sorted(code for messages in declared.values() for code in messages)
     assert declared == {
         name: message_definitions(rule for rule in ALL if rule.family == family) for family, name in UMBRELLAS.items()
     }
-    assert sorted(code for messages in declared.values() for code in messages) == sorted(ProjectChecker.msgs)
 
 
 def test_a_message_is_of_its_family(linter: PyLinter) -> None:
@@ -184,6 +185,18 @@ def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None
     assert [(one.symbol, one.line, one.column, Path(one.abspath).name) for one in reporter.messages] == [
         ("nccl-monitoring-disabled", 7, 2, "run.sh")
     ]
+
+
+def test_comments_of_a_file_are_kept_as_they_were_written(linter: PyLinter) -> None:
+    """pylint judges by these whether a comment is of use; of our rules it cannot know."""
+    linter.file_state = FileState("", linter.msgs_store, light("x = 1\ny = 2\n"))
+    for name, enable in (("excessive-collective-timeout", False), ("eval-used", False)):
+        linter._set_msg_status(name, enable, "module", 1)
+    assert not switches.take_over(linter.file_state)
+    useless = [args for name, _, args in linter.file_state.iter_spurious_suppression_messages(linter.msgs_store)]
+    assert useless == [("'eval-used'",)]
+    linter._set_msg_status("optimizer-not-fused", True, "module", 2)
+    assert switches.take_over(linter.file_state)
 
 
 def test_statistics_know_the_modules_that_did_not_parse(tmp_path: Path) -> None:

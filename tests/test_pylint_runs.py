@@ -16,7 +16,7 @@ from pylint.lint import Run
 from pylint.reporters import CollectingReporter
 
 from ldlm_lint import engine
-from ldlm_lint.checkers.project_run import ProjectRun
+from ldlm_lint.pylint_host.run import Run as RunOfEngine
 from ldlm_lint.rules import by_symbol
 
 PLUGIN = "--load-plugins=ldlm_lint"
@@ -295,10 +295,10 @@ def test_all_errors_of_a_configuration_are_reported(in_folder: Path) -> None:
 
 
 def test_a_failure_at_the_end_costs_no_message_of_pylint(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("of ours")
 
-    monkeypatch.setattr(ProjectRun, "rest", fail)
+    monkeypatch.setattr(RunOfEngine, "findings", fail)
     ((path, _, symbol, text),) = (one for one in in_process() if one[:3] not in OURS)
     assert (path, symbol) == ("train.py", "ldlm-internal-error")
     assert "ValueError: of ours" in text

@@ -12,8 +12,7 @@ import pytest
 from pylint.lint import Run
 from pylint.reporters import CollectingReporter
 
-from ldlm_lint import engine
-from ldlm_lint.checkers import project_run
+from ldlm_lint import batch, engine
 from ldlm_lint.configurations import Configurations
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.rules import ALL, by_symbol
@@ -198,13 +197,13 @@ def test_pylint_lists_what_the_configuration_and_its_switches_leave_on(
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[frozenset[str]]:
     """What each file that was linted was asked for."""
     monkeypatch.setenv("LDLM_LINT_CACHE_DIR", str(tmp_path / "cache"))
-    seen, lint = [], project_run.lint_file
+    seen, lint = [], batch.lint_file
 
     def spied(path: Path, kind: object, config: object, *rest: object) -> object:
         seen.append(selected_rules(config))
         return lint(path, kind, config, *rest)
 
-    monkeypatch.setattr(project_run, "lint_file", spied)
+    monkeypatch.setattr(batch, "lint_file", spied)
     return seen
 
 

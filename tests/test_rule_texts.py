@@ -9,8 +9,8 @@ import pytest
 from collected import for_every
 
 from ldlm_lint.checkers.by_program import queries
-from ldlm_lint.checkers.messages import message_definitions
 from ldlm_lint.model import Applicability, Rule, Severity
+from ldlm_lint.pylint_host.messages import message_definitions
 from ldlm_lint.rules import ALL, OPTIONS, by_symbol
 from ldlm_lint.rules.linter import HOST_RULES
 

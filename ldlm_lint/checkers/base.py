@@ -1,7 +1,6 @@
 """The base of every checker: messages from the rules, one way to report, and a guard around each visitor.
 
-`ldlm_lint.checkers.host` runs them, for the command and for the pylint plugin: a finding becomes a `Finding` with its
-fix, which `ldlm_lint.checkers.project` passes to pylint as a message. Their visitors have the same names as in pylint's
+`ldlm_lint.checkers.host` runs them: a finding becomes a `Finding` with its fix. Their visitors have the same names as in pylint's
 checkers, but they do not derive from those, since importing pylint takes longer than checking a file.
 """
 

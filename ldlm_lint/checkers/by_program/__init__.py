@@ -6,7 +6,6 @@ with those of the per-file checkers; if both report one place, the checker's fin
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -65,12 +64,6 @@ def queries() -> tuple[Query, ...]:
     """The questions of all rules."""
     rooms = [importlib.import_module(f"{__name__}.{name}") for name in _ROOMS]
     return tuple(Query(_symbols(room), room.WORDS, room.find) for room in rooms)
-
-
-@functools.cache
-def of_program() -> frozenset[str]:
-    """The rules of all questions."""
-    return frozenset(symbol for query in queries() for symbol in query.symbols)
 
 
 def _symbols(room: ModuleType) -> tuple[str, ...]:

@@ -224,6 +224,4 @@ class View(Codebase):
         confidence: Confidence = Confidence.MEDIUM,
     ) -> Finding:
         """A finding at a span; its ``claims`` are checked by the other analyses of the project."""
-        return Finding(
-            rule.symbol, rule.code, span, tuple(args.items()), confidence, tuple(related), fix, tuple(claims), confirmed=True
-        )
+        return Finding(rule.symbol, rule.code, span, tuple(args.items()), confidence, tuple(related), fix, tuple(claims))

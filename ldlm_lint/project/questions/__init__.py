@@ -110,8 +110,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
     needed = dated().get(finding.rule)
     if needed is not None and context.torch.lacks(finding.span.path, needed.since):
         return None
-    claims = finding.claims
-    for claim in claims:
+    for claim in finding.claims:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
         if not verdict.holds:
             return None
@@ -125,7 +124,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         finding = finding.lowered(verdict.minor) if verdict.minor else finding
     fix = _allowed(finding, context)
     related = (*finding.related, *_conflicting(finding, context))
-    return finding._replace(claims=(), confirmed=bool(claims) or needed is not None, related=related, fix=fix)
+    return finding._replace(claims=(), related=related, fix=fix)
 
 
 def _conflicting(finding: Finding, context: Context) -> Iterator[Related]:

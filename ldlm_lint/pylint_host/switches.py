@@ -10,15 +10,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.checkers.messages import message_definitions
 from ldlm_lint.config import Config
 from ldlm_lint.linting import selected_rules
+from ldlm_lint.pylint_host.messages import message_definitions
 from ldlm_lint.rules import ALL
 from ldlm_lint.rules.linter import HOST_RULES, INTERNAL_ERROR
 from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
+    from pylint.utils import FileState
 
 _OFF: Any = 0
 
@@ -63,3 +64,12 @@ def told(linter: PyLinter) -> dict[str, bool]:
     """The rules that the user enabled or disabled in pylint, by their symbols."""
     states = linter._msgs_state
     return {rule.symbol: states[rule.code] for rule in ALL if isinstance(states.get(rule.code), bool)}
+
+
+def take_over(state: FileState) -> bool:
+    """Take the comments of the file that pylint is at out of its hands; returns whether one of them switches on a rule.
+
+    Whether a comment silences a finding is known after all files, and pylint does not wait for that to call it useless.
+    """
+    said = [state._raw_module_msgs_state.pop(rule.code, {}) for rule in ALL]
+    return any(True in lines.values() for lines in said)

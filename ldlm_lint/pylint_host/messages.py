@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
     from pylint.typing import MessageDefinitionTuple
 
-    from ldlm_lint.checkers.selection import Fault
+    from ldlm_lint.pylint_host.selection import Fault
 
 _LINE_SCOPE = "line-based-msg"
 
@@ -49,15 +49,19 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
     }
 
 
-def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and prints texts unchanged.
+def add_message(linter: PyLinter, finding: Finding, source: Source, module: str) -> None:
+    """Make a finding a message of pylint about any file, which counts columns from 0 in UTF-8 bytes and prints texts
+    unchanged; the linter has selected and silenced it.
 
     A message has the letter of its rule; one at level info does not affect the exit status and the score.
     """
+    turn_to(linter, module, finding.span.path)
     kind = MSG_TYPES[finding.code[0]]
     status, counted = linter.msg_status, getattr(linter.stats, kind)
     line, column = _utf8_position(source, finding.span.start)
     end_line, end_column = _utf8_position(source, finding.span.end)
+    for definition in linter.msgs_store.get_message_definitions(finding.rule):
+        linter.file_state.set_msg_status(definition, line, True, scope="line")
     linter.add_message(
         finding.rule,
         line=line,
@@ -83,23 +87,6 @@ def _confidence(finding: Finding) -> Level:
     return HIGH if finding.confidence is Confidence.HIGH else INFERENCE
 
 
-def add_ignored(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Tell pylint that one of its comments silences a finding, so that ``useless-suppression`` does not report it."""
-    line, _ = source.position(finding.span.start)
-    linter.add_ignored_message(finding.rule, line, confidence=_confidence(finding))
-
-
-def excuse(linter: PyLinter, source: Source, symbols: Iterable[str]) -> None:
-    """Tell pylint that comments about some rules may be of use: only the whole project shows that, and pylint does not
-    wait for it."""
-    lines = [number for number, line in enumerate(source.lines, 1) if "pylint:" in line]
-    for line in lines:
-        for symbol in symbols:
-            # ``disable-next`` is about the line after it.
-            linter.add_ignored_message(symbol, line)
-            linter.add_ignored_message(symbol, line + 1)
-
-
 def add_fault(linter: PyLinter, fault: Fault) -> None:
     """Add a message about settings, at its line of the configuration file."""
     turn_to(linter, os.path.relpath(fault.path), fault.path)
@@ -118,15 +105,6 @@ def between_modules(linter: PyLinter) -> Iterator[None]:
         yield
     finally:
         linter.file_state, linter.current_name, linter.current_file, linter.config = before
-
-
-def add_message_at(linter: PyLinter, module: str, finding: Finding, source: Source) -> None:
-    """Add a message about a file that is not visited, regardless of its comments and pylint's switches."""
-    line, _ = source.position(finding.span.start)
-    turn_to(linter, module, finding.span.path)
-    for definition in linter.msgs_store.get_message_definitions(finding.rule):
-        linter.file_state.set_msg_status(definition, line, True, scope="line")
-    add_message(linter, finding, source)
 
 
 def turn_to(linter: PyLinter, module: str, path: str) -> None:

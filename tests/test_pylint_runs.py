@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import json
 import os
@@ -10,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pylint.lint import Run
 from pylint.reporters import CollectingReporter
 
 from ldlm_lint import engine
+from ldlm_lint.configurations import Configurations
 from ldlm_lint.pylint_host.run import Run as RunOfEngine
 from ldlm_lint.rules import by_symbol
 
@@ -220,6 +223,40 @@ def test_a_comment_that_silences_a_finding_is_of_use(training: Path, jobs: str) 
     assert ours(done) == {one for one in OURS if one[0] == "run.sh"}
     useless = re.findall(r"train.py:(\d+):\d+: I0021: Useless suppression of '([\w-]+)'", done.stdout)
     assert not {one for one in useless if one[1] in {symbol for _, _, symbol in OURS}}
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_comments_hold_in_each_file_on_their_line(training: Path, jobs: str) -> None:
+    """Messages are added after the last file, about all of them: each file has its own comments, and those of none other."""
+    silent = TRAIN.replace("days=10))", "days=10))  # pylint: disable=excessive-collective-timeout")
+    block = TRAIN.replace('"""Train."""', '"""Train."""\n    # pylint: disable=ldlm-optimizer')
+    for name, text in (("a.py", silent), ("b.py", block), ("c.py", f"# pylint: skip-file\n{TRAIN}"), ("d.py", TRAIN)):
+        (training / name).write_text(text)
+    found = ours(pylint(training, PLUGIN, jobs, "--disable=all", "--enable=ldlm-lint", "a.py", "b.py", "c.py", "d.py"))
+    names = {("a.py", 13, "optimizer-not-fused"), ("b.py", 8, "excessive-collective-timeout")}
+    assert found == names | {("d.py", line, name) for path, line, name in OURS if path == "train.py"} | {one for one in OURS if one[0] == "run.sh"}
+
+
+def test_a_file_is_parsed_once_more_than_by_the_engine(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[object] = []
+    runs, lint, compiled = [], engine.run, compile
+
+    def spied(source: object, *arguments: Any, **more: Any) -> object:
+        parsed.append(source)
+        return compiled(source, *arguments, **more)  # type: ignore[call-overload]
+
+    def times() -> list[int]:
+        counts = [sum(text.strip() in str(one) for one in parsed) for text in (TRAIN, PACKAGE)]
+        parsed.clear()
+        return counts
+
+    monkeypatch.setattr(engine, "run", lambda *arguments, **more: runs.append(arguments) or lint(*arguments, **more))
+    monkeypatch.setattr(builtins, "compile", spied)
+    (in_folder / "other.py").write_text(PACKAGE)
+    lint([in_folder], Configurations(in_folder), base=in_folder)
+    alone = times()
+    Run(["--rcfile=", "--persistent=n", PLUGIN, "train.py", "other.py"], reporter=CollectingReporter(), exit=False)
+    assert (len(runs), times()) == (1, [count + 1 for count in alone])
 
 
 @pytest.mark.parametrize("jobs", ["-j1", "-j2"])

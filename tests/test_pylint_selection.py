@@ -121,6 +121,24 @@ def test_switches_of_pylint_stand_above_the_configuration(
     assert reported(program, *options) == expected
 
 
+def test_a_finding_that_matters_less_is_below_the_level_as_in_the_command(program: Path) -> None:
+    """Unless pylint is told to report its rule."""
+    (program / "pkg").mkdir()
+    (program / "pkg" / "__init__.py").write_text("")
+    (program / "pkg" / "start.py").write_text(SLOW)
+    (program / "train.py").write_text("import torch\n\nmodel = torch.nn.Linear(2, 2)\nfor _ in range(3):\n    model(torch.ones(2)).sum().backward()\n")
+    (program / "run.sh").unlink()
+    path = program / "pkg" / "start.py"
+
+    def reported(*options: str) -> set[str]:
+        return {symbol for _, symbol in messages(path, *options) if symbol in by_symbol}
+
+    assert reported() == by_command(program) == {TIMEOUT}
+    (program / "pyproject.toml").write_text('[tool.ldlm-lint]\nlevel = "warning"\n')
+    assert reported() == by_command(program) == set()
+    assert reported(f"--enable={TIMEOUT}") == {TIMEOUT}
+
+
 def test_switches_of_pylints_configuration_stand_above_ours(program: Path) -> None:
     ours = f'[tool.ldlm-lint]\nselect = ["73", "{TIMEOUT}"]\n'
     theirs = f'[tool.pylint.main]\nload-plugins = ["ldlm_lint"]\n[tool.pylint."messages control"]\ndisable = ["{FUSED}"]\nenable = ["ldlm-precision"]\n'

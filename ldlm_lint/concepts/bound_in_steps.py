@@ -36,7 +36,7 @@ class BoundInSteps(Concept):
         ways, left = self._ways(module, number, module.base | module.table.sites[call & MASK].scope)
         if not left:
             return targets
-        wanted = {function for way in ways for function, _ in self.program.targets(self.program.get(module.base | way), [])[0]}
+        wanted = {function for way in ways for function, _ in self.program.targets(self.program.get(module.base | way), None)[0]}
         return targets & wanted or targets
 
     def _ways(self, module: Module, number: int, function: int) -> tuple[set[int], bool]:

@@ -165,7 +165,7 @@ class CallContexts:
         if not given:
             return True
         value = self.program.attribute(given, attribute, called=True) if attribute else given
-        wanted = {function for function, _ in self.program.targets(value, [])[0]}
+        wanted = {function for function, _ in self.program.targets(value, None)[0]}
         return target in wanted or wanted.isdisjoint(self.program.targets_of.get(call, ()))
 
     def _hand_in(self, edge: Edge) -> bool:

@@ -254,7 +254,7 @@ class FunctionArms(LoaderArms):
 
     def _may_go_to(self, key: int, function: int) -> bool:
         value = self.program.ask(key)
-        return not value or any(target == function for target, _ in self.program.targets(value, [])[0])
+        return not value or any(target == function for target, _ in self.program.targets(value, None)[0])
 
     @staticmethod
     def _is_made_at(key: int, loader: int) -> bool:

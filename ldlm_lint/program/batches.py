@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TypeAlias
 
 from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
 from ldlm_lint.program.classes import Classes
 from ldlm_lint.program.modules import Module
+
+Arguments: TypeAlias = Callable[[], list[Value]]
+"""Asks for the values of the positional arguments of a call."""
 
 
 class Batches(Classes):
@@ -17,7 +21,7 @@ class Batches(Classes):
 
     @abstractmethod
     def callvalue(
-        self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
+        self, functions: Value, call: int | None, how: int | None = None, args: Arguments | None = None, depth: int = 0
     ) -> Value:
         """The result of calling a value."""
 

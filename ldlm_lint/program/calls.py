@@ -25,6 +25,7 @@ from ldlm_lint.program.atoms import (
     TENSOR,
     Value,
 )
+from ldlm_lint.program.batches import Arguments
 from ldlm_lint.program.containers import Containers
 from ldlm_lint.vocabulary.loaders import LOADERS
 
@@ -70,7 +71,7 @@ class Calls(Containers):
             known.add(call)
             self.put(("edges", function), frozenset([(call << 2) | how]))
 
-    def targets(self, functions: Value, args: list[Value] | None) -> tuple[dict[tuple[int, int], Receiver | None], set[int]]:
+    def targets(self, functions: Value, args: Arguments | None) -> tuple[dict[tuple[int, int], Receiver | None], set[int]]:
         """The functions that a value may be with how they are bound (-1: a constructor), and the objects that a call makes."""
         found: dict[tuple[int, int], Receiver | None] = {}
         made: set[int] = set()
@@ -91,8 +92,8 @@ class Calls(Containers):
                 callable_ = self.get(("callable", fields[1], kind == "self"))
                 for function in callable_:
                     self._add_bound(found, function, (kind, fields[1]))
-                if not callable_ and args and self.is_module(fields[1]):
-                    made |= self.tensor_of(args)
+                if not callable_ and args is not None and self.is_module(fields[1]) and (given := args()):
+                    made |= self.tensor_of(given)
         return found, made
 
     @staticmethod
@@ -102,7 +103,7 @@ class Calls(Containers):
         found[function, BOUND] = receiver if known == receiver else None
 
     def callvalue(
-        self, functions: Value, call: int | None, how: int | None = None, args: list[Value] | None = None, depth: int = 0
+        self, functions: Value, call: int | None, how: int | None = None, args: Arguments | None = None, depth: int = 0
     ) -> Value:
         """The result of calling a value; records where the call goes."""
         found, made = self.targets(functions, args)
@@ -119,9 +120,9 @@ class Calls(Containers):
                 inner = self.get(("content", fields[1], None))
                 layers = frozenset(two for two in inner if two >= FIRST and self.atoms.of[two][0] in ("i", "self", "d"))
                 value |= self.callvalue(layers, call, BOUND if how is None else how, args, depth + 1)
-                if args and not value:
+                if args is not None and not value and (given := args()):
                     # Layers of torch alone.
-                    value |= self.tensor_of(args)
+                    value |= self.tensor_of(given)
         for (function, bound), receiver in found.items():
             binding = abs(bound) if how is None else how
             if call is not None:
@@ -309,7 +310,7 @@ class Calls(Containers):
     def look_at(self, call: int) -> None:
         """Find where a call goes without its arguments; what is found later is found when the call is computed."""
         module = self.module_of(call)
-        for function, bound in self.targets(self.get(module.base | module.nodes[call & MASK][1]), [])[0]:
+        for function, bound in self.targets(self.get(module.base | module.nodes[call & MASK][1]), None)[0]:
             self.edge(function, call, abs(bound))
 
     def callers(self, function: int) -> list[Caller]:

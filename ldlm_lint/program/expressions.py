@@ -268,11 +268,7 @@ class Expressions(Parameters):
         nodes, base = module.nodes, module.base
         function = nodes[row[1]]
         functions = self.get(base | row[1])
-        args = [
-            self.elements(self.get(base | nodes[one][1])) if nodes[one][0] == "star" else self.get(base | one)
-            for one in row[2]
-        ]
-        given = Given(module, key if key >= 0 else ~key, args, {name: self.get(base | one) for name, one in row[3] if name})
+        given = Given(self, module, key if key >= 0 else ~key)
         value = self._given_by_functions(functions, function[0] == "attr", given)
         if not functions and self.is_used_as_module(module, row[1]):
             value |= self.tensor_of(given.every)
@@ -310,7 +306,7 @@ class Expressions(Parameters):
     def _given_by_functions(self, functions: Value, is_method: bool, given: Given) -> Value:
         own = frozenset(one for one in functions if one >= FIRST and self.atoms.of[one][0] not in ("x", "o"))
         call = None if own and self.calls_decorated(given.module, given.row[1]) else given.call
-        value = self.callvalue(own, call, None, given.args) if own else NOTHING
+        value = self.callvalue(own, call, None, lambda: given.args) if own else NOTHING
         homes = functions & HOMES
         if homes and not is_method:
             # A model from outside.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import (
@@ -52,14 +51,30 @@ Configured = Callable[[Setting], frozenset[str]]
 """What the configuration files say for a setting."""
 
 
-class Given(NamedTuple):
-    """A call with the values of its arguments."""
+class Given:
+    """A call with the values of its arguments, which are asked for where something rests on them: the target of most calls
+    is a function of the project, which takes what it needs itself."""
 
-    module: Module
-    call: int
-    """Its key."""
-    args: list[Value]
-    keywords: dict[str, Value]
+    def __init__(self, program: Calls, module: Module, call: int) -> None:
+        self.module = module
+        self.call = call
+        """Its key."""
+        self._program = program
+        self._args: list[Value] | None = None
+
+    @property
+    def args(self) -> list[Value]:
+        """The values of the positional arguments; of a ``*value`` those of its elements."""
+        if self._args is None:
+            get, nodes, base = self._program.get, self.module.nodes, self.module.base
+            rows = ((nodes[one], base | one) for one in self.row[2])
+            self._args = [self._program.elements(get(base | row[1])) if row[0] == "star" else get(key) for row, key in rows]
+        return self._args
+
+    @property
+    def keywords(self) -> dict[str, Value]:
+        """The values of the arguments that are named."""
+        return {name: self._program.get(self.module.base | one) for name, one in self.row[3] if name}
 
     @property
     def row(self) -> Node:
@@ -150,13 +165,13 @@ class Outside(Calls):
 
     def _recomputed(self, given: Given) -> Value:
         """The result of ``checkpoint(function, *args)``: that of the function."""
-        return self.callvalue(given.args[0], given.call, LATER, given.args[1:]) if given.args else NOTHING
+        return self.callvalue(given.args[0], given.call, LATER, lambda: given.args[1:]) if given.args else NOTHING
 
     def _partial(self, given: Given) -> Value:
         if not given.args:
             return NOTHING
         # It binds arguments and calls nothing yet.
-        for function, _ in self.targets(given.args[0], [])[0]:
+        for function, _ in self.targets(given.args[0], None)[0]:
             self.put(("partials", function), frozenset([given.call]))
         return frozenset([self.atoms.atom("partial", given.call)])
 

@@ -62,6 +62,7 @@ class Solver(ABC):
         self._pushes: list[tuple[Key, Value]] = []
         self._pushing = False
         self._shared: dict[Value, Value] = {}
+        self._is_settled = False
         self._given: set[Key] | None = None
         self.says_what_is_missing = False
         """Whether an operand without a value is unknown; before, it may only not be computed yet."""
@@ -77,16 +78,18 @@ class Solver(ABC):
         if key.__class__ is int and key >= 0 and not self.is_symbolic:
             # An expression without parameters is the same for all callers: it has no closed key of its own, unless it
             # is given one.
-            closed = ~key
-            if closed in values:
-                key = closed
+            value = values.get(~key)
+            if value is not None:
+                key = ~key
             else:
                 value = values.get(key)
                 if value is None:
                     value = self._first(key)
                 if not self.atoms.symbolic.isdisjoint(value):
-                    key = closed
-        value = values.get(key)
+                    key = ~key
+                    value = values.get(key)
+        else:
+            value = values.get(key)
         if value is None:
             value = self._first(key)
         current = self._current
@@ -127,6 +130,8 @@ class Solver(ABC):
         if self._pending:
             self.solve()
             value = self.get(key)
+        if self._is_settled and self._readers and self._depth == 0:
+            self._forget_readers()
         if self._given is not None and self._depth == 0:
             self._given.update(islice(reversed(self.values), len(self.values) - len(self._given)))
         return value
@@ -149,8 +154,14 @@ class Solver(ABC):
 
     def stay_settled(self) -> None:
         """Say that nothing adds to values from now on: in debug mode a value that grows after it was given raises GrownError."""
+        self._is_settled = True
+        self._forget_readers()
         if self.watches:
             self._given = set(self.values)
+
+    def _forget_readers(self) -> None:
+        """Nothing grows any more: who has read a value is needed only while a question is computed."""
+        self._readers, self._flows = {}, {}
 
     def _evaluate(self, key: Key) -> None:
         current, symbolic = self._current, self.is_symbolic
@@ -190,16 +201,15 @@ class Solver(ABC):
         flows = self._flows.get(key)
         if flows:
             self._push(flows, value - old)
-        if key in self._readers:
-            self.wake(key)
+        self.wake(key)
 
     def _stay(self, key: Key) -> None:
         if self._given is not None and key in self._given:
             raise GrownError(f"the value of {key} grew after it was given")
 
     def wake(self, key: Key) -> None:
-        """Queue the readers of a key."""
-        readers = self._readers.get(key)
+        """Queue the readers of a key; they read it again when they are computed again."""
+        readers = self._readers.pop(key, None)
         if readers.__class__ is list:
             for reader in readers:
                 self.requeue(reader)

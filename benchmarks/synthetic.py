@@ -1,17 +1,21 @@
 """A training repository of any size, the same bytes each time: what `growth.py` lints.
 
-    python benchmarks/synthetic.py FOLDER [--units N]
+    python benchmarks/synthetic.py FOLDER [--units N] [--library N]
 
 A unit is one experiment as repositories have them: layers, a model that only a registry and a configuration reach, losses
 that come back in a dictionary, a dataset, a training program, its configuration and its launch script. What is shared
 (meters, builders, options, distributed helpers) is called by all units, the packages import every unit's modules, and
 layers of a family call each other from file to file. So calls, callers, import closures and launches all grow with it.
+
+``--library N`` writes the other shape that large repositories have: a library of N modules behind sixty scripts. Every
+model is derived from one class and built by one function, which gets its options by ``**``; every script names some of
+them and passes its own command line on.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from string import Template
 
@@ -343,6 +347,149 @@ torchrun --nproc_per_node=8 tools/train_$k.py \\
 """,
 }
 
+SCRIPTS = 60
+LIBRARY = {
+    "library/__init__.py": "",
+    "library/base.py": """
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+ENTRIES = {}
+
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+    hidden: torch.Tensor = None
+
+
+class Model(nn.Module):
+    def __init__(self, width=256, classes=10, drop=0.0, **options):
+        super().__init__()
+        self.width, self.options = width, options
+        self.head = nn.Linear(width, classes)
+        self.drop = nn.Dropout(drop)
+
+    def features(self, x, mask=None):
+        raise NotImplementedError
+
+    def forward(self, x, mask=None, **options):
+        hidden = self.drop(self.features(x, mask=mask))
+        return Output(self.head(hidden), hidden)
+
+
+def register(function):
+    ENTRIES[function.__name__] = function
+    return function
+
+
+def build(kind, name, pretrained=False, **options):
+    model = kind(name=name, **options)
+    if pretrained:
+        model.load_state_dict(torch.load(name))
+    return model
+
+
+def create(name, **options):
+    return ENTRIES[name](**options)
+""",
+}
+OF_LIBRARY = """
+import torch
+from torch import nn
+
+from library.base import Model, build, register
+$before
+
+
+class Stage$k(nn.Module):
+    def __init__(self, width, depth=2, act=nn.GELU, **options):
+        super().__init__()
+        self.inner = $inner(width)
+        self.blocks = nn.Sequential(*[nn.Sequential(nn.Linear(width, width), act()) for _ in range(depth)])
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x, mask=None):
+        h = self.blocks(self.inner(x)) * self.scale
+        if mask is not None:
+            h = h.masked_fill(mask, 0)
+        return x + h
+
+
+class Model$k(Model):
+    def __init__(self, width=$width, depths=(2, 2), **options):
+        super().__init__(width=width, **options)
+        self.stages = nn.ModuleList([Stage$k(width, depth=depth, **options) for depth in depths])
+
+    def features(self, x, mask=None):
+        kept = []
+        for stage in self.stages:
+            x = stage(x, mask)
+            kept.append(x)
+        return torch.stack(kept).mean(0)
+
+
+@register
+def model_$k(pretrained=False, **options):
+    return build(Model$k, "model_$k", pretrained, **dict(dict(depths=(2, 6)), **options))
+"""
+SCRIPT = """
+import argparse
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+
+from library.base import create
+$imports
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="model_$first")
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--drop", type=float, default=0.1)
+    parser.add_argument("--lr", type=float, default=1e-4)
+    return parser.parse_args()
+
+
+def train(model, loader, optimizer, args):
+    for x, y in loader:
+        out = model(x.cuda(), mask=None)
+        loss = torch.nn.functional.cross_entropy(out.logits, y.cuda())
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        print(loss.item())
+
+
+def main(data):
+    args = parse()
+    models = [$models]
+    models.append(create(args.model, width=args.width, drop=args.drop))
+    for model in models:
+        model = DistributedDataParallel(model.cuda())
+        optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+        train(model, DataLoader(data, batch_size=8), optimizer, args)
+"""
+
+
+def library(modules: int) -> Iterator[tuple[str, str]]:
+    """The files of a library of so many modules and of the scripts that use it: path and text."""
+    yield from LIBRARY.items()
+    for k in range(modules):
+        chained = k % FAMILY != 0
+        before = f"from library.model_{k - 1} import Stage{k - 1}" if chained else ""
+        values = {"k": k, "before": before, "inner": f"Stage{k - 1}" if chained else "nn.LayerNorm", "width": 128 * (1 + k % 5)}
+        yield f"library/model_{k}.py", Template(OF_LIBRARY).substitute(values)
+    for script in range(SCRIPTS):
+        own = range(script, modules, SCRIPTS)
+        imports = "\n".join(f"from library.model_{k} import model_{k}" for k in own)
+        models = ", ".join(f"model_{k}(width=args.width)" for k in own)
+        yield f"train_{script}.py", Template(SCRIPT).substitute(imports=imports, models=models, first=script)
+
 
 def files(units: int) -> Iterator[tuple[str, str]]:
     """The files of a repository with so many units: path and text."""
@@ -370,9 +517,14 @@ def unit(k: int) -> Iterator[tuple[str, str]]:
 
 
 def write(folder: Path, units: int) -> int:
-    """Write a repository; return how many files it has."""
+    """Write a repository of so many units; return how many files it has."""
+    return write_files(folder, files(units))
+
+
+def write_files(folder: Path, written: Iterable[tuple[str, str]]) -> int:
+    """Write files by path and text; return how many."""
     count = 0
-    for name, text in files(units):
+    for name, text in written:
         count += 1
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -385,8 +537,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--units", type=int, default=UNITS, help=f"experiments in it (default: {UNITS})")
+    parser.add_argument("--library", type=int, default=0, metavar="N", help="write a library of N modules behind scripts instead")
     arguments = parser.parse_args()
-    print(f"{write(arguments.folder, arguments.units)} files in {arguments.folder}")
+    written = library(arguments.library) if arguments.library else files(arguments.units)
+    print(f"{write_files(arguments.folder, written)} files in {arguments.folder}")
 
 
 if __name__ == "__main__":

@@ -100,11 +100,64 @@ def test_a_function_knows_all_its_callers():
         ("if make(): pass", [How.TESTED]),
         ("held = make()\n            return lambda: held", [How.NAMED]),
         ("global held\n            held = make()", [How.NAMED]),
+        ("return lambda: make()", [How.RETURNED]),
+        ("held = make()\n            show(locals())", [How.NAMED]),
+        ("held = make()\n            show(vars(self))", []),
+        ("@make\n            def inner(): pass", [How.NAMED]),
     ],
 )
 def test_what_becomes_of_a_value(statement: str, uses: list[How]):
     code = codebase(train=f"def main(self):\n            {statement}\n")
     assert [one.how for one in call_of(code, "make").uses()] == uses
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_dropped"),
+    [
+        ("make()", True),
+        ("self = make()", True),
+        ("if self.fast: self = make()", True),
+        ("for one in self.parts: one = make()", True),
+        ("make() if self.fast else None", True),
+        ("self.fast and make()", True),
+        ("[make() for one in self.parts]", True),
+        ("make(), None", True),
+        ("if self.fast: self = make()\n            show(self)", False),
+        ("for one in self.parts: one = make()\n            show(one)", False),
+        ("for one in range(3): self = make(self)", False),
+        ("None if make() else show()", False),
+        ("make() and show()", False),
+        ("a, b = make(), None\n            show(a)", False),
+        ("self.parts = [make() for one in self.parts]", False),
+        ("self.parts[0] = make()", False),
+        ("return make() if self.fast else self", False),
+    ],
+)
+def test_whether_a_value_is_dropped(statement: str, is_dropped: bool):
+    code = codebase(train=f"def main(self):\n            {statement}\n")
+    assert call_of(code, "make").is_dropped is is_dropped
+
+
+@pytest.mark.parametrize(
+    ("given", "objects"),
+    [
+        ("Net()", ["Net"]),
+        ("torch.nn.Linear(2, 2)", ["torch.nn.Linear"]),
+        ("Net() if fast else Deep()", ["Net", "Deep"]),
+        ("Net", []),
+        ("torch.nn.Linear", []),
+        ("helper", []),
+        ("unknown", []),
+        ("Net() if fast else unknown", []),
+    ],
+)
+def test_what_an_expression_is_an_object_of(given: str, objects: list[str]):
+    text = f"import torch\nclass Net(torch.nn.Module):\n    def run(self): ask(self)\nclass Deep(Net): pass\ndef helper(): pass\nmake({given})\n"
+    code = codebase(train=text)
+    (value,) = call_of(code, "make").argument("model", 0).values
+    assert [one if isinstance(one, str) else one.name for one in value.objects] == objects
+    (me,) = call_of(code, "ask").argument("model", 0).values
+    assert [one if isinstance(one, str) else one.name for one in me.objects] == ["Net", "Deep"]
 
 
 def test_an_answer_has_no_truth():

@@ -95,8 +95,34 @@ class Expr(_Handle):
         return self.code.origins.to(self, self.code.program.atoms.constant(constant))
 
     def uses(self) -> list[Use]:
-        """What happens to its value, one step forward; empty if it is dropped."""
+        """What happens to its value, one step forward, see `ldlm_lint.program.value_uses`."""
         return self.code.value_uses.of(self)
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether no code gets its value: it is a statement, or all names that hold it are never read again."""
+        return self.code.value_uses.is_dropped(self)
+
+    @property
+    def objects(self) -> list[Class | str]:
+        """The classes that it surely is an object of one of: those of the project, with the subclasses of that of
+        ``self``, and those of other packages by dotted names; empty if it may be anything else."""
+        program = self.code.program
+        atoms = sorted(program.ask(self.key))
+        is_whole = self.is_known_whole
+        found: list[Class | str] = []
+        for atom in atoms:
+            fields = program.atoms.of[atom] if atom >= FIRST else ("",)
+            if fields[0] == "self" and len(fields) == 2:
+                is_whole |= len(atoms) == 1
+                found += [Class(self.code, one) for one in program.below(fields[1])]
+            elif fields[0] == "i":
+                found.append(Class(self.code, fields[1]))
+            elif fields[0] == "o":
+                found.append(fields[1])
+            else:
+                return []
+        return found if is_whole else []
 
     def alternatives(self, interfaces: Collection[str]) -> list[Alternative]:
         """Which of these interfaces of other packages it may be, directly or by a class of the project derived from one,

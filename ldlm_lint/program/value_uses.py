@@ -16,6 +16,7 @@ from ldlm_lint.program.handles import Expr, expression
 from ldlm_lint.program.operands import users_in
 
 if TYPE_CHECKING:
+    from ldlm_lint.code.table import Node
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
 
@@ -26,17 +27,21 @@ class How(enum.Enum):
     OPERAND = "operand"
     """Another expression is made of it."""
     NAMED = "named"
-    """A name of a module or class gets it, or one that an inner function reads: others may read it from there."""
+    """A name of a module or class gets it, or one that an inner function reads: others may read it from there. What a
+    decorator gives is always named."""
     SET = "set"
     """An attribute gets it."""
     RETURNED = "returned"
-    """A function gives it back, by ``return`` or ``yield``."""
+    """A function gives it back, by ``return`` or ``yield``, or a lambda."""
     TESTED = "tested"
     """Its truth is asked for."""
     OTHER = "other"
     """It is formatted, raised, deleted or changed in place."""
 
 
+_LOOKS_UP = frozenset({"eval", "exec", "locals", "vars"})
+"""Functions of Python that find the names of the function they are called in."""
+_HANDS_ON = frozenset({"copy", "phi", "seq", "comp"})
 _EVENTS = {"write": How.SET, "return": How.RETURNED, "yield": How.RETURNED, "test": How.TESTED, "bind": How.NAMED}
 
 
@@ -65,6 +70,29 @@ class ValueUses:
         operands = [Use(How.OPERAND, expression(self._code, module.base | user)) for user in file.users.get(number, ())]
         return operands + [Use(how) for how in file.other.get(number, ())]
 
+    def is_dropped(self, expr: Expr) -> bool:
+        """Whether no code gets an expression's value, neither itself nor through a choice, or a list that is dropped."""
+        seen: set[int] = set()
+        todo = [expr]
+        while todo:
+            at = todo.pop()
+            for use in self.of(at):
+                if use.by is None or not _hands_on(use.by.row, at.key & MASK):
+                    return False
+                if use.by.key not in seen:
+                    seen.add(use.by.key)
+                    todo.append(use.by)
+        return True
+
+
+def _hands_on(row: Node, value: int) -> bool:
+    """Whether a row only hands a value on: a name on several ways, a choice that it is not the test of, a list."""
+    if row[0] == "choice":
+        return bool(row[1] != value)
+    if row[0] == "bool":
+        return value not in row[2][:-1]
+    return row[0] in _HANDS_ON
+
 
 class _File:
     def __init__(self, module: Module) -> None:
@@ -78,14 +106,27 @@ class _File:
         for number, scope in enumerate(self.module.scopes):
             for event in scope.events:
                 how = _EVENTS.get(event[0], How.OTHER)
-                if how is not How.NAMED or scope.kind != "def" or (number, event[5]) in self._read_from_inside:
+                if how is not How.NAMED or scope.kind != "def" or number in self._looking_up or (number, event[5]) in self._read_from_inside:
                     found[event[1]].append(how)
             own = {event[1] for event in scope.events if event[0] == "bind"}
             for held in scope.bindings.values():
                 # Names that another scope declares global or nonlocal are bound without an event of this one.
                 for one in set(held) - own:
                     found[one].append(How.NAMED)
+            if scope.name == "<lambda>":
+                for value, _ in scope.returns:
+                    found[value].append(How.RETURNED)
+        for call, _, _ in self.module.table.decorations:
+            found[call].append(How.NAMED)
         return found
+
+    @cached_property
+    def _looking_up(self) -> set[int]:
+        """The scopes that look up their own names by texts."""
+        nodes, sites = self.module.nodes, self.module.table.sites
+        callees = ((site.scope, nodes[nodes[call][1]], nodes[call][2]) for call, site in sites.items())
+        named = ((scope, callee[2], given) for scope, callee, given in callees if callee[0] == "free" and callee[2] in _LOOKS_UP)
+        return {scope for scope, name, given in named if name != "vars" or not given}
 
     @cached_property
     def _read_from_inside(self) -> set[tuple[int, str]]:

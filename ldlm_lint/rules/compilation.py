@@ -46,4 +46,50 @@ COMPILE_GUARDED_BY_TRY = Rule(
     ),
 )
 
-RULES = (COMPILE_GUARDED_BY_TRY,)
+COMPILE_RESULT_DROPPED = Rule(
+    code="E7813",
+    symbol="compile-result-dropped",
+    consequence=Consequence.SLOW,
+    message="this compiles nothing: `torch.compile` returns a compiled callable and leaves %(target)s as it is, and "
+    "%(why)s; call what it returns, or compile a module in place with its `compile()`",
+    summary="A call of `torch.compile` whose result nothing uses.",
+    rationale="`torch.compile(model)` changes nothing in the model. It returns another callable, which compiles when it "
+    "is called. A call as a statement drops this callable. So does `self = torch.compile(self)` or a rebound parameter "
+    "or loop variable that nothing reads again: assigning to a local name changes neither the object nor the list or "
+    "the caller that holds it. All later calls of the model run without compilation, and no warning says so.",
+    cost="All that compilation would have saved, in each step of the run; how much depends on the model. Where "
+    "`self = torch.compile(self)` compiled nothing, timesfm#457 reports 1.48 times the speed of inference on an A100 "
+    "with a compiled `forward`. Not measured here.",
+    exceptions="Not reported: a result that something gets (a caller, an attribute, a list, a name of a module, a "
+    "function inside), a decorator, `model.compile()`, which compiles in place, and a `try` around `torch.compile` of "
+    "a function or module that only this call has: it asks whether this torch can compile at all.",
+    versions="torch 2.0 to 2.13; `torch.nn.Module.compile` exists since torch 2.1.",
+    verification="Run with `TORCH_LOGS=dynamo`: no line says that a frame of the model is compiled. Or count the calls "
+    "of a backend of your own, `torch.compile(model, backend=count)`: there are none. A CPU is enough.",
+    references=(
+        Reference("torch.compile", "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"),
+        Reference(
+            "torch.nn.Module.compile",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.compile",
+        ),
+        Reference(
+            "Where to apply torch.compile",
+            "https://docs.pytorch.org/docs/stable/compile/programming_model.where_to_apply_compile.html",
+        ),
+        Reference("timesfm#457: `torch.compile(self)` is a no-op", "https://github.com/google-research/timesfm/issues/457"),
+        Reference("ai-toolkit#729: use the result of torch.compile", "https://github.com/ostris/ai-toolkit/issues/729"),
+    ),
+    reads=("py",),
+    needs="torch.compile",
+    triggers=(b"compile",),
+    requires=((b"torch",),),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: `model.compile()` compiles in place: the module keeps its identity, its type and the keys of its "
+    "`state_dict`, so that checkpoints still load. Assigning the result instead would put `_orig_mod.` before these "
+    "keys, and would not reach the caller of a function. But the module is then really compiled: the "
+    "first steps take longer, a change of shapes compiles again, results may differ in the last bits, and code that "
+    "cannot be compiled fails at its first call. Only for a class that surely is a `torch.nn.Module`, writes "
+    "its own `forward` and not its own `compile`: in place, torch 2.13 compiles nothing of a lone `torch.nn.Linear`.",
+)
+
+RULES = (COMPILE_GUARDED_BY_TRY, COMPILE_RESULT_DROPPED)

@@ -22,6 +22,7 @@ _ROOMS = (
     "dataloader_in_main_process",
     "batch_size_drift",
     "checkpoint_load_unspecified",
+    "compile_result_dropped",
     "dataloader_too_many_workers",
     "dataloader_without_persistent_workers",
     "dataloader_without_pin_memory",

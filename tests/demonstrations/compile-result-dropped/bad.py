@@ -1,0 +1,27 @@
+"""The compiled callable is dropped: no call of the model is compiled."""
+
+# shows: compiled graphs: 0
+import torch
+
+graphs = []
+
+
+def counting_backend(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.layer(x).relu()
+
+
+model = Net()
+torch.compile(model, backend=counting_backend)
+for _ in range(3):
+    model(torch.ones(1, 2)).sum().backward()
+print("compiled graphs:", len(graphs))

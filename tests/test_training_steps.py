@@ -208,6 +208,8 @@ def test_a_step_that_is_only_due_at_times_is_the_branch():
     """
     code = settled(text)
     assert [code[Reach].runs(call(code, name)) for name in ("count", "prepare")] == [False, True]
+    assert all(code[Reach].is_inside(call(code, name)) for name in ("count", "prepare"))
+    assert not code[Reach].is_inside(call(code, "enumerate"))
 
 
 def test_steps_reach_what_they_call_without_evaluations():
@@ -283,6 +285,18 @@ def test_a_call_with_several_targets_is_not_certain():
 def test_a_function_that_sets_its_model_back_does_not_evaluate(body, is_set):
     code = settled(f"def check(model, frame):\n{body}    return model(frame)\n")
     assert code[Evaluation].is_set_by(named(code, "check")) is is_set
+
+
+@pytest.mark.parametrize(
+    ("body", "is_forward_only"),
+    [("raise NotImplementedError", True), ("return gradient", False), ("if context:\n            raise ValueError", False)],
+)
+def test_an_autograd_function_whose_backward_pass_only_raises_is_in_no_training(body, is_forward_only):
+    head = "import torch\n\nclass Op(torch.autograd.Function):\n    @staticmethod\n    def forward(context, given):\n        return given\n\n"
+    code = settled(f"{head}    @staticmethod\n    def backward(context, gradient):\n        {body}\n")
+    owner = named(code, "forward").owner
+    assert owner is not None
+    assert code[Evaluation].is_forward_only(owner) is is_forward_only
 
 
 def test_functions_and_classes_say_by_their_names_that_they_evaluate():

@@ -102,6 +102,13 @@ def guards_above(guards: Sequence[Guard], guard: int) -> Iterator[int]:
         guard = guards[guard].parent
 
 
+def loops_above(loops: Sequence[Loop], loop: int) -> Iterator[int]:
+    """A loop and all enclosing ones of its function, innermost first; nothing for -1."""
+    while loop >= 0:
+        yield loop
+        loop = loops[loop].parent
+
+
 Event = tuple[str, int, int, int, int, Any]
 """Something that happens to a value: kind, node, loop, guard, place, and what the kind needs besides.
 

@@ -30,19 +30,19 @@ class AssumedValues(Concept):
         self._call_hooks()
         self.program.solve()
         reach = code[Reach]
-        self.unseen_losses = [Function(code, one) for one in UnseenLosses(self.program, reach.functions).functions()]
+        self.unseen_losses = [Function(code, one) for one in UnseenLosses(self.program, reach.loops).functions()]
         """Losses that no visible code calls: who trains with them is not visible."""
         for function in self.unseen_losses:
             self._steps.add(function)
             self._give(function, {"*": _A_TENSOR_IS_ON_DEVICE})
         self.program.solve()
         reach.follow()
-        for function in [Function(code, one) for one in reach.functions]:
+        for function in reach.functions:
             if self._gets_batches(function):
                 self._give(function, {"*": _A_TENSOR_IS_ON_DEVICE})
         self.program.solve()
         reach.follow()
-        code[LeftOut].know(reach.functions, self._steps.loops)
+        code[LeftOut].know(reach.loops, self._steps.loops)
 
     def _put_losses_on_device(self) -> None:
         losses = self.code[Losses]

@@ -161,9 +161,8 @@ class EveryStep(Concept):
         """The calls of a function that run in each step, with their targets."""
         if function not in self._calls:
             module = self.program.module_of(function)
-            loops = self._reached.functions.get(function, frozenset([None]))
             found = []
-            for call, targets in self._reached.running(function, loops):
+            for call, targets in self._reached.running(function):
                 site = module.table.sites[call & MASK]
                 is_leading = call in self._training_steps.leading
                 if targets and (is_leading or self.runs(module, site.guard, site.place, function)):

@@ -3,7 +3,7 @@ evaluation, that cannot hold."""
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import Guard, Node
+from ldlm_lint.code.table import Guard, Node, guards_above
 from ldlm_lint.concepts.alike import is_alike
 from ldlm_lint.concepts.intervals import Intervals
 from ldlm_lint.concepts.left_out import LeftOut
@@ -13,6 +13,7 @@ from ldlm_lint.concepts.training_tests import TrainingTests
 from ldlm_lint.program.atoms import FALSY, MASK, NOTHING, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.details import DETAILS
 
@@ -95,14 +96,11 @@ class Frequency(Concept):
 
     def _calls(self, module: Module, number: int, name: str) -> bool:
         """Whether an iterable is the result of a builtin, or a progress bar around it."""
-        row = module.plain(number)
-        for _ in range(3):
-            if row[0] != "call" or not row[2]:
-                return False
-            if module.last_name(row[1]) == name:
-                return True
+        row, seen = module.plain(number), {number}
+        while row[0] == "call" and row[2] and module.last_name(row[1]) != name and row[2][0] not in seen:
+            seen.add(row[2][0])
             row = module.plain(row[2][0])
-        return False
+        return bool(row[0] == "call" and row[2] and module.last_name(row[1]) == name)
 
     def is_alarm(self, module: Module, number: int) -> bool | None:
         """Which outcome of a test means that numbers have gone wrong; None for any other test."""
@@ -160,26 +158,20 @@ class Frequency(Concept):
             return _above_nothing(row[1][0], limit[1])
         return True if kind in ("attr", "param", "free") and DETAILS.search(str(row[2])) else None
 
-    def is_rare(self, module: Module, call: int) -> bool:
+    def is_rare(self, call: Call) -> bool:
         """Whether a call is under a failure, an alarm or the test of one step."""
-        guard = module.table.sites[call].guard
-        while guard >= 0:
-            one = module.table.guards[guard]
-            if one.kind == "except":
-                return True
-            if one.kind in ("if", "rest") and one.test and one.holds in (self.is_alarm(module, one.test), self.is_start(module, one.test)):
-                return True
-            guard = one.parent
-        return False
+        module, guards = call.module, call.module.table.guards
+        above = (guards[one] for one in guards_above(guards, module.table.sites[call.key & MASK].guard))
+        return any(one.kind == "except" or self._is_exception(module, one) for one in above)
+
+    def _is_exception(self, module: Module, guard: Guard) -> bool:
+        asks = guard.kind in ("if", "rest") and bool(guard.test)
+        return asks and guard.holds in (self.is_alarm(module, guard.test), self.is_start(module, guard.test))
 
     def passes(self, module: Module, guard: int, function: int) -> bool:
         """Whether the code under a guard runs in a usual training step."""
-        while guard >= 0:
-            one = module.table.guards[guard]
-            if not self._passes(module, one, guard, function):
-                return False
-            guard = one.parent
-        return True
+        guards = module.table.guards
+        return all(self._passes(module, guards[one], one, function) for one in guards_above(guards, guard))
 
     def _passes(self, module: Module, guard: Guard, number: int, function: int) -> bool:
         if guard.ends == "raise" or guard.kind == "except":
@@ -260,7 +252,7 @@ class Frequency(Concept):
         for call in module.scopes[function & MASK].calls:
             row = module.nodes[module.nodes[call][1]]
             if (row[0] == "attr" and row[2] in _STEPS) or module.base | call in self._steps.leading:
-                under = _is_under(module, module.table.sites[call].guard, guard)
+                under = guard in guards_above(module.table.guards, module.table.sites[call].guard)
                 (inside if under else outside).add("backward" if module.base | call in self._steps.leading else row[2])
         # While another optimizer clears its gradients and steps in each iteration, this one follows a schedule: a
         # regularization every 16 steps, a generator every fifth.
@@ -274,14 +266,6 @@ def _ways(module: Module, number: int) -> list[int]:
     if row[0] == "choice":
         return [row[2], row[3]]
     return list(row[1]) if row[0] == "phi" else []
-
-
-def _is_under(module: Module, guard: int, outer: int) -> bool:
-    while guard >= 0:
-        if guard == outer:
-            return True
-        guard = module.table.guards[guard].parent
-    return False
 
 
 def _above_nothing(name: str, limit: int) -> bool | None:

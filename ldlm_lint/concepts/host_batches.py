@@ -8,7 +8,6 @@ from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 
 _MOVES = ("to", "cuda", "npu", "xpu")
-_DEPTH = 8
 
 
 class HostBatches(Concept):
@@ -35,12 +34,14 @@ class HostBatches(Concept):
 
     def _is_batch(self, module: Module, number: int) -> bool:
         """Whether a container is the batch of a step's loop."""
-        todo = [number]
-        for _ in range(_DEPTH):
-            rows = [module.nodes[one] for one in todo]
-            if any(row[0] == "elem" and module.base | row[1] in self._steps.repeated for row in rows):
+        todo, seen = [number], {number}
+        while todo:
+            row = module.nodes[todo.pop()]
+            if row[0] == "elem" and module.base | row[1] in self._steps.repeated:
                 return True
-            todo = [one for row in rows for one in (row[1] if row[0] == "phi" else (row[1],) if row[0] in ("copy", "upd", "part") else ())]
+            held = row[1] if row[0] == "phi" else (row[1],) if row[0] in ("copy", "upd", "part") else ()
+            todo += [one for one in held if one not in seen]
+            seen.update(held)
         return False
 
     def _is_moved_to_host(self, module: Module, number: int) -> bool:

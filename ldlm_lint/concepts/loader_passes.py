@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from ldlm_lint.concepts.loader_frameworks import LoaderFrameworks
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.reach import Reach
-from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.program.atoms import FIRST, MASK, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.loaders import LOADERS
 
@@ -204,13 +204,7 @@ class LoaderPasses(Concept):
     @cached_property
     def drawn_in_steps(self) -> list[tuple[Module, int, int]]:
         """The calls of ``next`` that run in training steps, with their arguments."""
-        return [one for one in self._given_to("next") if self._is_in_step(one[0], one[1])]
-
-    def _is_in_step(self, module: Module, call: int) -> bool:
-        site = module.table.sites[call]
-        function = module.base | site.scope
-        loops = self.code[Reach].functions.get(function)
-        return loops is not None and self.code[Steps].holds(module, site.loop, -1, function, loops)
+        return [one for one in self._given_to("next") if self.code[Reach].is_inside(Call(self.code, one[0].base | one[1]))]
 
     def consumers(self, one: Pass, loader: int) -> list[Pass]:
         """For one loader: the loops over the generator that contains a pass, or over the objects whose ``__iter__`` it

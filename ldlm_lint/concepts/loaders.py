@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.loader_arms import LoaderArms
 from ldlm_lint.concepts.loader_options import Loader
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
@@ -97,12 +98,8 @@ class Loaders(Concept):
     def _is_step(self, module: Module, function: int, outer: int) -> bool:
         """Whether a loop is a training step, or one is in it."""
         steps = [-1 if step is None else step for step in self._steps.loops.get(function, ())]
-        for loop in (*steps, *self._defined_steps(module, function)):
-            while loop >= 0:
-                if loop == outer:
-                    return True
-                loop = module.table.loops[loop].parent
-        return False
+        inside = (*steps, *self._defined_steps(module, function))
+        return any(outer in loops_above(module.table.loops, loop) for loop in inside)
 
     def _defined_steps(self, module: Module, function: int) -> Iterator[int]:
         """The loops in which functions are defined that take a training step: unknown code runs them there."""
@@ -245,10 +242,7 @@ class Loaders(Concept):
 
     def _loops_of(self, frame: Frame) -> Iterator[Frame]:
         module = self.program.module_of(frame.function)
-        loop = frame.loop
-        while loop >= 0:
-            yield Frame(frame.function, loop)
-            loop = module.table.loops[loop].parent
+        yield from (Frame(frame.function, loop) for loop in loops_above(module.table.loops, frame.loop))
 
     def _is_repeated(self, one: Pass, call: int, made: set[Frame]) -> bool:
         if one.framework:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.program.atoms import MAY_BE_ON_DEVICE
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
@@ -62,7 +63,7 @@ class Measuring(Concept):
         site = module.table.sites[call]
         for earlier, later in self.measured_sections(module, site.scope):
             first, second = module.table.sites[earlier], module.table.sites[later]
-            if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
+            if first.loop != second.loop or (site.loop >= 0 and first.loop not in (-1, *loops_above(module.table.loops, site.loop))):
                 continue
             # A clock that is read after the other one was read in the round before.
             if call < later and (earlier < call or earlier >= later):
@@ -82,14 +83,6 @@ class Measuring(Concept):
         """Whether a wait is right before a clock is read: the work before it is not part of the measurement."""
         between = [one for one in module.table.sites if call < one < earlier]
         return call < earlier and not between
-
-    @staticmethod
-    def _is_inside(module: Module, loop: int, outer: int) -> bool:
-        while loop >= 0:
-            if loop == outer:
-                return True
-            loop = module.table.loops[loop].parent
-        return outer < 0
 
     def _times_events(self, module: Module, scope: int) -> bool:
         """Whether a function records or compares events of the device: a wait makes their difference right."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.intervals import Intervals
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.origins import in_handler
 from ldlm_lint.vocabulary.past import NUMBERS, PAST, VERSION_NAMES
 from ldlm_lint.vocabulary.rare import EVALUATION_WORD, GENERATES, HAS_DEVICE, RARE_NAME, TROUBLE
 
@@ -119,15 +120,7 @@ class Rarity(Concept):
             seen.update(fresh)
             todo += fresh
         bound = [event[3] for scope in module.scopes for event in scope.events if event[0] == "bind" and event[1] == constant]
-        return constant in seen and bool(bound) and all(self._is_in_handler(module, guard) for guard in bound)
-
-    @staticmethod
-    def _is_in_handler(module: Module, guard: int) -> bool:
-        while guard >= 0:
-            if module.table.guards[guard].kind == "except":
-                return True
-            guard = module.table.guards[guard].parent
-        return False
+        return constant in seen and bool(bound) and all(in_handler(module, guard) for guard in bound)
 
     def _counts_on(self, module: Module, number: int) -> bool:
         """Whether a class increases an attribute step by step."""

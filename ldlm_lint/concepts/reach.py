@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.bound_in_steps import BoundInSteps
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.frequency import Frequency
@@ -30,26 +31,37 @@ class Reach(Concept):
 
     def follow(self) -> None:
         """Go forward from the steps over calls. Assumed values add steps and calls: then it is done again."""
-        self.functions: dict[int, frozenset[int | None]] = {}
+        self.loops: dict[int, frozenset[int | None]] = {}
         """What runs in a step: of each function the loops, or None for all of it."""
-        self.entered_by: dict[int, int] = {}
+        self._entered_by: dict[int, int] = {}
         """The call by which a function is first reached."""
         self._parts: dict[int, bool] = {}
         todo = [(function, frozenset(loops)) for function, loops in self._steps.loops.items()]
         while todo:
             function, loops = todo.pop()
-            known = self.functions.get(function)
+            known = self.loops.get(function)
             if known is not None and (None in known or loops <= known):
                 continue
-            loops = self.functions[function] = (known or frozenset()) | loops
-            for call, targets in self.running(function, loops):
+            loops = self.loops[function] = (known or frozenset()) | loops
+            for call, targets in self.running(function):
                 for target in targets:
-                    self.entered_by.setdefault(target, call)
+                    self._entered_by.setdefault(target, call)
                     todo.append((target, frozenset([None])))
 
+    @property
+    def functions(self) -> list[Function]:
+        """The functions that steps are in or reach."""
+        return [Function(self.code, one) for one in self.loops]
+
     def has(self, function: Function) -> bool:
-        """Whether a step reaches a function."""
-        return function.key in self.functions
+        """Whether a step is in a function, or reaches it."""
+        return function.key in self.loops
+
+    def is_inside(self, call: Call) -> bool:
+        """Whether a call is in a step, in each or in some only. What is bound before its loop is not: ``scope =
+        model.no_sync``."""
+        site, loops = call.module.table.sites[call.key & MASK], self.loops.get(call.function.key, frozenset())
+        return None in loops or not loops.isdisjoint(loops_above(call.module.table.loops, site.loop))
 
     def runs(self, call: Call) -> bool:
         """Whether a call is made in each step that reaches its function."""
@@ -58,24 +70,27 @@ class Reach(Concept):
 
     def runs_at(self, module: Module, loop: int, guard: int, function: int) -> bool:
         """Whether code in a loop and under a guard of a function runs in each step that reaches the function."""
-        loops = self.functions.get(function)
+        loops = self.loops.get(function)
         return loops is not None and self._steps.holds(module, loop, guard, function, loops) and self._frequency.passes(module, guard, function)
 
     def is_certain(self, function: Function) -> bool:
         """Whether a step surely leads to a function: each call on the way has a single target."""
-        seen: set[Function] = set()
-        while not self._steps.are_in(function) and function.key in self.entered_by and function not in seen:
-            seen.add(function)
-            call = Call(self.code, self.entered_by[function.key])
-            if len(call.targets) != 1:
-                return False
-            function = call.function
-        return self._steps.are_in(function)
+        way = self.way_to(function)
+        return self._steps.are_in(way[0].function if way else function) and all(len(call.targets) == 1 for call in way)
 
-    def running(self, function: int, loops: frozenset[int | None]) -> Iterator[tuple[int, list[int]]]:
-        """The calls (keys) of a function that run in each of the steps, and what each leads to that is part of a step."""
+    def way_to(self, function: Function) -> list[Call]:
+        """The calls by which a step first reaches a function, the one in the step first."""
+        way: dict[Function, Call] = {}
+        while not self._steps.are_in(function) and function.key in self._entered_by and function not in way:
+            way[function] = Call(self.code, self._entered_by[function.key])
+            function = way[function].function
+        return list(way.values())[::-1]
+
+    def running(self, function: int) -> Iterator[tuple[int, list[int]]]:
+        """The calls (keys) of a function that run in each of the steps that reach it (of one that none does, each time), and
+        what each leads to that is part of a step."""
         module = self.program.module_of(function)
-        for call in self._running(module, function, loops):
+        for call in self._running(module, function, self.loops.get(function, frozenset([None]))):
             targets = (*self._followed(module.base | call), *sorted(self._properties.read_at(module, call)))
             yield module.base | call, [one for one in targets if self._is_part(one)]
 

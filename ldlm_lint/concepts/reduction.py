@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.reach import Reach
-from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -14,7 +13,8 @@ from ldlm_lint.program.queries import Queries, State
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
-    from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.handles import Call
+from ldlm_lint.program.modules import Module
 
 _SCOPES = ("no_sync", "accumulate", "set_requires_gradient_sync", "set_requires_all_reduce", "set_is_last_backward")
 _FLAG = "require_backward_grad_sync"
@@ -29,8 +29,7 @@ class Reduction(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._steps = code[Steps]
-        self._reached = code[Reach].functions
+        self._reach = code[Reach]
         self._found: dict[str, frozenset[int]] = {}
         """The modules of calls by a name that steps reach, or that is run."""
         self._handed_on: dict[int, list[int]] = {}
@@ -122,13 +121,13 @@ class Reduction(Concept):
     @cached_property
     def _stepping(self) -> frozenset[int]:
         """The modules with a function that a step is known to reach; for others it is unknown what runs there."""
-        return frozenset(self.program.module_of(function).index for function in self._reached)
+        return frozenset(function.module.index for function in self._reach.functions)
 
     def _sets_flag(self, index: int) -> bool:
         """Whether a function that a step reaches sets DDP's flag."""
         module = self.program.modules.all[index]
         return any(
-            name == _FLAG and (module.base | number) in self._reached
+            name == _FLAG and (module.base | number) in self._reach.loops
             for number, scope in enumerate(module.scopes)
             for _, name, _, _ in scope.writes
         )
@@ -136,13 +135,9 @@ class Reduction(Concept):
     def _reaches(self, name: str, near: frozenset[int]) -> bool:
         """Whether a step makes a call of this name, also if the context manager is selected elsewhere."""
         if name not in self._found:
-            calls = ((call, self.program.function_of(call)) for call in self.program.calls.get(name, ()))
-            self._found[name] = frozenset(
-                self.program.module_of(call).index
-                for call, function in calls
-                if ((loops := self._reached.get(function)) is not None and self._runs(self.program.module_of(call), call, function, loops))
-                or self.program.module_of(call).index not in self._stepping
-            )
+            calls = [Call(self.code, call) for call in self.program.calls.get(name, ())]
+            found = (call.module.index for call in calls if self._reach.is_inside(call) or call.module.index not in self._stepping)
+            self._found[name] = frozenset(found)
         return not self._found[name].isdisjoint(near)
 
     def _is_for_others(self, near: frozenset[int], models: frozenset[int]) -> bool:
@@ -155,18 +150,6 @@ class Reduction(Concept):
         module = self.program.module_of(call)
         function = module.nodes[module.nodes[call & MASK][1]]
         return self._wrapped_by(module.base | function[1]) if function[0] == "attr" else None
-
-    def _runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
-        site = module.table.sites[call & MASK]
-        if None in loops:
-            return True
-        loop = site.loop
-        while loop >= 0:
-            if loop in loops:
-                return True
-            loop = module.table.loops[loop].parent
-        # Bound before the loop: ``scope = model.no_sync``.
-        return False
 
     def _is_called(self, name: str, near: frozenset[int]) -> bool:
         """Whether code that runs shards a model."""
@@ -188,7 +171,7 @@ class Reduction(Concept):
                 continue
             seen.add(one)
             todo += [self.program.function_of(edge.call) for edge in self.program.callers(one)]
-            if one in self._steps.loops or one in self._reached:
+            if one in self._reach.loops:
                 return True
         return False
 

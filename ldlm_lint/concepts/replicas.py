@@ -16,7 +16,7 @@ from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Call
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
@@ -35,8 +35,6 @@ _PER_PROCESS = frozenset(
     {"DistributedDataParallel", "DDP", "MMDistributedDataParallel", "FullyShardedDataParallel", "FSDP", "fully_shard", "Accelerator"}
 )
 _ENGINES = {"initialize": "deepspeed", "init": "horovod"}
-_MOST = 400
-"""Functions above a wrapper that are looked at."""
 
 
 class Replicas(Concept):
@@ -91,7 +89,7 @@ class Replicas(Concept):
         return tops is None or any(self._may_be_started(one) for one in tops)
 
     def _tops(self, function: int) -> set[int] | None:
-        """The functions without callers that lead to one; None if a module or a step does, or too many."""
+        """The functions without callers that lead to one; None if a module or a step does."""
         tops: set[int] = set()
         seen: set[int] = set()
         todo = [function]
@@ -100,7 +98,7 @@ class Replicas(Concept):
             if one in seen:
                 continue
             seen.add(one)
-            if one & MASK == 0 or len(seen) > _MOST or one in self._steps or one in self._reach.functions:
+            if one & MASK == 0 or one in self._reach.loops:
                 return None
             above = [self.program.function_of(edge.call) for edge in self.program.callers(one)]
             todo += above
@@ -126,7 +124,7 @@ class Replicas(Concept):
         """Whether a function contains a training step, or calls one that does."""
         seen = {function}
         todo = [function]
-        while todo and len(seen) < _MOST:
+        while todo:
             one = todo.pop()
             if one in self._steps:
                 return True
@@ -154,7 +152,7 @@ class Replicas(Concept):
         program = self.program
         found: set[int] = set()
         for function in self._reach.functions:
-            for call in Function(self.code, function).calls:
+            for call in function.calls:
                 if self._reach.runs(call):
                     found |= program.ask(call.callee.key)
         return frozenset(found)
@@ -170,7 +168,7 @@ class Replicas(Concept):
         if not self._by_default.may_take(module, site.guard, ()):
             return False
         function = module.base | site.scope
-        if site.scope == 0 or function in seen or len(seen) > _MOST:
+        if site.scope == 0 or function in seen:
             return True
         seen.add(function)
         edges = self.program.callers(function)

@@ -8,7 +8,7 @@ The next steps compare with the new value, so the branch runs in few steps, like
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import Guard
+from ldlm_lint.code.table import Guard, guards_above
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
@@ -39,7 +39,7 @@ class Restarts(Concept):
         if not carried:
             return False
         bound = self._bound_in(module, function)
-        return any(_is_under(module, at, guard) for number in carried for at in bound.get(number, ()))
+        return any(guard in guards_above(module.table.guards, at) for number in carried for at in bound.get(number, ()))
 
     def is_deadline(self, module: Module, test: int, guard: int, function: int) -> bool:
         """Whether a count or a clock is compared with its value at the last time: ``seen >= reported + every``.
@@ -72,7 +72,7 @@ class Restarts(Concept):
         undoes that."""
         carried = _carried(module, asked)
         events = [event for event in module.scopes[function & MASK].events if event[0] in ("bind", "add") and event[1] in carried]
-        inside = [event for event in events if _is_under(module, event[3], guard)]
+        inside = [event for event in events if guard in guards_above(module.table.guards, event[3])]
         loops = {event[2] for event in inside}
         others = [event for event in events if event not in inside and event[2] in loops]
         makes = any((module.nodes[event[1]] in _MISSING) is turned for event in inside)
@@ -102,7 +102,7 @@ class Restarts(Concept):
             return any(name == row[2] and module.nodes[value] == ("const", True) and place > begins for _, name, value, place in writes)
         bound = self._bound_in(module, function)
         carried = (one for one in _carried(module, flag) if module.nodes[one] == ("const", True))
-        return any(_is_under(module, at, guard) for one in carried for at in bound.get(one, ()))
+        return any(guard in guards_above(module.table.guards, at) for one in carried for at in bound.get(one, ()))
 
     def _behind_flags(self, module: Module) -> dict[int, list[tuple[int, list[int]]]]:
         """The parts of each ``or`` by their rows, with the test and the parts before."""
@@ -178,11 +178,3 @@ def _carried(module: Module, number: int) -> set[int]:
                 found.add(one)
                 todo.append(one)
     return found
-
-
-def _is_under(module: Module, guard: int, outer: int) -> bool:
-    while guard >= 0:
-        if guard == outer:
-            return True
-        guard = module.table.guards[guard].parent
-    return False

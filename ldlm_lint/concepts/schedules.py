@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.read_before import Earlier
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.patterns import lazily
@@ -168,7 +169,7 @@ class Schedules(Concept):
     def _behind(self, module: Module, call: int, optimizers: frozenset[int]) -> int | None:
         """The call that steps one of the optimizers after another call in a loop; None if one before it may."""
         site = module.table.sites[call]
-        inside = [one for one in module.scopes[site.scope].calls if self._is_within(module, one, site.loop)]
+        inside = [one for one in module.scopes[site.scope].calls if site.loop in (-1, *loops_above(module.table.loops, module.table.sites[one].loop))]
         before = (one for one in inside if module.table.sites[one].end <= site.place)
         if any(self._order.may_end(module.base | one) for one in before):
             return None
@@ -179,13 +180,6 @@ class Schedules(Concept):
                 if found is not None:
                     return found
         return None
-
-    @staticmethod
-    def _is_within(module: Module, call: int, loop: int) -> bool:
-        at = module.table.sites[call].loop
-        while at >= 0 and at != loop:
-            at = module.table.loops[at].parent
-        return at == loop
 
     def _steps(self, call: int, optimizers: frozenset[int]) -> bool:
         """Whether a call steps one of the optimizers, directly or through a scaler of gradients."""

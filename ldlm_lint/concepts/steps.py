@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 
+from ldlm_lint.code.table import guards_above, loops_above
 from ldlm_lint.concepts.backward import BackwardPasses
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.concepts.way_up import Loops, WayUp, is_element
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Function
 from ldlm_lint.program.modules import Module
 
 
@@ -58,18 +59,16 @@ class Steps(Concept):
 
     def _stepping_loops(self, updates: Updates) -> set[tuple[int, int]]:
         """The loops that call a ``step`` which does not belong to a schedule."""
-        found = set()
+        found: set[tuple[int, int]] = set()
         for call in self.program.calls.get("step", ()):
             module = self.program.module_of(call)
             loop = module.table.sites[call & MASK].loop
             if loop < 0 or updates.steps_schedule(call):
                 continue
             receiver = module.nodes[module.nodes[call & MASK][1]]
-            while loop >= 0:
-                # A loop over optimizers is a part of one step.
-                if receiver[0] != "attr" or not is_element(module, receiver[1], loop):
-                    found.add((module.index, loop))
-                loop = module.table.loops[loop].parent
+            around = loops_above(module.table.loops, loop)
+            # A loop over optimizers is a part of one step.
+            found.update((module.index, one) for one in around if receiver[0] != "attr" or not is_element(module, receiver[1], one))
         return found
 
     def add(self, function: Function) -> None:
@@ -94,10 +93,6 @@ class Steps(Concept):
         """Whether each call of a function is a step."""
         return None in self.loops.get(function.key, ())
 
-    def leads(self, call: Call) -> bool:
-        """Whether a call leads to a backward pass, or is one."""
-        return call.key in self.leading
-
     @cached_property
     def repeated(self) -> frozenset[int]:
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
@@ -108,11 +103,6 @@ class Steps(Concept):
         """Whether a place is inside of one of the loops, and under the interval of its backward passes if all have one."""
         if None in loops:
             return True
-        while loop >= 0 and loop not in loops:
-            loop = module.table.loops[loop].parent
-        if loop < 0:
-            return False
-        gates = self._gates.get((function, loop), [-1])
-        while guard >= 0 and guard not in gates:
-            guard = module.table.guards[guard].parent
-        return guard >= 0 or -1 in gates
+        step = next((one for one in loops_above(module.table.loops, loop) if one in loops), None)
+        gates = self._gates.get((function, step), [-1]) if step is not None else []
+        return -1 in gates or any(one in gates for one in guards_above(module.table.guards, guard))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -35,7 +36,7 @@ class TrainedAnew(Concept):
 
     def _trains_another(self, module: Module, loop: int) -> bool:
         scope = module.table.loops[loop].scope
-        calls = [one for one in module.scopes[scope].calls if _is_within(module, module.table.sites[one].loop, loop)]
+        calls = [one for one in module.scopes[scope].calls if loop in loops_above(module.table.loops, module.table.sites[one].loop)]
         inside = set(calls)
         steps = [one for one in module.table.named.get("step", ()) if one in inside]
         if steps:
@@ -85,14 +86,6 @@ def _made_by(module: Module, step: int) -> int:
             # A value that a loop only changes, ``model = merged(model)``, exists before it.
             break
     return number if module.nodes[number][0] == "call" else 0
-
-
-def _is_within(module: Module, inner: int, outer: int) -> bool:
-    while inner >= 0:
-        if inner == outer:
-            return True
-        inner = module.table.loops[inner].parent
-    return False
 
 
 __all__ = ["TrainedAnew", "loop_of"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from ldlm_lint.code.table import Node
+from ldlm_lint.code.table import Node, loops_above
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -20,7 +20,6 @@ from ldlm_lint.program.operands import users_in
 from ldlm_lint.vocabulary.tensors import TO_HOST
 
 _WRAPS = ("Parameter", "Variable")
-_MOST = 10
 _TO_HOST = TO_HOST | frozenset({"cpu", "is_cuda", "shape", "dtype"})
 _DECIDES = frozenset({"cmp", "bool", "not"})
 _HANDS_ON = frozenset({"copy", "phi"})
@@ -55,12 +54,13 @@ class Updates:
         to these, if the call is outside of it.
         """
         module = self.program.module_of(function)
+        loops = module.table.loops
         for call in self._calls.get(function, ()):
             updated = module.table.sites[call & MASK].loop
-            if updated < 0 or _is_inside(module, loop, updated) or _is_inside(module, updated, loop):
+            if updated < 0 or updated in loops_above(loops, loop) or loop in loops_above(loops, updated):
                 return True
             own = (module.table.sites[one & MASK].loop for one in leading if self.program.function_of(one) == function)
-            if not any(_is_inside(module, one, updated) for one in own):
+            if not any(updated in loops_above(loops, one) for one in own):
                 return True
         return False
 
@@ -199,26 +199,21 @@ class Updates:
         return self._marked[module.index]
 
 
-def _is_inside(module: Module, loop: int, outer: int) -> bool:
-    """Whether a loop is another one, or inside of it."""
-    while loop >= 0:
-        if loop == outer:
-            return True
-        loop = module.table.loops[loop].parent
-    return False
-
-
 def _is_given(module: Module, number: int) -> bool:
     """Whether an expression is a parameter of its function, or derived from one by methods and by marking it as
     trained."""
-    row = module.plain(number)
-    for _ in range(_MOST):
+    seen: set[int] = set()
+    while number not in seen:
+        seen.add(number)
+        row = module.plain(number)
         if row[0] != "call":
-            break
+            return bool(row[0] == "param")
         function = module.nodes[row[1]]
-        wraps = module.last_name(row[1]) in _WRAPS and bool(row[2])
-        row = module.plain(row[2][0]) if wraps else module.plain(function[1]) if function[0] == "attr" else ("",)
-    return row[0] == "param"
+        if module.last_name(row[1]) in _WRAPS and row[2]:
+            number = row[2][0]
+        elif function[0] == "attr":
+            number = function[1]
+    return False
 
 
 def _changes(name: str) -> bool:

@@ -8,18 +8,20 @@ function.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.launching import Launching
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import DEVICE, MASK, MAY_BE_ON_DEVICE, PARAMETERS
+from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.modules import Module
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
 
-_MOST_CALLS = 200
 _ASKED_LATER = frozenset({"cmp", "op", "un"})
 
 
@@ -31,6 +33,11 @@ class Row(NamedTuple):
     number: int
     loop: int
     guard: int
+
+
+def _row_of(call: Call) -> Row:
+    site = call.module.table.sites[call.key & MASK]
+    return Row(call.module, call.function.key, call.key & MASK, site.loop, site.guard)
 
 
 class WaitOrder:
@@ -73,19 +80,7 @@ class WaitOrder:
 
     def _way(self, row: Row) -> list[Row]:
         """The calls that lead from a step to the function of a row, the one in the step first."""
-        steps, entered_by = self._view[Steps].loops, self._view[Reach].entered_by
-        found: list[Row] = []
-        function, seen = row.function, {row.function}
-        while function not in steps and function in entered_by and len(found) < _MOST_CALLS:
-            call = entered_by[function]
-            function = self._program.function_of(call)
-            if function in seen:
-                break
-            seen.add(function)
-            module = self._program.module_of(call)
-            site = module.table.sites[call & MASK]
-            found.append(Row(module, function, call & MASK, site.loop, site.guard))
-        return found[::-1]
+        return [_row_of(call) for call in self._view[Reach].way_to(Function(self._view, row.function))]
 
     def step(self, row: Row) -> tuple[Module, int] | None:
         """The beginning of the step that a row runs in: its loop, or the function that is a step; None if no step is
@@ -95,10 +90,8 @@ class WaitOrder:
         if steps is None:
             return None
         loops = top.module.table.loops
-        loop = top.loop
-        while loop >= 0 and loop not in steps:
-            loop = loops[loop].parent
-        if loop >= 0:
+        loop = next((one for one in loops_above(loops, top.loop) if one in steps), None)
+        if loop is not None:
             return top.module, loops[loop].place
         return (top.module, top.module.scopes[top.function & MASK].place) if None in steps else None
 
@@ -113,10 +106,7 @@ class WaitOrder:
     def _inner_loops(self, row: Row) -> Iterator[int]:
         """The loops around a row that a step repeats, innermost first."""
         steps = self._view[Steps].loops.get(row.function, ())
-        loop = row.loop
-        while loop >= 0 and loop not in steps:
-            yield loop
-            loop = row.module.table.loops[loop].parent
+        return takewhile(lambda loop: loop not in steps, loops_above(row.module.table.loops, row.loop))
 
     def _kind(self, module: Module, number: int) -> str:
         """The kind of a loop's iterable, by its values: the layers of a model, parameters, the samples of a tensor, or

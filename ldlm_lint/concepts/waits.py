@@ -86,15 +86,10 @@ class Waits(Concept):
 
     def all(self) -> list[Wait]:
         """The waits that run in every step, by module and place."""
-        # A new query may let other values grow.
-        for _ in self._found():
-            pass
-        self.program.solve()
-        self._entries = Entries(self.program)
         return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what, wait.node))
 
     def _found(self) -> Iterator[Wait]:
-        for function in self._reach.functions:
+        for function in self._reach.loops:
             module = self.program.module_of(function)
             scope = module.scopes[function & MASK]
             for call in scope.calls:

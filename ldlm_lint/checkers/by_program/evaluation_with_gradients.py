@@ -10,7 +10,7 @@ from functools import cached_property
 from ldlm_lint.checkers.by_program.calls import dotted_scope
 from ldlm_lint.checkers.by_program.validation_loops import validation_runs
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code.table import line_of
+from ldlm_lint.code.table import line_of, loops_above
 from ldlm_lint.concepts.warm_ups import WarmUps
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
@@ -198,12 +198,8 @@ def _goes_on_recording(view: View, module: Module, context: int) -> bool:
 
 
 def _finding(view: View, module: Module, call: int, root: str) -> Finding:
-    site = module.table.sites[call]
-    loops = []
-    loop = site.loop
-    while loop >= 0:
-        loops.append(str(line_of(module.table.loops[loop].place)))
-        loop = module.table.loops[loop].parent
+    around = loops_above(module.table.loops, module.table.sites[call].loop)
+    loops = [str(line_of(module.table.loops[loop].place)) for loop in around]
     key = module.base | call
     subject = "|".join((dotted_scope(view, key), ",".join(loops), "", "", root, ""))
     return view.finding(RULE, view.call_span(key), {"model": root}, claims=(Claim("evaluation-records-gradients", subject),))

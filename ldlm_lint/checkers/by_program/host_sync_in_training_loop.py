@@ -14,6 +14,7 @@ from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Function
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
 from ldlm_lint.rules.host_time import FOR_ALL, HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
@@ -59,7 +60,7 @@ def step_of(view: View, function: int, guard: int = -1) -> tuple[Module, int]:
     chain = view[EveryStep].chain(function, guard)
     step = chain.step if chain is not None else function
     module = view.program.module_of(step)
-    loops = [loop for loop in view[Steps].loops.get(step, ()) if loop is not None]
+    loops = view[Steps].loops_of(Function(view, step))
     return module, module.table.loops[min(loops)].place if loops else module.scopes[step & MASK].place
 
 

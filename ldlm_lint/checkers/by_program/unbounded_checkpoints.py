@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.checkpoint_uses import ROTATION
-from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.code.table import column_of, line_of, loops_above
 from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Checkpoints, Series
 from ldlm_lint.concepts.frequency import Frequency
@@ -16,6 +16,7 @@ from ldlm_lint.concepts.trained_anew import TrainedAnew, loop_of
 from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.program.atoms import MASK, SHIFT
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.wording import listed
@@ -87,7 +88,7 @@ def _is_unbounded(view: View, series: Series) -> bool:
         return False
     if view.is_pruned(series):
         return False
-    return _runs_again(module, series) or not view[Frequency].is_rare(module, series.call & MASK)
+    return _runs_again(module, series) or not view[Frequency].is_rare(Call(view, series.call))
 
 
 def _runs_again(module: Module, series: Series) -> bool:
@@ -96,11 +97,7 @@ def _runs_again(module: Module, series: Series) -> bool:
     """
     loop = module.table.sites[series.call & MASK].loop
     counted = {loop_of(module, key & MASK) for key in series.counters if key >> SHIFT == module.index}
-    while loop >= 0:
-        loop = module.table.loops[loop].parent
-        if loop >= 0 and loop in counted:
-            return True
-    return False
+    return any(one in counted for one in loops_above(module.table.loops, loop) if one != loop)
 
 
 def _functions(view: View, call: int) -> set[str]:
@@ -226,10 +223,5 @@ def scope_name(module: Module, scope: int) -> str:
 
 
 def _lines_of_loops(module: Module, call: int) -> str:
-    loop = module.table.sites[call].loop
-    lines = []
-    while loop >= 0:
-        if module.table.loops[loop].kind != "comp":
-            lines.append(str(line_of(module.table.loops[loop].place)))
-        loop = module.table.loops[loop].parent
-    return ",".join(lines)
+    around = (module.table.loops[one] for one in loops_above(module.table.loops, module.table.sites[call].loop))
+    return ",".join(str(line_of(one.place)) for one in around if one.kind != "comp")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import says_evaluation
-from ldlm_lint.code.table import Loop
+from ldlm_lint.code.table import Loop, loops_above
 from ldlm_lint.concepts.backward import BACKWARD
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.model_names import looks_like_model
@@ -21,9 +22,9 @@ _WRAPS = frozenset({"enumerate", "tqdm", "zip", "iter", "trange"})
 
 def validation_runs(view: View) -> Iterator[tuple[Module, int]]:
     """The first run of the trained model in each such loop: the module and the call in it."""
-    for function, steps in list(view[Steps].loops.items()):
-        module = view.program.module_of(function)
-        step_loops = {loop for loop in steps if loop is not None}
+    for step in view[Steps].functions:
+        module, function = step.module, step.key
+        step_loops = view[Steps].loops_of(step)
         trained = {_model(view, module, call) for call in _calls_in(module, function, step_loops)} - {()} if step_loops else set()
         for number, loop in enumerate(module.table.loops):
             if module.base | loop.scope == function and trained and _validates(view, module, number, loop, step_loops):
@@ -32,17 +33,9 @@ def validation_runs(view: View) -> Iterator[tuple[Module, int]]:
                     yield module, first
 
 
-def _calls_in(module: Module, function: int, loops: set[int]) -> list[int]:
+def _calls_in(module: Module, function: int, loops: Set[int]) -> list[int]:
     calls = module.scopes[function & MASK].calls
-    return [call for call in calls if not loops.isdisjoint(_loops_above(module, module.table.sites[call].loop))]
-
-
-def _loops_above(module: Module, loop: int) -> list[int]:
-    found = []
-    while loop >= 0:
-        found.append(loop)
-        loop = module.table.loops[loop].parent
-    return found
+    return [call for call in calls if not loops.isdisjoint(loops_above(module.table.loops, module.table.sites[call].loop))]
 
 
 def _model(view: View, module: Module, call: int) -> Identity:
@@ -58,30 +51,27 @@ def _model(view: View, module: Module, call: int) -> Identity:
     return identity_of(view.program, module.base | row[1]) if is_model else ()
 
 
-def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: set[int]) -> bool:
+def _validates(view: View, module: Module, number: int, loop: Loop, step_loops: Set[int]) -> bool:
     """Whether a loop iterates over an evaluation set by name, updates nothing, and no later code in the function
     does.
     """
-    around = _loops_above(module, number)
-    inside = [one for one in step_loops if number in _loops_above(module, one)]
-    if loop.kind == "while" or inside or not step_loops.isdisjoint(around) or not says_evaluation(_names(module, loop.value, 0), "", ()):
+    loops = module.table.loops
+    inside = [one for one in step_loops if number in loops_above(loops, one)]
+    if loop.kind == "while" or inside or not step_loops.isdisjoint(loops_above(loops, number)) or not says_evaluation(_names(module, loop.value, 0), "", ()):
         return False
-    function = module.base | loop.scope
     behind = [call for call in module.scopes[loop.scope].calls if module.table.sites[call].place > loop.place]
-    return not any(_learns(view, module, call) for call in behind) and view[Steps].loops.get(function) is not None
+    return not any(_learns(view, module, call) for call in behind)
 
 
 def _learns(view: View, module: Module, call: int) -> bool:
     """Whether a call computes gradients or changes parameters, or goes to a function of the project that is a training step."""
     if module.last_name(module.nodes[call][1]) in _LEARNS:
         return True
-    targets = view.program.targets_of.get(module.base | call, set())
-    return any(target in view[Steps].loops or target in view[Reach].functions for target in targets if not _is_forward(view, target))
+    return any(view[Reach].has(target) for target in Call(view, module.base | call).targets if not _is_forward(target))
 
 
-def _is_forward(view: View, function: int) -> bool:
-    owner = view.program.owner.get(function)
-    return owner is not None and view.program.is_module(owner)
+def _is_forward(function: Function) -> bool:
+    return function.owner is not None and function.owner.is_module
 
 
 def _names(module: Module, number: int, depth: int) -> list[str]:

@@ -13,6 +13,7 @@ from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.program.atoms import HOMES
+from ldlm_lint.program.handles import Function
 from ldlm_lint.program.operands import operands
 from ldlm_lint.vocabulary.reading import READS
 from ldlm_lint.wording import quoted
@@ -129,7 +130,7 @@ class WaitTexts:
         """Whether a loop inside of the step reads one entry of a tensor after another."""
         module, site = wait.module, wait.module.table.sites.get(wait.node)
         row = module.nodes[wait.node]
-        if site is None or site.loop < 0 or site.loop in self.view[Steps].loops.get(wait.function, ()):
+        if site is None or site.loop < 0 or site.loop in self.view[Steps].loops_of(Function(self.view, wait.function)):
             return False
         function = module.nodes[row[1]]
         value = function[1] if function[0] == "attr" and not row[2] else next(iter(row[2]), 0)

@@ -8,6 +8,7 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.handles import Function
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.text import offset_of
@@ -61,10 +62,10 @@ def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
     module = context.view.module(finding.span.path)
     if module is None:
         return False
-    function = context.view.function_at(module, context.view.place_at(module, finding.span.start))
-    steps = context.view[Steps].loops.get(function, set())
-    lines = {str(line_of(module.table.loops[loop].place)) for loop in steps if loop is not None}
-    return None in steps or not lines.isdisjoint(loops.split(","))
+    steps, place = context.view[Steps], context.view.place_at(module, finding.span.start)
+    function = Function(context.view, context.view.function_at(module, place))
+    lines = {str(line_of(module.table.loops[loop].place)) for loop in steps.loops_of(function)}
+    return steps.is_whole(function) or not lines.isdisjoint(loops.split(","))
 
 
 def _models_differentiate(context: Context, path: str, scope: str) -> bool:

@@ -71,8 +71,8 @@ def _steps_scale_gradients(context: Context, finding: Finding) -> bool:
     if module is None:
         return False
     near = view.program.together.programs_of(module)
-    reached = (function for function in view[Reach].functions if view.program.module_of(function).index in near)
-    return any(scales_gradients(view.program, function) for function in reached)
+    reached = (function for function in view[Reach].functions if function.module.index in near)
+    return any(scales_gradients(view.program, function.key) for function in reached)
 
 
 def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) -> Verdict:

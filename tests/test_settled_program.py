@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from collected import for_every
 from related_places import context_of
 
+import ldlm_lint
 from ldlm_lint.budget import deep
 from ldlm_lint.checkers.by_program import Query, queries
 from ldlm_lint.model import Finding
@@ -64,3 +66,10 @@ def test_a_value_that_grows_after_it_was_given_is_an_error(tmp_path):
     program.ask(call)
     with pytest.raises(GrownError):
         program.put(call, frozenset([1, 2, 3]))
+
+
+def test_only_the_assumptions_add_to_the_values_of_a_program():
+    package = Path(ldlm_lint.__file__).parent
+    files = (path for folder in ("concepts", "checkers", "project") for path in (package / folder).rglob("*.py"))
+    writing = re.compile(r"program\.(?:put|requeue|solve)\(|\.hooks\[.*\] = ")
+    assert {path.name for path in files if writing.search(path.read_text())} == {"assumed_values.py"}

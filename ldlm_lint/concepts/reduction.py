@@ -9,12 +9,12 @@ from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.queries import Queries, State
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program
-    from ldlm_lint.program.handles import Call
-from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.modules import Module
 
 _SCOPES = ("no_sync", "accumulate", "set_requires_gradient_sync", "set_requires_all_reduce", "set_is_last_backward")
 _FLAG = "require_backward_grad_sync"

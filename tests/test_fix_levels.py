@@ -29,7 +29,7 @@ LIMITS: dict[Applicability | None, str] = {
     Applicability.UNSAFE: """
     accumulation-loss-not-scaled accumulation-without-no-sync allocator-split-with-expandable-segments
     blocking-host-to-device-copy cache-emptied-in-training-loop
-    checkpoint-keyword-only-callee checkpoint-load-without-map-location clip-before-unscale
+    checkpoint-keyword-only-callee checkpoint-load-without-map-location clip-before-unscale compile-result-dropped
     conflicting-environment-alias convolution-autotuner-off dataloader-conflicting-options
     dataloader-in-main-process dataloader-too-many-workers dataloader-without-persistent-workers
     dataloader-without-pin-memory dataloader-without-prefetch ddp-broadcast-buffers ddp-gradient-copy

@@ -12,6 +12,7 @@ from ldlm_lint.code.table import COLUMNS, line_of
 from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ldlm_lint.shell.launch_code import Code
 
 
+_WORD = lazily(rb"[\w-]+")
 _KEPT = 8
 """Files whose texts are in memory: findings come file by file."""
 
@@ -133,9 +135,17 @@ class View(Codebase):
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether a configuration file of the project, or a script, mentions one of these settings."""
+        return any(one.encode() in self._settings_named if _WORD.fullmatch(one.encode()) else self._is_mentioned(one) for one in names)
+
+    def _is_mentioned(self, name: str) -> bool:
+        word = re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(name).encode())
+        return any(word.search(self.context.project.data(path)) for path in self.context.project.others)
+
+    @cached_property
+    def _settings_named(self) -> frozenset[bytes]:
+        """The words with their hyphens in the project's configuration files and scripts."""
         project = self.context.project
-        words = [re.compile(rb"(?<![\w-])%s(?![\w-])" % re.escape(one).encode()) for one in names]
-        return any(word.search(project.data(path)) for path in project.others for word in words)
+        return frozenset(word for path in project.others for word in re.findall(rb"[\w-]+", project.data(path)))
 
     def is_in_configurations(self, name: str) -> bool:
         """Whether a configuration file or a script of the project contains a word."""

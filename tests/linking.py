@@ -105,6 +105,3 @@ class Alone(Codebase):
 
     def is_named_in_configurations(self, *names: str) -> bool:
         return False
-
-    def is_in_configurations(self, name: str) -> bool:
-        return False

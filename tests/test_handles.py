@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from linking import Alone, program_of
 
-from ldlm_lint.program.answers import Answer
 from ldlm_lint.program.handles import Call
 from ldlm_lint.program.value_uses import How
 
@@ -158,11 +157,6 @@ def test_what_an_expression_is_an_object_of(given: str, objects: list[str]):
     assert [one if isinstance(one, str) else one.name for one in value.objects] == objects
     (me,) = call_of(code, "ask").argument("model", 0).values
     assert [one if isinstance(one, str) else one.name for one in me.objects] == ["Net", "Deep"]
-
-
-def test_an_answer_has_no_truth():
-    with pytest.raises(TypeError, match="unknown"):
-        bool(Answer.YES)
 
 
 def test_handles_of_one_place_are_equal():

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 from collected import for_every
-from linking import program_of
+from linking import Alone, program_of
 
 from ldlm_lint.budget import deep
 from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.program import Program
-from ldlm_lint.program.queries import Queries
 
 TRAINS = "\n\ndef train(loss):\n    loss.backward()\n"
 
@@ -59,7 +58,7 @@ def texts_of(files: Mapping[str, str]) -> tuple[str, ...]:
     program: Program = program_of({name: f"{code}{TRAINS}" for name, code in files.items()})
     module = program.modules.by_path["a.py"]
     numbers = [one for scope in module.scopes for one in scope.bindings.get("text", ())]
-    return Texts(Queries(program)).of(module.base | numbers[-1])
+    return Alone(program)[Texts].of(module.base | numbers[-1])
 
 
 @for_every(("files", "texts"), CASES.values(), ids=CASES)

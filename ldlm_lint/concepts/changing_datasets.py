@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ldlm_lint.code import Scope
 from ldlm_lint.concepts.loaders import Loaders
 from ldlm_lint.program.atoms import FIRST, MASK, Value
+from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.together import closure
 
@@ -45,12 +46,12 @@ class Change(NamedTuple):
     holder: int = 0
 
 
-class ChangingDatasets:
+class ChangingDatasets(Concept):
     """Answers for the datasets of a program's loaders."""
 
-    def __init__(self, loaders: Loaders) -> None:
-        self.loaders = loaders
-        self.program = loaders.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.loaders = code[Loaders]
         self._of_items: dict[frozenset[int], set[int]] = {}
 
     def changes(self, loader: int, classes: set[int], datasets: Sequence[int]) -> bool:

@@ -49,7 +49,7 @@ class ClassBuilders(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._can_run = code[Frequency].passes
-        self._is_named = code.is_in_configurations
+        self._is_named = code.is_named_in_configurations
         self._sites: dict[int, tuple[Site, ...]] = {}
         self._users: dict[int, dict[int, list[int]]] = {}
         self._mentions: dict[int, dict[str, list[int]]] = {}

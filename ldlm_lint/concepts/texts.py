@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.text_parts import Context, Place, Places
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Codebase, Concept
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.queries import Queries
 
 _MOST_TEXTS = 8
 """Texts that one expression may be above which it is unknown."""
@@ -28,12 +28,12 @@ _MOST_PARTS = 60
 _PERCENT = ("%s", "%d")
 
 
-class Texts:
+class Texts(Concept):
     """Answers for expressions."""
 
-    def __init__(self, ask: Queries) -> None:
-        self.places = Places(ask)
-        self._ask = ask
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self.places = Places(code.ask)
         self._reads = 0
 
     def of(self, key: int, context: Context | None = None) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class Texts:
         """The values from the program, if they are complete."""
         if row[0] == "param":
             return None
-        only = self._ask.meaning(place.key).only
+        only = self.ask.meaning(place.key).only
         whole = isinstance(only, str) and "*" not in only
         return [str(only)] if whole or (isinstance(only, (int, float)) and only is not ...) else None
 

@@ -119,10 +119,6 @@ class Codebase(ABC):
         """Whether a configuration file of the project, or a script, mentions one of these names."""
 
     @abstractmethod
-    def is_in_configurations(self, name: str) -> bool:
-        """Whether a configuration file or a script of the project contains a word."""
-
-    @abstractmethod
     def source(self, module: Module) -> Source:
         """The text of a module."""
 

@@ -190,7 +190,8 @@ class Index(Solver):
         """Whether an expression is the function that a decorator was given, inside of what it returns instead.
 
         Who calls a decorated function by its name calls the function itself here: the call inside of the wrapper would
-        mix all functions that are decorated with one decorator.
+        mix all functions that are decorated with one decorator. Which functions decorate is known by their names only:
+        this is asked while it is found out where calls go.
         """
         row = module.nodes[function]
         if row[0] != "free":

@@ -20,6 +20,7 @@ WORDS: tuple[bytes, ...] = (b"compile",)
 _COMPILE = "torch.compile"
 _IN_PLACE = "torch.nn.Module.compile"
 _REASON = "the module is now really compiled: its first steps take longer, and what cannot be compiled fails there"
+# The row of a local name is that of its value: how a name, or what binds it, is written is only in the text.
 _BINDS = lazily(r"(\w+)(?::[^=]+)? *= *")
 _REPEATABLE = lazily(r"\w+(?:\.\w+)*")
 

@@ -11,6 +11,7 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.environment_writes import EnvironmentWrite, EnvironmentWrites
 from ldlm_lint.concepts.read_before import Earlier, Point
 from ldlm_lint.concepts.text_parts import Place
+from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.rules.environment_allocator import NAMES as ALLOCATOR
@@ -27,7 +28,7 @@ _GPU = "cuda"
 def find(view: View) -> Iterator[Finding]:
     """Every write after the code that has already read the variable."""
     order = _Orders(view)
-    written = list(EnvironmentWrites(view.ask, view.texts, lambda name: name in ALLOCATOR or is_read_by_group(name)).all())
+    written = list(EnvironmentWrites(view.ask, view[Texts], lambda name: name in ALLOCATOR or is_read_by_group(name)).all())
     for write in written:
         if order.is_set_before(write, written):
             continue
@@ -113,11 +114,11 @@ class _Orders:
 
     def _is_gpu(self, key: int) -> bool:
         """Whether a device is a GPU on machines with one, for all callers."""
-        place = self._view.texts.places.resolved(Place(key))
-        row = self._view.texts.places.row(place) if place is not None else ("",)
+        place = self._view[Texts].places.resolved(Place(key))
+        row = self._view[Texts].places.row(place) if place is not None else ("",)
         if place is not None and row[0] == "call" and row[2] and self._is_of_torch(place.key & ~MASK | row[1]):
             place = place.beside(row[2][0])
-        texts = self._view.texts.of(place.key, place.context) if place is not None else ()
+        texts = self._view[Texts].of(place.key, place.context) if place is not None else ()
         return any(text.partition(":")[0] == _GPU for text in texts)
 
 

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.environment import Editor, is_for_some_versions, options
 from ldlm_lint.checkers.environment_writes import Write
 from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.environment_writes import EnvironmentWrite, EnvironmentWrites, module_of
+from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.walks import nodes_of
@@ -43,7 +44,7 @@ _DEFAULTS = frozenset({"setdefault"})
 def find(view: View) -> Iterator[Finding]:
     """The findings that single files cannot show, file by file."""
     by_module: dict[int, list[EnvironmentWrite]] = {}
-    for write in EnvironmentWrites(view.ask, view.texts, is_relevant).all():
+    for write in EnvironmentWrites(view.ask, view[Texts], is_relevant).all():
         by_module.setdefault(module_of(view.ask, write)[0].index, []).append(write)
     for index in sorted(by_module):
         yield from _in_module(view, view.program.modules.all[index], by_module[index])

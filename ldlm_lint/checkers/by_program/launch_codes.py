@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.checkers.by_program.written import Part, parts_of
 from ldlm_lint.concepts.started_commands import Command, CommandWord, StartedCommands
+from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.model import Span
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.launch_code import Code
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def codes_of(view: View) -> Iterator[tuple[str, Code]]:
     """The launches of Python, each as a script of one command whose words are mapped to Python source."""
-    for command in StartedCommands(view.ask, view.texts).all():
+    for command in StartedCommands(view.ask, view[Texts]).all():
         texts = [one.text for one in command.words]
         launcher = launchers.launcher_of(texts)
         if launcher:

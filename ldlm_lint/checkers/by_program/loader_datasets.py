@@ -6,6 +6,7 @@ from __future__ import annotations
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_collation import gives_ready_items, works_on_items
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.changing_datasets import ChangingDatasets
 from ldlm_lint.program.atoms import FIRST, HOMES, HOST, MASK
 from ldlm_lint.project.datasets import Load
 from ldlm_lint.vocabulary.loaders import GRAPHS, STREAMS
@@ -49,7 +50,7 @@ def is_changed_between_passes(view: View, one: LoaderCall) -> bool:
     path = view.path(one.module)
     if view.context.dataset_changes.between_passes(path, one.position):
         return True
-    return view.changing_datasets.changes(one.call, classes_of_dataset(view, one), view.loaders.option(one, "dataset").sources)
+    return view[ChangingDatasets].changes(one.call, classes_of_dataset(view, one), view.loaders.option(one, "dataset").sources)
 
 
 def works_per_item(view: View, one: LoaderCall) -> bool:

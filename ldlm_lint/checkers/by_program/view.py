@@ -22,9 +22,7 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
-    from ldlm_lint.concepts.changing_datasets import ChangingDatasets
     from ldlm_lint.concepts.checkpoints import Series
-    from ldlm_lint.concepts.texts import Texts
     from ldlm_lint.program import Program
     from ldlm_lint.program.codebase import Files, Trainings
     from ldlm_lint.project.filesets import FileSet
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 _WORD = lazily(rb"[\w-]+")
 _KEPT = 8
 """Files whose texts are in memory: findings come file by file."""
+
 
 class View(Codebase):
     """A project as rules see it; ``context`` has the facts of other analyses."""
@@ -99,13 +98,6 @@ class View(Codebase):
         found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
         return next((module.base | number for number in found), None) if module is not None else None
 
-    @cached_property
-    def changing_datasets(self) -> ChangingDatasets:
-        """The datasets whose items change between passes."""
-        from ldlm_lint.concepts.changing_datasets import ChangingDatasets
-
-        return ChangingDatasets(self.loaders.concept)
-
     def is_pruned(self, series: Series) -> bool:
         """Whether code in the programs of a series may remove its files, by the program's values or the words in the
         files."""
@@ -125,7 +117,6 @@ class View(Codebase):
 
         Links that no import shows, such as ``__import__(name)``, are known only to the program.
         """
-
         line, _, column = position.partition(":")
         module, found = self.module(path), []
         call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None and line.isdecimal() else None
@@ -146,23 +137,6 @@ class View(Codebase):
         """The words with their hyphens in the project's configuration files and scripts."""
         project = self.context.project
         return frozenset(word for path in project.others for word in re.findall(rb"[\w-]+", project.data(path)))
-
-    def is_in_configurations(self, name: str) -> bool:
-        """Whether a configuration file or a script of the project contains a word."""
-        return name.encode() in self._configured_words
-
-    @cached_property
-    def _configured_words(self) -> frozenset[bytes]:
-        """The words of the project's configuration files and scripts."""
-        project = self.context.project
-        return frozenset(word for path in project.others for word in re.findall(rb"[A-Za-z_]\w*", project.data(path)))
-
-    @cached_property
-    def texts(self) -> Texts:
-        """The texts that expressions are, to the last character."""
-        from ldlm_lint.concepts.texts import Texts
-
-        return Texts(self.ask)
 
     @cached_property
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Site
+    from ldlm_lint.model import Span
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
@@ -70,6 +73,39 @@ class Expr(_Handle):
     def line(self) -> int:
         """The line on which it begins, from 1; 0 for what is written nowhere."""
         return line_of(self.place)
+
+    @property
+    def span(self) -> Span:
+        """Where it is written; it must be written somewhere, see `place`."""
+        return self.code.expression_span(self.key)
+
+    @property
+    def text(self) -> str:
+        """Its code; empty if it is written nowhere."""
+        return self.code.expression_text(self.module, self.key & MASK)
+
+    @property
+    def unnamed(self) -> Expr:
+        """The expression that it stands for if it only reads a name that holds it."""
+        return expression(self.code, self.module.base | self.module.uncopied(self.key & MASK))
+
+    @property
+    def operands(self) -> list[Expr]:
+        """The expressions that it is made of, in the order of evaluation."""
+        return [expression(self.code, self.module.base | one) for one in operands(self.row)]
+
+    @property
+    def operator(self) -> str:
+        """Its operation: ``Add``, ``Mod``, ``And``, ``Not``, ``Eq`` of one comparison; empty for all else."""
+        row = self.row
+        if row[0] == "cmp":
+            return row[1][0] if len(row[1]) == 1 else ""
+        return "Not" if row[0] == "not" else str(row[1]) if row[0] in ("op", "un", "bool") else ""
+
+    @property
+    def constant(self) -> object:
+        """The number, text, boolean or None that it is, literally; `Ellipsis` for all else."""
+        return self.row[1] if self.kind == "const" else ...
 
     @property
     def last_name(self) -> str:
@@ -151,6 +187,16 @@ class Call(Expr):
         return self._site.end
 
     @property
+    def span(self) -> Span:
+        """Where it is written."""
+        return self.code.call_span(self.key)
+
+    @property
+    def text(self) -> str:
+        """Its code."""
+        return self.code.call_text(self.key)
+
+    @property
     def position(self) -> str:
         """Line and column, as ``12:4``."""
         return f"{line_of(self._site.place)}:{column_of(self._site.place)}"
@@ -172,6 +218,21 @@ class Call(Expr):
         return Function(self.code, self.code.program.function_of(self.key))
 
     @property
+    def guards(self) -> list[Guard]:
+        """The conditions around it in its function, innermost first."""
+        return _guards(self, self._site.guard)
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around it in its function, innermost first."""
+        return _loops(self, self._site.loop)
+
+    def excludes(self, other: Call) -> bool:
+        """Whether a condition lets only one of two calls run, in one run of the code around both."""
+        mine = {(one.test, one.holds) for one in self.guards if one.is_test}
+        return any((one.test, not one.holds) in mine for one in other.guards if one.is_test)
+
+    @property
     def targets(self) -> list[Function]:
         """The functions of the project that it may go to."""
         return [Function(self.code, one) for one in sorted(self.code.program.targets_of.get(self.key, ()))]
@@ -189,6 +250,92 @@ class Call(Expr):
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""
         return Argument(self.code, self.code.ask.argument(self.key, name, position))
+
+
+class Guard(_Handle):
+    """A condition on a place: an ``if``, the code behind one that leaves its block, a ``with``, an ``except``, a ``case``."""
+
+    @property
+    def _row(self) -> table.Guard:
+        return self.module.table.guards[self.key & MASK]
+
+    @property
+    def kind(self) -> str:
+        """Its kind, see `ldlm_lint.code.table.Guard`."""
+        return self._row.kind
+
+    @property
+    def test(self) -> Expr:
+        """What is asked, or entered by a ``with``."""
+        return expression(self.code, self.module.base | self._row.test)
+
+    @property
+    def holds(self) -> bool | None:
+        """The outcome of the test that leads to the place; None if it is no test."""
+        return self._row.holds
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it is an ``if``, or the code behind one that leaves its block."""
+        return self._row.kind in ("if", "rest") and self._row.holds is not None
+
+    @property
+    def line(self) -> int:
+        """The line of the statement, from 1."""
+        return line_of(self._row.place)
+
+    @property
+    def line_span(self) -> Span:
+        """The whole line of the statement."""
+        return self.code.line_span(self.module, self._row.place)
+
+
+class Loop(_Handle):
+    """A loop: ``for``, ``while`` or a comprehension."""
+
+    @property
+    def _row(self) -> table.Loop:
+        return self.module.table.loops[self.key & MASK]
+
+    @property
+    def kind(self) -> str:
+        """``for``, ``while`` or ``comp``."""
+        return self._row.kind
+
+    @property
+    def value(self) -> Expr:
+        """What it iterates over, or the test of a ``while``."""
+        return expression(self.code, self.module.base | self._row.value)
+
+    @property
+    def function(self) -> Function:
+        """The function that it is in."""
+        return Function(self.code, self.module.base | self._row.scope)
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The conditions around it in its function, innermost first."""
+        return _guards(self, self._row.guard)
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around it in its function, innermost first."""
+        return _loops(self, self._row.parent)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls in it, in the order of evaluation."""
+        return [call for call in self.function.calls if self in call.loops]
+
+
+def _guards(at: _Handle, guard: int) -> list[Guard]:
+    module = at.module
+    return [Guard(at.code, module.base | one) for one in table.guards_above(module.table.guards, guard)]
+
+
+def _loops(at: _Handle, loop: int) -> list[Loop]:
+    module = at.module
+    return [Loop(at.code, module.base | one) for one in table.loops_above(module.table.loops, loop)]
 
 
 class Function(_Handle):
@@ -228,6 +375,12 @@ class Function(_Handle):
     def has_unknown_callers(self) -> bool:
         """Whether another package, which was handed the function, calls it."""
         return any(one.how == UNKNOWN for one in self.code.program.callers(self.key))
+
+    @property
+    def returned(self) -> list[Expr]:
+        """The expressions that it returns."""
+        module = self.module
+        return [expression(self.code, module.base | one) for one, _ in module.scopes[self.key & MASK].returns if one]
 
     @property
     def calls(self) -> list[Call]:

@@ -163,3 +163,30 @@ def test_handles_of_one_place_are_equal():
     code = codebase(train="import torch\ntorch.optim.AdamW(params)\n")
     (one,), (other,) = code.calls(OPTIMIZERS), code.calls(OPTIMIZERS)
     assert one == other and len({one, other}) == 1 and one != one.callee
+
+
+def test_an_expression_says_what_it_is_made_of_and_what_is_made_of_it():
+    code = codebase(
+        train="""
+        class Trainer:
+            def __init__(self, model):
+                self.model = model
+            def run(self, batch, limit):
+                for part in batch.parts:
+                    if limit > 3:
+                        ask(self.model(part), limit)
+        Trainer(net).run(data, 5)
+        """
+    )
+    call = call_of(code, "ask")
+    run, limit = (one.plain for one in call.positional)
+    assert (run.kind, limit.name, [one.constant for one in limit.given]) == ("call", "limit", [5])
+    assert isinstance(run, Call)
+    assert [(one.name, one.function.name) for one in run.callee.set_to] == [("model", "__init__")]
+    (part,) = run.positional
+    assert part.base is not None and (part.kind, part.base.name) == ("elem", "parts") and run in part.users
+    (guard,) = call.spot.guards
+    assert (guard.kind, guard.holds, guard.test.operator, guard.test.operands[0].plain.name) == ("if", True, "Gt", "limit")
+    (loop,) = call.spot.loops
+    assert loop.value == part.base and call.spot.is_in(loop) and call.spot.is_under(guard)
+    assert [(event.kind, event.name) for event in call.function.events][-2:] == [("bind", "part"), ("test", "")]

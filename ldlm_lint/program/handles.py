@@ -17,15 +17,22 @@ from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
+from ldlm_lint.program.spots import Event, Spot
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Site
     from ldlm_lint.model import Span
+    from ldlm_lint.program.atoms import Value
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
     from ldlm_lint.program.queries import Argument as Found
     from ldlm_lint.program.value_uses import Use
+
+_NAMES = frozenset({"attr", "free", "param", "impf"})
+_PARTS = frozenset({"attr", "item", "part", "elem", "star", "copy", "enter", "upd", "comp"})
+_WAYS = 12
+"""Names bound to names that are looked through, as in `Module.plain`."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,119 @@ class Expr(_Handle):
         """The last name in it: ``AdamW`` of ``torch.optim.AdamW``; empty if it has none."""
         return self.module.last_name(self.key & MASK)
 
+    def _at(self, number: int) -> Expr:
+        return expression(self.code, self.module.base | number)
+
+    @property
+    def name(self) -> str:
+        """The name that it is written as: ``x`` of ``x`` and of ``self.x``; empty if it is none."""
+        return str(self.row[2]) if self.kind in _NAMES else ""
+
+    @property
+    def base(self) -> Expr | None:
+        """What it is a part or the content of: ``x`` of ``x.a``, ``x[0]``, ``*x``, ``for one in x``, ``with x as y``."""
+        return self._at(self.row[1]) if self.kind in _PARTS else None
+
+    @property
+    def index(self) -> Expr | None:
+        """``key`` of ``x[key]``, read or set."""
+        return self._at(self.row[2]) if self.kind in ("item", "upd") else None
+
+    @property
+    def put(self) -> Expr | None:
+        """What a container gets: ``v`` of ``x[key] = v``."""
+        return self._at(self.row[3]) if self.kind == "upd" else None
+
+    @property
+    def test(self) -> Expr | None:
+        """What decides a choice: ``t`` of ``a if t else b``."""
+        return self._at(self.row[1]) if self.kind == "choice" else None
+
+    @property
+    def part(self) -> int | None:
+        """Which one it is of what an unpacking takes; -1 where a star is before it, None if it is none."""
+        return int(self.row[2]) if self.kind == "part" else None
+
+    @property
+    def ways(self) -> list[Expr]:
+        """The expressions one of which it is: a name that is bound on several ways, a choice, ``and``, ``or``."""
+        row = self.row
+        if row[0] in ("copy", "phi"):
+            return [self._at(one) for one in ((row[1],) if row[0] == "copy" else row[1])]
+        return [self._at(one) for one in (row[2:4] if row[0] == "choice" else row[2] if row[0] == "bool" else ())]
+
+    @property
+    def users(self) -> list[Expr]:
+        """The expressions that are made of it."""
+        return [use.by for use in self.uses() if use.by is not None]
+
+    @property
+    def plain(self) -> Expr:
+        """What a name stands for on the first of its ways."""
+        at: Expr = self
+        for _ in range(_WAYS):
+            if at.kind not in ("copy", "phi"):
+                break
+            at = at.ways[0]
+        return at
+
+    @property
+    def function(self) -> Function:
+        """The function that it is in; of a parameter and a name that a function reads from outside that one."""
+        row, site = self.row, self.module.table.sites.get(self.key & MASK)
+        if site is not None:
+            return Function(self.code, self.module.base | site.scope)
+        if row[0] in ("param", "free", "vararg", "kwarg"):
+            return Function(self.code, self.module.base | row[1])
+        return Function(self.code, self.code.function_at(self.module, self.place))
+
+    @property
+    def given(self) -> list[Expr]:
+        """What the known callers pass for it if it is a parameter."""
+        row = self.row
+        keys = self.code.ask.given(self.module.base | row[1], row[2]) if row[0] == "param" else []
+        return [expression(self.code, one) for one in keys]
+
+    @property
+    def set_to(self) -> list[Expr]:
+        """What the methods of a class set it to if it is an attribute of their ``self``."""
+        owner = self.owner_of_self
+        keys = self.code.program.own_writes.get((owner.key, self.name), ()) if owner is not None else ()
+        return [expression(self.code, one) for one in keys]
+
+    @property
+    def owner_of_self(self) -> Class | None:
+        """The class whose ``self`` it is an attribute of."""
+        owner = self.code.program.class_of_self(self.module, self.row[1]) if self.kind == "attr" else None
+        return Class(self.code, owner) if owner is not None else None
+
+    @property
+    def bound_outside(self) -> list[Expr]:
+        """What the functions around, or the module, bind it to if it is a name that its function does not bind."""
+        keys = self.code.ask.bound_to(self.module, self.row) if self.kind == "free" else ()
+        return [expression(self.code, one) for one in keys]
+
+    @property
+    def value(self) -> Value:
+        """Its possible values, as `ldlm_lint.program.atoms` numbers them."""
+        return self.code.program.ask(self.key)
+
+    @property
+    def outside_names(self) -> frozenset[str]:
+        """The functions, classes and modules of other packages that it may be, by dotted names."""
+        return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "x"))
+
+    @property
+    def made_by(self) -> frozenset[str]:
+        """The functions and classes of other packages that may have made it, by dotted names."""
+        return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
+
+    @property
+    def classes_of(self) -> list[Class]:
+        """The classes of the project that it may be an object of."""
+        kinds = self.code.program.atoms.kinds
+        return [Class(self.code, fields[1]) for kind in ("i", "self") for fields in kinds(self.value, kind)]
+
     def may_be(self) -> Meaning:
         """Its possible values, and whether these are all."""
         return self.code.ask.meaning(self.key)
@@ -187,6 +307,12 @@ class Call(Expr):
         return self._site.end
 
     @property
+    def spot(self) -> Spot:
+        """Where it runs."""
+        site = self._site
+        return _spot(self, site.scope, site.loop, site.guard, site.place)
+
+    @property
     def span(self) -> Span:
         """Where it is written."""
         return self.code.call_span(self.key)
@@ -197,6 +323,35 @@ class Call(Expr):
         return self.code.call_text(self.key)
 
     @property
+    def called_name(self) -> str:
+        """The last name of what is called: ``AdamW`` of ``torch.optim.AdamW()``."""
+        return self.module.last_name(self.row[1])
+
+    @property
+    def positional(self) -> list[Expr]:
+        """The arguments that are given by position."""
+        return [self._at(one) for one in self.row[2]]
+
+    @property
+    def keywords(self) -> list[tuple[str, Expr]]:
+        """The arguments that are given by name; "" for ``**``."""
+        return [(name or "", self._at(one)) for name, one in self.row[3]]
+
+    @property
+    def arguments(self) -> list[Expr]:
+        """All arguments as written."""
+        return [*self.positional, *(value for _, value in self.keywords)]
+
+    def given_for(self, parameter: Expr) -> Expr | None:
+        """What it passes for a parameter of a function that it goes to; None if nothing shows it."""
+        target, name = parameter.function, str(parameter.row[2])
+        for edge in self.code.program.callers(target.key):
+            if edge.call == self.key and edge.how != UNKNOWN:
+                node = self.code.program.argument_node(self.key, target.key, edge.how, name)
+                return expression(self.code, node) if node is not None else None
+        return None
+
+    @property
     def position(self) -> str:
         """Line and column, as ``12:4``."""
         return f"{line_of(self._site.place)}:{column_of(self._site.place)}"
@@ -204,13 +359,12 @@ class Call(Expr):
     @property
     def callee(self) -> Expr:
         """The expression that is called."""
-        return Expr(self.code, self.module.base | self.row[1])
+        return self._at(self.row[1])
 
     @property
     def receiver(self) -> Expr | None:
         """The object whose method is called: ``model`` of ``model.train()``."""
-        row = self.callee.row
-        return Expr(self.code, self.module.base | row[1]) if row[0] == "attr" else None
+        return self.callee.base if self.callee.kind == "attr" else None
 
     @property
     def function(self) -> Function:
@@ -275,6 +429,27 @@ class Guard(_Handle):
         return self._row.holds
 
     @property
+    def ends(self) -> str:
+        """How its block ends: ``raise``, ``return``, ``break`` or ``continue``; ``after raise`` of the code behind a block that
+        ends so; empty for all else."""
+        return self._row.ends
+
+    @property
+    def outer(self) -> Guard | None:
+        """The condition around it."""
+        return Guard(self.code, self.module.base | self._row.parent) if self._row.parent >= 0 else None
+
+    @property
+    def around(self) -> list[Guard]:
+        """The condition itself and those around it, innermost first."""
+        return _guards(self, self.key & MASK)
+
+    @property
+    def begin(self) -> int:
+        """Where it begins, for comparisons with other places of its file."""
+        return self._row.place
+
+    @property
     def is_test(self) -> bool:
         """Whether it is an ``if``, or the code behind one that leaves its block."""
         return self._row.kind in ("if", "rest") and self._row.holds is not None
@@ -323,9 +498,32 @@ class Loop(_Handle):
         return _loops(self, self._row.parent)
 
     @property
+    def around(self) -> list[Loop]:
+        """The loop itself and those around it in its function, innermost first."""
+        return _loops(self, self.key & MASK)
+
+    @property
+    def spot(self) -> Spot:
+        """Where the loop as a whole runs."""
+        row = self._row
+        return _spot(self, row.scope, row.parent, row.guard, row.place)
+
+    @property
+    def line(self) -> int:
+        """The line on which it begins, from 1."""
+        return line_of(self._row.place)
+
+    @property
     def calls(self) -> list[Call]:
         """The calls in it, in the order of evaluation."""
         return [call for call in self.function.calls if self in call.loops]
+
+
+def _spot(at: _Handle, scope: int, loop: int, guard: int, place: int) -> Spot:
+    code, base = at.code, at.module.base
+    return Spot(
+        Function(code, base | scope), Guard(code, base | guard) if guard >= 0 else None, Loop(code, base | loop) if loop >= 0 else None, place
+    )
 
 
 def _guards(at: _Handle, guard: int) -> list[Guard]:
@@ -387,6 +585,45 @@ class Function(_Handle):
         """The calls in it, in the order of evaluation."""
         return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
 
+    @property
+    def is_generator(self) -> bool:
+        """Whether it yields."""
+        return bool(self.module.scopes[self.key & MASK].yields)
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is the body of a class."""
+        return self.module.scopes[self.key & MASK].kind == "class"
+
+    @property
+    def outer(self) -> Function | None:
+        """The function or class body around it, or the module."""
+        parent = self.module.scopes[self.key & MASK].parent
+        return Function(self.code, self.module.base | parent) if parent >= 0 and not self.is_module else None
+
+    @property
+    def spot(self) -> Spot:
+        """Where it begins, inside of it and under no condition."""
+        return _spot(self, self.key & MASK, -1, -1, self.module.scopes[self.key & MASK].place)
+
+    @property
+    def decorators(self) -> list[Expr]:
+        """Its decorators."""
+        return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].decorators]
+
+    @property
+    def parameters(self) -> dict[str, Expr]:
+        """Its parameters by their names."""
+        return {name: Expr(self.code, self.module.base | one) for name, one in self.module.scopes[self.key & MASK].parameters.items()}
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """What happens to values in it, in the order of evaluation."""
+        for kind, number, loop, guard, place, rest in self.module.scopes[self.key & MASK].events:
+            spot = _spot(self, self.key & MASK, loop, guard, place)
+            added = expression(self.code, self.module.base | rest) if kind == "add" else None
+            yield Event(kind, expression(self.code, self.module.base | number), spot, str(rest or "") if added is None else "", added)
+
 
 class Class(_Handle):
     """A class of the project."""
@@ -405,6 +642,20 @@ class Class(_Handle):
     def outside_bases(self) -> frozenset[str]:
         """The dotted names of its bases of other packages."""
         return self.code.program.outside_of(self.key)
+
+    def methods(self, name: str) -> list[Function]:
+        """The functions of the project that a method of this name may be for its objects."""
+        return [Function(self.code, one) for one in self.code.program.methods(self.key, name)]
+
+    @property
+    def bases(self) -> list[Class]:
+        """The class itself and its bases of the project, nearest first."""
+        return [Class(self.code, one) for one in self.code.program.order(self.key)]
+
+    @property
+    def subclasses(self) -> list[Class]:
+        """The class itself and its subclasses of the project."""
+        return [Class(self.code, one) for one in self.code.program.below(self.key)]
 
     def changes(self, *names: str) -> bool:
         """Whether it, or one of its bases of the project, has a method or attribute of one of these names."""

@@ -1,0 +1,72 @@
+"""Where code runs: its function, the conditions and the loops around it, and what happens to values there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code.table import line_of
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Span
+    from ldlm_lint.program.handles import Expr, Function, Guard, Loop
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where something runs: a function, the innermost condition and loop around it there, and the place in the text."""
+
+    function: Function
+    guard: Guard | None
+    loop: Loop | None
+    place: int
+    """For ``program/`` and `Codebase.span`."""
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The conditions in its function, innermost first."""
+        return list(self.guard.around) if self.guard is not None else []
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops in its function, innermost first."""
+        return list(self.loop.around) if self.loop is not None else []
+
+    @property
+    def line(self) -> int:
+        """The line, from 1."""
+        return line_of(self.place)
+
+    @property
+    def line_span(self) -> Span:
+        """The whole line."""
+        return self.function.code.line_span(self.function.module, self.place)
+
+    def is_under(self, guard: Guard) -> bool:
+        """Whether a condition is around it."""
+        return self.guard is not None and guard in self.guard.around
+
+    def is_in(self, loop: Loop) -> bool:
+        """Whether a loop is around it."""
+        return self.loop is not None and loop in self.loop.around
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens to a value: it is tested, formatted, bound, set, returned, see `ldlm_lint.code.table.Event`."""
+
+    kind: str
+    expr: Expr
+    spot: Spot
+    name: str = ""
+    """The name that it is bound to, or the attribute that it is set as."""
+    added: Expr | None = None
+    """What ``x += added`` adds."""
+
+    @property
+    def span(self) -> Span:
+        """From where it happens to the end of the expression that begins there."""
+        return self.expr.code.span(self.expr.module, self.spot.place, 0)
+
+
+__all__ = ["Event", "Spot"]

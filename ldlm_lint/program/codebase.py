@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Expr, expression
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origins
 from ldlm_lint.program.program import Program
@@ -144,6 +144,19 @@ class Codebase(ABC):
         """Every call that may be a call of one of these functions or classes of other packages, once, under any name."""
         for key in dict.fromkeys(key for key, _ in self.ask.calls_of(interfaces)):
             yield Call(self, key)
+
+    def calls_named(self, *names: str) -> Iterator[Call]:
+        """Every call of a function or method of one of these last names."""
+        return (Call(self, key) for name in names for key in self.program.calls.get(name, ()))
+
+    def writes_of(self, attribute: str) -> list[tuple[Expr, Expr]]:
+        """What is set as an attribute of objects other than ``self``: the object and the value."""
+        return [(expression(self, target), expression(self, value)) for target, value in self.program.other_writes.get(attribute, ())]
+
+    @property
+    def updates(self) -> Iterator[Expr]:
+        """Every ``x[key] = value``."""
+        return (Expr(self, module.base | one) for module in self.program.live for one in module.table.updates)
 
     def offset(self, module: Module, place: int) -> int:
         """The offset of a place in its file, in bytes."""

@@ -48,6 +48,10 @@ class _Handle:
         """The file that it is in."""
         return self.code.program.module_of(self.key)
 
+    def may_run_with(self, other: _Handle) -> bool:
+        """Whether one program may run it and something else: the files of both take part in it."""
+        return other.module.index in self.code.program.together.programs_of(self.module)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.module.path}, {self.key & MASK})"
 
@@ -220,6 +224,12 @@ class Expr(_Handle):
     def outside_names(self) -> frozenset[str]:
         """The functions, classes and modules of other packages that it may be, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "x"))
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The texts that it may be, also as options of a command line; ``*`` stands for unknown parts."""
+        program = self.code.program
+        return frozenset(program.atoms.texts(self.value) | program.texts_of_flags(self.value))
 
     @property
     def made_by(self) -> frozenset[str]:
@@ -656,6 +666,11 @@ class Class(_Handle):
     def subclasses(self) -> list[Class]:
         """The class itself and its subclasses of the project."""
         return [Class(self.code, one) for one in self.code.program.below(self.key)]
+
+    def written(self, attribute: str) -> list[Expr]:
+        """What its methods, and those of its bases of the project, set as an attribute of ``self``."""
+        program = self.code.program
+        return [expression(self.code, value) for one in program.order(self.key) for value in program.own_writes.get((one, attribute), ())]
 
     def changes(self, *names: str) -> bool:
         """Whether it, or one of its bases of the project, has a method or attribute of one of these names."""

@@ -12,10 +12,9 @@ from linking import Alone, program_of, words
 
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.assumed_values import AssumedValues
-from ldlm_lint.concepts.backward import BackwardPasses
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.intervals import Intervals
-from ldlm_lint.concepts.losses import Losses
+from ldlm_lint.concepts.losses import BackwardPasses, Losses
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK

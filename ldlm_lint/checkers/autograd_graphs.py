@@ -9,7 +9,6 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_of
-from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.optimizer_loops import runs_over_optimizers
@@ -18,6 +17,7 @@ from ldlm_lint.python.plain_numbers import is_plain_number
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.losses import is_loss_name
 
 _LOOPS = (nodes.For, nodes.While)
 _BACKWARD = ("backward", "manual_backward")

@@ -9,11 +9,11 @@ from astroid import nodes
 
 from ldlm_lint.checkers.losses import is_loss
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.signatures import target_of
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.losses import is_loss_name
 
 _NOT_FINITE = lazily(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
 REDUCES = lazily(r"reduc|gather|broadcast|synchron|sync_|aggregat|all_ranks|any_rank|across|consensus|agree|allsum|\bpmean|global")

@@ -11,11 +11,11 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
-from ldlm_lint.python.loss_names import ABOUT, is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.losses import ABOUT, is_loss_name
 
 _EVALUATION = lazily(
     r"^_*(eval\w*|valid\w*|val(_\w+)?|test(_\w+)?|infer\w*|predict\w*|generate\w*|sample|benchmark\w*"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from ldlm_lint.concepts.framework_hooks import OF_LIGHTNING, OF_MM, FrameworkHooks
 from ldlm_lint.concepts.left_out import LeftOut
-from ldlm_lint.concepts.losses import Losses
+from ldlm_lint.concepts.losses import Losses, UnseenLosses
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
-from ldlm_lint.concepts.unseen_losses import UnseenLosses
 from ldlm_lint.program.atoms import IF_TENSOR, MASK, ON_DEVICE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -30,7 +29,7 @@ class AssumedValues(Concept):
         self._call_hooks()
         self.program.solve()
         reach = code[Reach]
-        self.unseen_losses = [Function(code, one) for one in UnseenLosses(self.program, reach.loops).functions()]
+        self.unseen_losses = list(UnseenLosses(code, reach.has).functions())
         """Losses that no visible code calls: who trains with them is not visible."""
         for function in self.unseen_losses:
             self._steps.add(function)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from ldlm_lint.code.table import guards_above, loops_above
-from ldlm_lint.concepts.backward import BackwardPasses
+from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.concepts.way_up import Loops, WayUp, is_element
 from ldlm_lint.program.atoms import MASK

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from ldlm_lint.concepts.backward import BackwardPasses
 from ldlm_lint.concepts.intervals import Intervals
+from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase

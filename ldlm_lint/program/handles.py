@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
-from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.atoms import FIRST, HOMES, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
@@ -64,6 +64,11 @@ class _Handle:
 
 class Expr(_Handle):
     """An expression."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and other.key == self.key
+
+    __hash__ = _Handle.__hash__
 
     @property
     def row(self) -> Node:
@@ -237,6 +242,17 @@ class Expr(_Handle):
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
 
     @property
+    def may_be_tensor(self) -> bool:
+        """Whether it may be a tensor, wherever that is."""
+        return bool(self.value & HOMES)
+
+    @property
+    def readings(self) -> list[Expr]:
+        """It and all expressions of its file that read the same of the same value: ``output.loss`` here and there."""
+        row, base = self.row, self.module.base
+        return [expression(self.code, base | number) for number, other in enumerate(self.module.nodes) if other == row]
+
+    @property
     def classes_of(self) -> list[Class]:
         """The classes of the project that it may be an object of."""
         kinds = self.code.program.atoms.kinds
@@ -245,6 +261,11 @@ class Expr(_Handle):
     def may_be(self) -> Meaning:
         """Its possible values, and whether these are all."""
         return self.code.ask.meaning(self.key)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that its value is bound to: of variables, attributes and keys of mappings."""
+        return self.code.program.names_of(self.key)
 
     @property
     def is_known_whole(self) -> bool:
@@ -400,11 +421,6 @@ class Call(Expr):
     def targets(self) -> list[Function]:
         """The functions of the project that it may go to."""
         return [Function(self.code, one) for one in sorted(self.code.program.targets_of.get(self.key, ()))]
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names that its result is bound to."""
-        return self.code.program.names_of(self.key)
 
     @property
     def is_in_handler(self) -> bool:

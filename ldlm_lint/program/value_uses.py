@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Expr, expression
+from ldlm_lint.program.handles import Expr, Function, expression
 from ldlm_lint.program.operands import users_in
 
 if TYPE_CHECKING:
@@ -45,12 +45,22 @@ _HANDS_ON = frozenset({"copy", "phi", "seq", "comp"})
 _EVENTS = {"write": How.SET, "return": How.RETURNED, "yield": How.RETURNED, "test": How.TESTED, "bind": How.NAMED}
 
 
+_Other = tuple[How, int, str]
+"""How a value is used, in which scope, and the name that gets it."""
+
+
 @dataclass(frozen=True)
 class Use:
-    """A use of a value; ``by`` is the expression that is made of it, None for all other uses."""
+    """A use of a value.
+
+    ``by`` is the expression that is made of it; all other uses have the ``function`` that they are in, and the ``name`` of
+    the variable or attribute that gets it.
+    """
 
     how: How
     by: Expr | None = None
+    function: Function | None = None
+    name: str = ""
 
 
 class ValueUses:
@@ -68,7 +78,8 @@ class ValueUses:
             file = self._files[module.index] = _File(module)
         number = expr.key & MASK
         operands = [Use(How.OPERAND, expression(self._code, module.base | user)) for user in file.users.get(number, ())]
-        return operands + [Use(how) for how in file.other.get(number, ())]
+        others = file.other.get(number, ())
+        return operands + [Use(how, None, Function(self._code, module.base | scope), name) for how, scope, name in others]
 
     def is_dropped(self, expr: Expr) -> bool:
         """Whether no code gets an expression's value, neither itself nor through a choice, or a list that is dropped."""
@@ -100,24 +111,24 @@ class _File:
         self.users = users_in(module)
 
     @cached_property
-    def other(self) -> dict[int, list[How]]:
+    def other(self) -> dict[int, list[_Other]]:
         """All other uses, by rows."""
-        found: dict[int, list[How]] = defaultdict(list)
+        found: dict[int, list[_Other]] = defaultdict(list)
         for number, scope in enumerate(self.module.scopes):
             for event in scope.events:
                 how = _EVENTS.get(event[0], How.OTHER)
                 if how is not How.NAMED or scope.kind != "def" or number in self._looking_up or (number, event[5]) in self._read_from_inside:
-                    found[event[1]].append(how)
+                    found[event[1]].append((how, number, event[5] if isinstance(event[5], str) else ""))
             own = {event[1] for event in scope.events if event[0] == "bind"}
-            for held in scope.bindings.values():
+            for name, held in scope.bindings.items():
                 # Names that another scope declares global or nonlocal are bound without an event of this one.
                 for one in set(held) - own:
-                    found[one].append(How.NAMED)
+                    found[one].append((How.NAMED, number, name))
             if scope.name == "<lambda>":
                 for value, _ in scope.returns:
-                    found[value].append(How.RETURNED)
+                    found[value].append((How.RETURNED, number, ""))
         for call, _, _ in self.module.table.decorations:
-            found[call].append(How.NAMED)
+            found[call].append((How.NAMED, self.module.table.sites[call].scope, ""))
         return found
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import says_evaluation
 from ldlm_lint.code.table import Loop, loops_above
-from ldlm_lint.concepts.backward import BACKWARD
+from ldlm_lint.concepts.losses import BACKWARD
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.left_off import LeftOff
-from ldlm_lint.concepts.untrained import Untrained, switched
+from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
@@ -39,7 +40,7 @@ class FrozenParts(Concept):
     def trains_nothing(self, call: int) -> bool:
         """Whether a call runs a frozen part of an object, ``self.tower(images)``, or records no gradients."""
         module = self.program.module_of(call)
-        return self._untrained.records_nothing(call) or self._is_of_frozen(module, module.nodes[call & MASK][1])
+        return self._untrained.records_nothing(Call(self.code, call)) or self._is_of_frozen(module, module.nodes[call & MASK][1])
 
     def _is_of_frozen(self, module: Module, number: int) -> bool:
         """Whether an expression is an attribute that is frozen, or an attribute of one."""
@@ -109,9 +110,10 @@ class FrozenParts(Concept):
         return [one for module in self.program.live for scope in range(len(module.scopes)) for one in self._in(module, scope)]
 
     def _in(self, module: Module, scope: int) -> Iterator[_Switch]:
-        for target, is_off, guard in switched(module, scope):
-            may_run = guard is not None and self._left_off.may_hold(module, guard) and self._builds(module.base | scope)
-            yield _Switch(module.base | target, is_off, may_run)
+        for model, is_off, guards in self._untrained.switches(Function(self.code, module.base | scope)):
+            guard = guards[0].key & MASK if guards else -1
+            may_run = guards is not None and self._left_off.may_hold(module, guard) and self._builds(module.base | scope)
+            yield _Switch(model.key, is_off, may_run)
 
     def _builds(self, function: int) -> bool:
         """Whether a function builds an object or a program, or a constructor calls it."""

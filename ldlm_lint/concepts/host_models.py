@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.untrained import readers
 from ldlm_lint.program.atoms import CPU, DEVICE, FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.operands import readers
 from ldlm_lint.vocabulary.tensors import DEVICES, MODULE_METHODS
 
 if TYPE_CHECKING:

@@ -2,22 +2,19 @@
 
 The runs of a model are the calls of its object and of the methods that other code calls on it, also through lists,
 dictionaries and attributes. A run is recorded unless a context around it, around each call of its function, or around
-each run of the model that it is a part of turns gradients off.
+each run of the model that it is a part of turns gradients off. A frozen model that gets only data records nothing, either.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.untrained import Untrained
-from ldlm_lint.program.atoms import FIRST, MASK, Value
+from ldlm_lint.program.atoms import FIRST, Value
 from ldlm_lint.program.codebase import Codebase, Concept
-
-if TYPE_CHECKING:
-    pass
+from ldlm_lint.program.handles import Call, Class, Expr
 
 _OPTIMIZERS = "torch.optim."
 _TRAINER = "Trainer"
@@ -25,6 +22,8 @@ _TRAINER = "Trainer"
 _LISTS = ("parameters", "named_parameters")
 _HOLDS = frozenset({"free", "param", "attr", "item", "phi", "copy", "call", "part", "elem", "choice"})
 """Expressions that may be a model; most calls are of imported functions."""
+_CARRIES = frozenset({"attr", "item", "op", "un", "seq", "map", "choice", "phi", "copy", "star", "slice", "bool", "part"})
+"""Expressions that carry a gradient if one of their parts does."""
 
 
 class RecordedRuns(Concept):
@@ -33,58 +32,46 @@ class RecordedRuns(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._untrained = code[Untrained]
-        self._recorded: dict[int, bool] = {}
+        self._recorded: dict[Call, bool] = {}
 
-    def is_never_recorded(self, owner: int) -> bool:
+    def is_never_recorded(self, owner: Class) -> bool:
         """Whether runs of a class's models are known, none of them is recorded, and no optimizer has their
         parameters."""
         runs = self.runs(owner)
-        return bool(runs) and not any(map(self.is_recorded, runs)) and not self._may_be_optimized(owner)
+        if not runs or self._may_be_optimized(owner):
+            return False
+        return not any(map(self.is_recorded, runs)) or (self._is_frozen(owner) and all(map(self._gets_data, runs)))
 
-    def is_wrapper_never_recorded(self, wrapper: int, behind: Callable[[int], Iterable[int]]) -> bool:
+    def is_wrapper_never_recorded(self, wrapper: Call, may_be: Callable[[Expr], bool]) -> bool:
         """Whether runs of the model that a call wraps are known, and none of them is recorded.
 
-        ``behind`` tells the wrappers that an expression may be: two models of one class have two wrappers.
+        ``may_be`` tells whether an expression may be the wrapper: two models of one class have two wrappers.
         """
-        runs = [one for one in self._runs_of_value(wrapper) if wrapper in behind(self._function(one))]
+        runs = [one for one in self._runs_of_value(wrapper) if may_be(one.callee)]
         return bool(runs) and not any(map(self.is_recorded, runs))
 
-    def _runs_of_value(self, made: int) -> list[int]:
+    def _runs_of_value(self, made: Call) -> list[Call]:
         """The calls, in the programs of a call's module, of objects that are like the one it makes."""
-        program = self.program
-        objects = frozenset(one for one in program.ask(made) if one >= FIRST)
-        near = program.together.programs_of(program.module_of(made)) if objects else ()
+        objects = frozenset(one for one in made.value if one >= FIRST)
         like = (calls for value, calls in self._calls_by_value.items() if not objects.isdisjoint(value))
-        return [one for calls in like for one in calls if program.module_of(one).index in near]
+        return [one for calls in like for one in calls if made.may_run_with(one)]
 
     @cached_property
-    def _calls_by_value(self) -> dict[Value, list[int]]:
+    def _calls_by_value(self) -> dict[Value, list[Call]]:
         """The calls of what may be a model, by the value that is called: there are few different values."""
-        found: dict[Value, list[int]] = defaultdict(list)
-        for module in self.program.live:
-            for one in module.table.sites:
-                if module.nodes[module.nodes[one][1]][0] in _HOLDS:
-                    found[self.program.ask(self._function(module.base | one))].append(module.base | one)
+        found: dict[Value, list[Call]] = defaultdict(list)
+        for call in self.code.all_calls:
+            if call.callee.kind in _HOLDS:
+                found[call.callee.value].append(call)
         return found
 
-    def _function(self, call: int) -> int:
-        module = self.program.module_of(call)
-        return module.base | module.nodes[call & MASK][1]
-
-    def runs(self, owner: int) -> list[int]:
+    def runs(self, owner: Class) -> list[Call]:
         """The known calls of a class's models and of their methods, from outside of the class."""
-        program = self.program
-        family = {*program.order(owner), *program.below(owner)}
-        calls = {edge.call for function in self._methods(owner) for edge in program.callers(function)}
-        return sorted(one for one in calls if program.owner.get(program.function_of(one)) not in family)
+        family = {*owner.bases, *owner.subclasses}
+        calls = {call for one in owner.functions if one.name != "__init__" for call in one.callers}
+        return sorted((one for one in calls if one.function.owner not in family), key=lambda one: one.key)
 
-    def _methods(self, owner: int) -> list[int]:
-        program = self.program
-        scopes = program.module_of(owner).scopes
-        methods = (one for one, scope in enumerate(scopes) if scope.parent == owner & MASK and scope.kind == "def")
-        return [program.module_of(owner).base | one for one in methods if scopes[one].name != "__init__"]
-
-    def is_recorded(self, call: int) -> bool:
+    def is_recorded(self, call: Call) -> bool:
         """Whether autograd records what a call does, in at least one way that leads to it."""
         if call not in self._recorded:
             # A call that leads to itself is recorded only if another one that leads there is.
@@ -92,49 +79,55 @@ class RecordedRuns(Concept):
             self._recorded[call] = not self._untrained.records_nothing(call) and self._is_called_recorded(call)
         return self._recorded[call]
 
-    def _is_called_recorded(self, call: int) -> bool:
-        function = self.program.function_of(call)
-        if function & MASK == 0:
-            return True
-        above = {edge.call for edge in self.program.callers(function)}
-        return not above or any(map(self.is_recorded, sorted(above)))
+    def _is_called_recorded(self, call: Call) -> bool:
+        above = set() if call.function.is_module else set(call.function.callers)
+        return not above or any(map(self.is_recorded, above))
 
-    def _may_be_optimized(self, owner: int) -> bool:
+    def _is_frozen(self, owner: Class) -> bool:
+        """Whether each construction of a class's models freezes them right beside."""
+        made = [call for call in self.code.all_calls if owner in call.callee.as_classes]
+        return bool(made) and all(self._untrained.is_frozen_beside(one, one) for one in made)
+
+    def _gets_data(self, run: Call) -> bool:
+        """Whether no gradient can flow through the arguments of a call: they are made of what loops take, without models."""
+        return all(self._is_data(one, frozenset()) for one in run.arguments)
+
+    def _is_data(self, expr: Expr, seen: frozenset[Expr]) -> bool:
+        if expr in seen or expr.kind in ("const", "elem", "none"):
+            return True
+        if expr.kind == "param":
+            return bool(expr.given) and all(self._is_data(one, seen | {expr}) for one in expr.given)
+        if isinstance(expr, Call):
+            of_tensor = expr.receiver is not None and not expr.targets and not expr.receiver.classes_of
+            if not of_tensor and not all(one.startswith("torch.") for one in expr.callee.outside_names or ("",)):
+                return False
+            return all(self._is_data(one, seen | {expr}) for one in (*expr.arguments, *([expr.receiver] if of_tensor and expr.receiver else [])))
+        return expr.kind in _CARRIES and all(self._is_data(one, seen | {expr}) for one in expr.operands)
+
+    def _may_be_optimized(self, owner: Class) -> bool:
         """Whether an optimizer gets the parameters of such a model itself, or of one that may be it."""
-        return not self._optimized.isdisjoint((*self.program.order(owner), *self.program.below(owner)))
+        return not self._optimized.isdisjoint((*owner.bases, *owner.subclasses))
 
     @cached_property
-    def _optimized(self) -> set[int]:
+    def _optimized(self) -> set[Class]:
         """The classes whose ``parameters()`` are an argument of an optimizer, or whose objects a framework trains."""
-        program, found = self.program, set(self._given_to_trainers())
-        for name in _LISTS:
-            for call in program.calls.get(name, ()):
-                module = program.module_of(call)
-                function = module.nodes[module.nodes[call & MASK][1]]
-                if function[0] == "attr" and self._goes_to_optimizer(call):
-                    found |= self._classes(program.ask(module.base | function[1]))
+        found = set(self._given_to_trainers())
+        for call in self.code.calls_named(*_LISTS):
+            if call.receiver is not None and self.goes_to_optimizer(call):
+                found.update(call.receiver.classes_of)
         return found
 
-    def _given_to_trainers(self) -> Iterator[int]:
+    def _given_to_trainers(self) -> Iterable[Class]:
         """The classes of the models that a ``Trainer`` of a framework gets, also one that a class of the project extends."""
-        program = self.program
-        names = {name for name in program.calls if name.endswith(_TRAINER)}
-        for call in (call for name in sorted(names) for call in program.calls[name]):
-            module = program.module_of(call)
-            row = module.nodes[call & MASK]
-            if self.ask.names_of(program.ask(module.base | row[1])):
-                for one in (*row[2], *(value for _, value in row[3])):
-                    yield from self._classes(program.ask(module.base | one))
+        for call in self.code.calls_ending(_TRAINER):
+            if call.callee.interfaces:
+                yield from (owner for one in call.arguments for owner in one.classes_of)
 
-    def _goes_to_optimizer(self, parameters: int) -> bool:
+    @staticmethod
+    def goes_to_optimizer(parameters: Call) -> bool:
         """Whether an optimizer is created in the statement of a call."""
-        module = self.program.module_of(parameters)
-        site = module.table.sites[parameters & MASK]
-        around = (one for one in module.scopes[site.scope].calls if module.table.sites[one].place <= site.place < module.table.sites[one].end)
-        return any(
-            name.startswith(_OPTIMIZERS) for one in around for name in self.ask.names_of(self.program.ask(module.base | module.nodes[one][1]))
-        )
+        around = (one for one in parameters.function.calls if one.place <= parameters.place < one.end)
+        return any(name.startswith(_OPTIMIZERS) for one in around for name in one.callee.interfaces)
 
-    def _classes(self, value: Value) -> set[int]:
-        of = self.program.atoms.of
-        return {of[one][1] for one in value if one >= FIRST and of[one][0] in ("i", "self")}
+
+__all__ = ["RecordedRuns"]

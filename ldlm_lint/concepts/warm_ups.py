@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.untrained import readers
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.operands import readers
 from ldlm_lint.vocabulary.tensors import MADE_UP
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.untrained import whose
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Function
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
@@ -53,14 +54,14 @@ class WholeModels(Concept):
         given = self.ask.argument(wrap, "module", 0)
         return given.sources[0] if given.sources else wrap
 
-    @staticmethod
-    def _targets(module: Module, place: int) -> Iterator[int]:
+    def _targets(self, module: Module, place: int) -> Iterator[int]:
         """The models (rows) that a call or an assignment at a place switches."""
         call = max((one for one, site in module.table.sites.items() if site.place == place), default=None)
         if call is None:
-            writes = (one for scope in module.scopes for one in scope.writes if one[1] == "requires_grad" and line_of(one[3]) == line_of(place))
-            for target, _, _, written in writes:
-                yield from (model for model, _ in whose(module, target, -1, written))
+            functions = (Function(self.code, module.base | one) for one in range(len(module.scopes)))
+            writes = (one for function in functions for one in function.writes if one.name == "requires_grad" and one.spot.line == line_of(place))
+            for write in writes:
+                yield from (model.key & MASK for model, _ in whose(write.base, write.spot, []))
             return
         row = module.nodes[call]
         function = module.nodes[row[1]]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Call, Expr, expression
+from ldlm_lint.program.handles import Call, Class, Expr, expression
+from ldlm_lint.program.mentions import Mentions
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origins
 from ldlm_lint.program.program import Program
@@ -140,6 +142,27 @@ class Codebase(ABC):
         """What happens to values."""
         return ValueUses(self)
 
+    @cached_property
+    def mentions(self) -> Mentions:
+        """Where names are mentioned."""
+        return Mentions(self)
+
+    @cached_property
+    def arms(self) -> Arms:
+        """Which branches may be taken."""
+        return Arms(self.ask)
+
+    @property
+    def modules(self) -> list[Module]:
+        """The files that take part in trainings."""
+        return list(self.program.live)
+
+    @property
+    def classes(self) -> list[Class]:
+        """The classes of the project, in the order of its files."""
+        owners = sorted(owner for owners in self.program.classes.values() for owner in owners)
+        return [Class(self, one) for one in owners]
+
     def calls(self, interfaces: Collection[str]) -> Iterator[Call]:
         """Every call that may be a call of one of these functions or classes of other packages, once, under any name."""
         for key in dict.fromkeys(key for key, _ in self.ask.calls_of(interfaces)):
@@ -152,6 +175,15 @@ class Codebase(ABC):
     def writes_of(self, attribute: str) -> list[tuple[Expr, Expr]]:
         """What is set as an attribute of objects other than ``self``: the object and the value."""
         return [(expression(self, target), expression(self, value)) for target, value in self.program.other_writes.get(attribute, ())]
+
+    @property
+    def all_calls(self) -> Iterator[Call]:
+        """Every call."""
+        return (Call(self, module.base | one) for module in self.program.live for one in module.table.sites)
+
+    def calls_ending(self, end: str) -> Iterator[Call]:
+        """Every call of a function or class whose last name ends like this."""
+        return self.calls_named(*sorted(name for name in self.program.calls if name.endswith(end)))
 
     @property
     def updates(self) -> Iterator[Expr]:

@@ -6,6 +6,7 @@ A handle is small and frozen; two of one place are equal. Numbers of expressions
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from ldlm_lint.program.atoms import FIRST, HOMES, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
-from ldlm_lint.program.spots import Event, Spot
+from ldlm_lint.program.spots import Event, Spot, Write
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Site
@@ -195,6 +196,19 @@ class Expr(_Handle):
         return Function(self.code, self.code.function_at(self.module, self.place))
 
     @property
+    def attributes(self) -> list[tuple[Class, str]]:
+        """The attributes that methods set to it on ``self``, with the classes."""
+        writes = self.code.program.own_writes.items()
+        return [(Class(self.code, owner), name) for (owner, name), values in writes if self.key in values]
+
+    @property
+    def loop_of_element(self) -> Loop | None:
+        """The ``for`` loop that takes it from its iterable."""
+        base, loops = self.module.base, enumerate(self.module.table.loops)
+        found = (one for one, loop in loops if self.kind == "elem" and loop.kind == "for" and loop.value == self.row[1])
+        return next((Loop(self.code, base | one) for one in found), None)
+
+    @property
     def given(self) -> list[Expr]:
         """What the known callers pass for it if it is a parameter."""
         row = self.row
@@ -237,6 +251,11 @@ class Expr(_Handle):
         return frozenset(program.atoms.texts(self.value) | program.texts_of_flags(self.value))
 
     @property
+    def interfaces(self) -> frozenset[str]:
+        """The functions and classes of other packages that it may be, also those that a class of the project extends."""
+        return frozenset(self.code.ask.names_of(self.value))
+
+    @property
     def made_by(self) -> frozenset[str]:
         """The functions and classes of other packages that may have made it, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
@@ -251,6 +270,11 @@ class Expr(_Handle):
         """It and all expressions of its file that read the same of the same value: ``output.loss`` here and there."""
         row, base = self.row, self.module.base
         return [expression(self.code, base | number) for number, other in enumerate(self.module.nodes) if other == row]
+
+    @property
+    def as_classes(self) -> list[Class]:
+        """The classes of the project that it may be itself."""
+        return [Class(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "c")]
 
     @property
     def classes_of(self) -> list[Class]:
@@ -411,6 +435,11 @@ class Call(Expr):
     def loops(self) -> list[Loop]:
         """The loops around it in its function, innermost first."""
         return _loops(self, self._site.loop)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the conditions around it in its function may hold together, for what is known of its parameters."""
+        return self.code.arms.may_take(self.module, self._site.guard, ())
 
     def excludes(self, other: Call) -> bool:
         """Whether a condition lets only one of two calls run, in one run of the code around both."""
@@ -643,6 +672,15 @@ class Function(_Handle):
         return {name: Expr(self.code, self.module.base | one) for name, one in self.module.scopes[self.key & MASK].parameters.items()}
 
     @property
+    def writes(self) -> Iterator[Write]:
+        """The attributes that it sets, in the order of evaluation."""
+        scope = self.module.scopes[self.key & MASK]
+        events = (event for event in scope.events if event[0] == "write")
+        for (base, name, value, place), (_, _, loop, guard, _, _) in zip(scope.writes, events, strict=True):
+            spot = _spot(self, self.key & MASK, loop, guard, place)
+            yield Write(expression(self.code, self.module.base | base), name, expression(self.code, self.module.base | value), spot)
+
+    @property
     def events(self) -> Iterator[Event]:
         """What happens to values in it, in the order of evaluation."""
         for kind, number, loop, guard, place, rest in self.module.scopes[self.key & MASK].events:
@@ -668,6 +706,21 @@ class Class(_Handle):
     def outside_bases(self) -> frozenset[str]:
         """The dotted names of its bases of other packages."""
         return self.code.program.outside_of(self.key)
+
+    @property
+    def functions(self) -> list[Function]:
+        """The methods that are written in it."""
+        scopes = enumerate(self.module.scopes)
+        return [Function(self.code, self.module.base | one) for one, scope in scopes if scope.kind == "def" and scope.parent == self.key & MASK]
+
+    @property
+    def line_span(self) -> Span:
+        """The line on which it begins."""
+        return self.code.line_span(self.module, self.module.scopes[self.key & MASK].place)
+
+    def mentions(self, names: re.Pattern[str]) -> bool:
+        """Whether its code mentions a name that contains this, see `ldlm_lint.program.mentions`."""
+        return self.code.mentions.are_in(self, names)
 
     def methods(self, name: str) -> list[Function]:
         """The functions of the project that a method of this name may be for its objects."""
@@ -721,6 +774,11 @@ class Argument:
     def is_absent(self) -> bool:
         """Whether the call surely does not give it."""
         return self.found.state is State.ABSENT
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the call surely gives it."""
+        return self.found.state is State.GIVEN
 
     @property
     def is_open(self) -> bool:

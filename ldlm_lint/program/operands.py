@@ -49,3 +49,29 @@ def users_in(module: Module) -> dict[int, list[int]]:
             if one:
                 found[one].append(number)
     return found
+
+
+def readers(module: Module) -> dict[int, list[int]]:
+    """The rows that hand on, hold or take each row of a module: arguments, not what is called, asked or computed with."""
+    found: dict[int, list[int]] = {}
+    for number, row in enumerate(module.nodes):
+        for one in _handed(row):
+            found.setdefault(one, []).append(number)
+    return found
+
+
+def _handed(row: Node) -> Iterator[int]:
+    kind = row[0]
+    if kind == "call":
+        yield from row[2]
+        yield from (value for _, value in row[3])
+    elif kind in ("phi", "bool"):
+        yield from row[-1]
+    elif kind == "choice":
+        yield from row[2:4]
+    elif kind in ("attr", "copy", "item", "star", "elem", "part", "enter"):
+        yield row[1]
+    elif kind in ("seq", "map"):
+        yield from row[2]
+    elif kind == "upd":
+        yield row[3]

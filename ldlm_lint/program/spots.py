@@ -69,4 +69,14 @@ class Event:
         return self.expr.code.span(self.expr.module, self.spot.place, 0)
 
 
-__all__ = ["Event", "Spot"]
+@dataclass(frozen=True)
+class Write:
+    """An attribute that is set: ``base.name = value``."""
+
+    base: Expr
+    name: str
+    value: Expr
+    spot: Spot
+
+
+__all__ = ["Event", "Spot", "Write"]

@@ -47,13 +47,13 @@ def _wraps(view: View, call: int) -> bool:
 
 def _may_train(view: View, untrained: Untrained, call: int) -> bool:
     """Whether a step runs a wrapped model; if unknown, it counts as trained unless the code around it evaluates."""
-    if untrained.records_nothing(call):
+    if untrained.records_nothing(Call(view, call)):
         return False
     if view[Replicas].is_stepped(call):
         return True
-    if view[Evaluation].is_set_by(Call(view, call).function) or untrained.is_only_evaluated(call):
+    if view[Evaluation].is_set_by(Call(view, call).function) or untrained.is_only_evaluated(Call(view, call)):
         return False
-    if untrained.is_run_unrecorded(call):
+    if untrained.is_run_unrecorded(Call(view, call)):
         return False
     # A container of layers is not followed through every function that moves it.
     is_known = bool(list(view.program.atoms.kinds(view.program.ask(call), "i"))) and _has_steps(view, call)

@@ -21,7 +21,7 @@ from ldlm_lint.concepts.replica_runs import ReplicaRuns
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, expression
 from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.ddp import GRADIENT_COPY
@@ -78,12 +78,12 @@ def _is_second_choice(view: View, call: int) -> bool:
 
 def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     """Whether the function around a wrapper evaluates, or the model that it wraps is frozen there, as a teacher is."""
-    if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(call):
+    if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(Call(view, call)):
         return True
     model = view.ask.argument(call, "module", 0)
-    if untrained.is_only_evaluated(call) or view[RecordedRuns].is_wrapper_never_recorded(call, lambda key: _wrappers_at(view, key)):
+    if untrained.is_only_evaluated(Call(view, call)) or view[RecordedRuns].is_wrapper_never_recorded(Call(view, call), lambda one: call in _wrappers_at(view, one.key)):
         return True
-    return any(untrained.is_frozen_beside(call, one) for one in model.sources)
+    return any(untrained.is_frozen_beside(Call(view, call), expression(view, one)) for one in model.sources)
 
 
 def _wrappers_at(view: View, key: int) -> set[int]:

@@ -11,6 +11,7 @@ from ldlm_lint.concepts.built_classes import Runs
 from ldlm_lint.concepts.recorded_runs import RecordedRuns
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.handles import Call, Class
 from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.frozen_files import hands_out_frozen, is_taken_without_gradients
 from ldlm_lint.project.index import Project
@@ -94,7 +95,7 @@ def _checkpoint_is_recorded(context: Context, finding: Finding, _subject: str) -
     view = context.view
     module = view.module(finding.span.path)
     call = view.call_at(module, view.place_at(module, finding.span.start)) if module is not None else None
-    if module is None or call is None or view[RecordedRuns].is_recorded(module.base | call):
+    if module is None or call is None or view[RecordedRuns].is_recorded(Call(view, module.base | call)):
         return Verdict(True)
     return Verdict(True, minor="the model around it runs only where gradients are off")
 
@@ -108,7 +109,7 @@ def _keeps_nothing(context: Context, path: str, name: str) -> bool:
     """Whether a model is never built, or never with blocks, or runs only where autograd records nothing."""
     view, owner = context.view, context.view.class_at(path, name)
     if owner is not None and (
-        not view[Runs].may_be_built(owner) or view[RecordedRuns].is_never_recorded(owner) or view[BlockSizes].has_none(owner)
+        not view[Runs].may_be_built(owner) or view[RecordedRuns].is_never_recorded(Class(view, owner)) or view[BlockSizes].has_none(owner)
     ):
         return True
     return context.unlearning.keeps_nothing(path, name)

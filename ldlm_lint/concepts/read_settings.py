@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ldlm_lint.code.table import Node
+    from ldlm_lint.program.handles import Expr
     from ldlm_lint.program.modules import Module
 
 READERS = frozenset(
@@ -45,6 +47,12 @@ class ReadSettings(Concept):
         opened_by = {one for keys in unpacked for one in keys.opened_by}
         may_be = bool(opened_by) and all(one and self.is_read(one) for one in opened_by)
         return may_be and not any(module.nodes[one][0] == "star" for one in row[2])
+
+    def names(self, expr: Expr) -> bool:
+        """Whether a file determines what an expression is, as in ``getattr(torch, config["dtype"])``: another file may
+        choose something else."""
+        found = expr.unnamed
+        return isinstance(found, Call) and any(self.is_read(one.key) for one in found.positional)
 
     def is_read(self, key: int) -> bool:
         """Whether an expression (key) is, or may be, a part of a file that the program reads."""

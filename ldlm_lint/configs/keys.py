@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.configs.framework_sections import DocumentEditor, setting_of
+from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
@@ -28,7 +31,6 @@ from ldlm_lint.rules.data import (
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
 from ldlm_lint.wording import listed, quoted
 
@@ -39,7 +41,6 @@ _CPU_COUNT = lazily(
     r"\.(?:sched_getaffinity\(0\)\)|(?:process_)?cpu_count\(\)))[\"']?\}"
 )
 _TIMEOUT = lazily(r"(?:.*_)?timeout(?:_\w+)?", re.I)
-_FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 # A loader in a section for evaluation may work in the main process.
 _EVALUATES = lazily(
     r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
@@ -92,14 +93,6 @@ _SWITCHES = (
         (("accumulation", ""),),
         "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors",
     ),
-    _Switch(
-        OPTIMIZER_NOT_FUSED,
-        _FUSED,
-        False,
-        Claim("configured-value-reaches-call", "not-fused"),
-        (("advice", "set this to true"), ("optimizer", "the optimizer that reads this value")),
-        "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step",
-    ),
 )
 
 
@@ -114,7 +107,15 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
         yield from _of_switch(source, document, entry)
         if _TIMEOUT.fullmatch(entry.name) and _is_number(entry.value):
             yield _timeout(entry, options)
+    yield from findings_of(_own_settings(source, document), options)
     yield from _dead(document)
+
+
+def _own_settings(source: Source, document: Document) -> Section:
+    """The keys with single values, for rules that know their own by name."""
+    scalars = (one for one in document.scalars() if one.name and not one.shared)
+    settings = {f"{one.document}:{'.'.join(map(str, one.path))}": setting_of(one, one.name) for one in scalars}
+    return Section("own", settings, DocumentEditor(source, document), complete=False)
 
 
 def _number(options: Mapping[str, object], name: str, default: object) -> int:
@@ -198,7 +199,7 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
             continue
         fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
         # What is slower is a choice in the file; the others are defects.
-        is_choice = switch.rule in (PERSISTENT_WORKERS, OPTIMIZER_NOT_FUSED)
+        is_choice = switch.rule is PERSISTENT_WORKERS
         named = (("option", entry.name), ("setting", f"{entry.name}: true")) if switch.rule is PERSISTENT_WORKERS else ()
         found = _finding(switch.rule, entry, (*switch.args, *named), switch.claim, fix)
         yield found.lowered("switched off on purpose") if is_choice else found

@@ -10,7 +10,6 @@ from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, U
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, compared
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED
 
 _ACCUMULATE = "accumulate_grad_batches"
 _RAISES = "if a parameter gets no gradient, the second step raises"
@@ -95,18 +94,3 @@ def _rhythm(section: Section) -> str:
         if number is not None and number >= 1:
             return f" (one every {number:g} {unit})" if number > 1 else f" (one per {unit.removesuffix('s')})"
     return ""
-
-
-def not_fused(section: Section, setting: Setting, optimizer: str) -> Finding:
-    """The finding about an optimizer of torch that a configuration creates without choosing an implementation."""
-    edits = section.editor.add(setting, "fused", True)
-    reason = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
-    claims = (Claim("made-optimizer-trains-on-cuda", optimizer),)
-    return section.report(
-        OPTIMIZER_NOT_FUSED,
-        setting,
-        {"optimizer": optimizer, "advice": PASS_FUSED},
-        fix=unsafe("set fused to true", edits, reason),
-        claims=claims,
-        confidence=Confidence.MEDIUM,
-    )

@@ -15,6 +15,8 @@ Options = Mapping[str, Scalar]
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 _NULL = frozenset({"", "null", "none", "~"})
 _SMALLEST, _LARGEST = 1e-9, 1e12
+SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")
+"""Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards."""
 _UNKNOWN = lazily(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
 
 
@@ -64,7 +66,8 @@ class Section(NamedTuple):
 
     ``complete``: missing settings are not set there. ``claims`` belong to every finding about the place: that the
     framework reads it at all. ``call``: the settings are the arguments of this Python call, ``in_code``: they are in
-    Python code.
+    Python code. ``made`` is the class of an object that a configuration creates from them, with ``call``, the line that
+    names it. The framework ``own`` stands for the keys of a project's own configuration, by their dotted paths.
     """
 
     framework: str
@@ -75,6 +78,7 @@ class Section(NamedTuple):
     from_command: bool = False
     call: Setting | None = None
     in_code: bool = False
+    made: str = ""
 
     def has(self, *names: str) -> bool:
         """Whether one of the settings has a value, known or not."""

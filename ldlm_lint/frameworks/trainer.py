@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint import tables
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
-from ldlm_lint.frameworks.checkpoints import trains_adapters, unbounded
+from ldlm_lint.frameworks.checkpoints import unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
-from ldlm_lint.frameworks.sections import Section, Setting, in_force, integer, unsafe
+from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.rules.collectives import (
     COLLECTIVE_LIMIT,
@@ -23,7 +23,6 @@ from ldlm_lint.rules.collectives import (
 )
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.rules.segments import NON_REENTRANT
 from ldlm_lint.wording import quoted
 
@@ -33,12 +32,8 @@ _LOADER = Names(
     "dataloader_prefetch_factor",
     error_of_prefetch="ValueError when the arguments are read",
 )
-# Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards.
-_SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")
-_ON_CPU = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
 SEARCH, STATIC_GRAPH = "ddp_find_unused_parameters", "ddp_static_graph"
 _STEPS = "gradient_accumulation_steps"
-_NOT_FUSED = frozenset({"adamw_torch"})
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
 _OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
 # LLaMA-Factory enables checkpointing itself.
@@ -49,16 +44,16 @@ _REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpo
 def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """Every finding about the settings of one place; ``options`` are the rule options by name."""
     yield from _collective_timeout(section, options)
-    if not section.has(*_SHARDED):
+    if not section.has(*SHARDED):
         yield from _find_unused(section)
         yield from _static_graph(section)
-        yield from _not_fused(section)
     # A number of steps ends the run, in whichever epoch.
     by_steps = section.has("max_steps") and not (section.number("max_steps") or 1) <= 0
     epochs = None if by_steps else section.number("num_train_epochs")
     yield from loader_findings(section, _LOADER, options, epochs=epochs)
     yield from unbounded(section, options)
     yield from fixed_accumulation(section)
+    yield from findings_of(section, options)
 
 
 def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -152,24 +147,4 @@ def _static_graph(section: Section) -> Iterator[Finding]:
         {"accumulation": f"gradient accumulation ({quoted(section.shown(_STEPS, f'{steps:g}'))})"},
         fix=unsafe(f"set {setting.name} to {section.spelled(False)}", section.editor.replace(setting, False), "a layer that is checkpointed twice then raises an error"),
         claims=(in_force(setting),),
-    )
-
-
-def _not_fused(section: Section) -> Iterator[Finding]:
-    name = section.text("optim")
-    if name not in _NOT_FUSED or section.on(*_ON_CPU) or trains_adapters(section):
-        return
-    setting = section.settings["optim"]
-    yield section.report(
-        OPTIMIZER_NOT_FUSED,
-        setting,
-        {"optimizer": quoted(name), "advice": f"set {quoted(setting.name)} to `{name}_fused`"},
-        fix=unsafe(
-            f"set {setting.name} to {name}_fused",
-            section.editor.replace(setting, f"{name}_fused"),
-            "updates differ in the last bits, and loading an older checkpoint turns fused off again",
-            (tables.fused("AdamW"),),
-        ),
-        claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
-        confidence=Confidence.MEDIUM,
     )

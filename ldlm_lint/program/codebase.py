@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
+from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
@@ -59,6 +60,46 @@ class Trainings(Protocol):
 
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""
+
+    def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
+        """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
+        GPU: under no engine that creates one of its own."""
+
+    def read_scaled_gradients(self, path: str, callers: Collection[str]) -> ScaledRead | None:
+        """Where such a training reads gradients after a scaler's step, still scaled by a fused optimizer."""
+
+    def is_test_or_tutorial(self, path: str) -> bool:
+        """Whether a file is a test or a tutorial."""
+
+    def start_in(self, path: str) -> bool:
+        """Whether a file has a backward pass, or starts one by a call of its own."""
+
+    def may_be_clipped_by_lightning(self, path: str, *, is_known: bool) -> bool:
+        """Whether Lightning may clip the gradients of a file's modules in mixed precision; ``is_known``: nothing but Trainers
+        of the project that do not, written out, says no."""
+
+
+class ScaledRead(NamedTuple):
+    """The line that reads gradients, and the earlier one of the scaler's step."""
+
+    path: str
+    line: int
+    step: int
+    span: Span
+
+    @property
+    def why(self) -> str:
+        """Why a fused optimizer must not be chosen without a look at the place."""
+        return (
+            "with fused, scaler.step() removes the scale only inside the kernel, so "
+            f"{self.path.rpartition('/')[2]}:{self.line} would read scaled gradients; "
+            f"first call scaler.unscale_(optimizer) before scaler.step() in line {self.step}"
+        )
+
+    @property
+    def related(self) -> Related:
+        """The place that reads them."""
+        return Related(self.span, "gradients are read here, after the scaler's step")
 
 
 class Concept:
@@ -171,6 +212,13 @@ class Codebase(ABC):
     def calls_named(self, *names: str) -> Iterator[Call]:
         """Every call of a function or method of one of these last names."""
         return (Call(self, key) for name in names for key in self.program.calls.get(name, ()))
+    def calls_in(self, module: Module) -> Iterator[Call]:
+        """All calls of a file."""
+        return (Call(self, module.base | number) for number in module.table.sites)
+
+    def expressions_in(self, module: Module, kind: str) -> Iterator[Expr]:
+        """All expressions of a kind in a file, see `ldlm_lint.code.table`."""
+        return (expression(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == kind)
 
     def writes_of(self, attribute: str) -> list[tuple[Expr, Expr]]:
         """What is set as an attribute of objects other than ``self``: the object and the value."""

@@ -282,6 +282,33 @@ class Expr(_Handle):
         kinds = self.code.program.atoms.kinds
         return [Class(self.code, fields[1]) for kind in ("i", "self") for fields in kinds(self.value, kind)]
 
+    @property
+    def interfaces(self) -> frozenset[str]:
+        """The functions and classes of other packages that it may be, by dotted names, also as bases of the project's
+        classes."""
+        return frozenset(self.code.ask.names_of(self.code.program.ask(self.key)))
+
+    @property
+    def functions(self) -> list[Function]:
+        """The functions and bound methods of the project that it may be."""
+        program = self.code.program
+        found = {fields[1] for kind in ("f", "b") for fields in program.atoms.kinds(program.ask(self.key), kind)}
+        return [Function(self.code, one) for one in sorted(found)]
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it is the first parameter of a method."""
+        return self.code.program.class_of_self(self.module, self.key & MASK) is not None
+
+    def reads_same_name_as(self, other: Expr) -> bool:
+        """Whether both read one variable, or one attribute of one value, without a new binding in between."""
+        return self == other or (self.module is other.module and self.kind in ("free", "attr") and self.row == other.row)
+
+    def may_be_made_by(self, call: Call) -> bool:
+        """Whether it may be the object of another package's class that a call creates."""
+        program = self.code.program
+        return any(fields[2:3] == (call.key,) for fields in program.atoms.kinds(program.ask(self.key), "o"))
+
     def may_be(self) -> Meaning:
         """Its possible values, and whether these are all."""
         return self.code.ask.meaning(self.key)
@@ -455,6 +482,24 @@ class Call(Expr):
     def is_in_handler(self) -> bool:
         """Whether it is in an ``except`` clause: a second attempt of its ``try``."""
         return self.code.program.stands_in_handler(self.key)
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether it shows its function and arguments itself: an import of another package, nothing unpacked."""
+        if any(name is None for name, _ in self.row[3]):
+            return False
+        module = self.module
+        row = module.nodes[self.row[1]]
+        while row[0] == "attr":
+            row = module.nodes[row[1]]
+        if row[0] == "free":
+            bound = module.scopes[0].bindings.get(row[2], ())
+            row = module.nodes[bound[0]] if len(bound) == 1 else row
+        if row[0] not in ("imp", "impf"):
+            return False
+        modules = self.code.program.modules
+        full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
+        return not full or modules.find(full, module) is None
 
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""
@@ -636,6 +681,11 @@ class Function(_Handle):
         return [expression(self.code, module.base | one) for one, _ in module.scopes[self.key & MASK].returns if one]
 
     @property
+    def decorators(self) -> list[Expr]:
+        """Its decorators, as written from top to bottom."""
+        return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].decorators]
+
+    @property
     def calls(self) -> list[Call]:
         """The calls in it, in the order of evaluation."""
         return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
@@ -660,11 +710,6 @@ class Function(_Handle):
     def spot(self) -> Spot:
         """Where it begins, inside of it and under no condition."""
         return _spot(self, self.key & MASK, -1, -1, self.module.scopes[self.key & MASK].place)
-
-    @property
-    def decorators(self) -> list[Expr]:
-        """Its decorators."""
-        return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].decorators]
 
     @property
     def parameters(self) -> dict[str, Expr]:

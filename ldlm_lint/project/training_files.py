@@ -2,27 +2,55 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.codebase import ScaledRead
+from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed
+from ldlm_lint.project.lightning_trainers import (
+    is_written_out,
+    lightning_trainers,
+    may_clip_mixed_precision,
+    trainers_in,
+)
+from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
+from ldlm_lint.project.traits import Trait
 
 if TYPE_CHECKING:
-    from ldlm_lint.project.index import Project
+    from collections.abc import Collection, Iterable
+
+    from ldlm_lint.project.questions import Context
+
+# Clipping calls, and code that a command or a configuration may make clip.
+_MAY_CLIP = Trait(
+    lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
+    (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
+)
 
 
 class TrainingFiles:
     """Answers for the files of a project; see `ldlm_lint.program.codebase.Trainings`."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._project = context.project
 
     def train_in(self, path: str) -> bool:
         """Whether a file trains itself."""
         return path in self._project.training_files
 
+    def start_in(self, path: str) -> bool:
+        """Whether a file has a backward pass, or starts one by a call of its own."""
+        return self._context.runs_training(path)
+
     def belong_to(self, path: str) -> bool:
         """Whether a training is reached from the same files as this one; not for a test."""
         return not self._project.is_test(path) and bool(self._project.trainers_of(path))
+
+    def is_test_or_tutorial(self, path: str) -> bool:
+        """Whether a file is a test or a tutorial."""
+        return self._project.is_test(path) or is_tutorial(self._project, path)
 
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
@@ -31,6 +59,58 @@ class TrainingFiles:
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""
         return runs_many_ranks(self._project, path)
+
+    def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
+        """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
+        GPU: under no engine that creates one of its own."""
+        if b"torch_xla" in self._project.data(path):
+            return False
+        return any(self._steps_on_cuda(path, one) for one in self._trainers(path, callers))
+
+    def _trainers(self, path: str, callers: Collection[str]) -> Iterable[str]:
+        project = self._project
+        return project.trainers_of(path) or project.universe.joined(*(project.trainers_of(one) for one in callers))
+
+    def _steps_on_cuda(self, path: str, trainer: str) -> bool:
+        project, engines = self._project, self._context.engines
+        engine = project.skim(trainer).engine or project.skim(path).engine
+        if engine or not project.any_skim(project.reach(trainer), "cuda"):
+            return False
+        # The launching programs of a file are determined only if needed: that reads all launches.
+        described = any(map(makes_optimizer, engines.configs.values()))
+        return not (described and any(map(makes_optimizer, engines.of(trainer)))) and not self._runs_under_deepspeed(trainer)
+
+    def _runs_under_deepspeed(self, trainer: str) -> bool:
+        """Whether Accelerate passes a training to DeepSpeed, by all its known launches; without launches, by all
+        Accelerate files."""
+        if b"Accelerator" not in self._project.data(trainer):
+            return False
+        if programs := list(self._context.launches.running(trainer)):
+            return all(hands_to_deepspeed(self._project, one) for one in programs)
+        files = [one for one in self._context.engines.configs.values() if one.get("distributed_type") is not None]
+        return bool(files) and all(map(names_deepspeed, files))
+
+    def read_scaled_gradients(self, path: str, callers: Collection[str]) -> ScaledRead | None:
+        """Where such a training reads gradients after a scaler's step, still scaled by a fused optimizer."""
+        scaled = self._context.scaled_gradients
+        read = next((found for one in self._trainers(path, callers) if (found := scaled.read_in(one)) is not None), None)
+        return read and ScaledRead(read.path, read.line, read.step, self._context.line_span(read.path, read.line))
+
+    def may_be_clipped_by_lightning(self, path: str, *, is_known: bool) -> bool:
+        """Whether Lightning may clip the gradients of a file's modules in mixed precision; ``is_known``: nothing but Trainers
+        of the project that do not, written out, says no."""
+        project = self._project
+        if not is_known:
+            return any(may_clip_mixed_precision(call) for _, _, call in lightning_trainers(project, path))
+        if self._may_clip_somewhere:
+            return True
+        made = [call for one in sorted(project.importers(path)) if not project.is_test(one) for _, call in trainers_in(project.data(one))]
+        return not made or not all(map(is_written_out, made))
+
+    @cached_property
+    def _may_clip_somewhere(self) -> bool:
+        project = self._project
+        return any(b"gradient_clip" in project.data(one) for one in project.others) or bool(project.any_shows(project.files, _MAY_CLIP))
 
 
 __all__ = ["TrainingFiles"]

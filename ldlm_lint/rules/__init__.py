@@ -1,69 +1,33 @@
-"""All rules, declared once: one file per family has the Rule objects and their pure decisions."""
+"""All rules, declared once: one file per family has the Rule objects and their pure decisions.
+
+A rule in its final form has its texts beside its query, in ``ldlm_lint/checkers/<family>/<rule>.py``; these import facts
+about code, which import rules of this package, so that `ALL` is made when it is first asked for.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+import importlib
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
-from ldlm_lint.rules import (
-    accumulation,
-    amp,
-    attention,
-    autograd,
-    backends,
-    batch_size,
-    checkpoint_files,
-    checkpoint_loading,
-    checkpoint_saving,
-    collectives,
-    compilation,
-    copies,
-    data,
-    data_parallel,
-    ddp,
-    ddp_graph,
-    environment,
-    environment_aliases,
-    environment_allocator,
-    environment_connections,
-    environment_debugging,
-    environment_error_handling,
-    environment_order,
-    environment_tuning,
-    environment_values,
-    evaluation,
-    fused,
-    gradient_scaling,
-    gradient_zeroing,
-    host_time,
-    launch,
-    linter,
-    loss,
-    memory,
-    no_sync,
-    optimizer,
-    process_groups,
-    rank_divergence,
-    schedule,
-    segments,
-    sharded_data,
-)
 
-if TYPE_CHECKING:
-    from types import ModuleType
+_FILES = (
+    "accumulation", "amp", "attention", "autograd", "backends", "batch_size", "checkpoint_files", "checkpoint_loading",
+    "checkpoint_saving", "collectives", "compilation", "copies", "data", "data_parallel", "ddp", "ddp_graph",
+    "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
+    "environment_error_handling", "environment_order", "environment_tuning", "environment_values", "evaluation",
+    "fused", "gradient_scaling", "gradient_zeroing", "host_time", "launch", "linter", "loss", "memory", "no_sync",
+    "process_groups", "rank_divergence", "schedule", "segments", "sharded_data",
+)
 
 
 def _collect() -> tuple[Rule, ...]:
-    families: tuple[ModuleType, ...] = (linter, data, environment, launch, collectives, ddp, accumulation, batch_size, optimizer, memory)
-    families += (environment_error_handling, environment_aliases, environment_values, environment_debugging)
-    families += (environment_tuning, environment_allocator, environment_connections, environment_order)
-    families += (checkpoint_files, loss)
-    families += (host_time, autograd, evaluation, gradient_zeroing, checkpoint_saving,)
-    families += (checkpoint_loading, amp, backends, compilation, attention,)
-    families += (fused, gradient_scaling, schedule, copies, sharded_data,)
-    families += (process_groups, ddp_graph, no_sync, rank_divergence, data_parallel,)
-    families += (segments,)
-    rules = sorted((rule for family in families for rule in family.RULES), key=lambda rule: rule.code[1:])
+    from ldlm_lint.checkers.rule_files import rule_files
+
+    families = [importlib.import_module(f"{__name__}.{name}") for name in _FILES]
+    declared = [rule for family in families for rule in family.RULES] + [rule for file in rule_files() for rule in file.rules]
+    rules = sorted(declared, key=lambda rule: rule.code[1:])
     for attribute in ("code", "symbol"):
         seen = [getattr(rule, attribute) for rule in rules]
         if len(set(seen)) != len(seen):
@@ -74,7 +38,30 @@ def _collect() -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-ALL: tuple[Rule, ...] = _collect()
-by_symbol: dict[str, Rule] = {rule.symbol: rule for rule in ALL}
-by_code: dict[str, Rule] = {rule.code: rule for rule in ALL}
-OPTIONS: dict[str, Option] = {option.name: option for rule in ALL for option in rule.options}
+class _Rules(NamedTuple):
+    """All rules, by their codes, and what is looked up among them."""
+
+    ALL: tuple[Rule, ...]
+    by_symbol: dict[str, Rule]
+    by_code: dict[str, Rule]
+    OPTIONS: dict[str, Option]
+
+
+@functools.cache
+def _rules() -> _Rules:
+    rules = _collect()
+    options = {option.name: option for rule in rules for option in rule.options}
+    return _Rules(rules, {rule.symbol: rule for rule in rules}, {rule.code: rule for rule in rules}, options)
+
+
+if TYPE_CHECKING:
+    ALL: tuple[Rule, ...]
+    by_symbol: dict[str, Rule]
+    by_code: dict[str, Rule]
+    OPTIONS: dict[str, Option]
+else:
+
+    def __getattr__(name: str) -> object:
+        if name in _Rules._fields:
+            return getattr(_rules(), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from ldlm_lint import tables
+from ldlm_lint import rules, tables
 from ldlm_lint.model import Interface
-from ldlm_lint.rules import ALL
 
 
 @functools.cache
 def dated() -> Mapping[str, Interface]:
     """What each of these rules, by its symbol, needs."""
-    return {rule.symbol: tables.interface(rule.needs) for rule in ALL if rule.needs}
+    return {rule.symbol: tables.interface(rule.needs) for rule in rules.ALL if rule.needs}

@@ -9,10 +9,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Finding
+from ldlm_lint.checkers.rule_files import rule_files
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.model import Finding
 
 _ROOMS = (
     "automatic_names",
@@ -43,7 +46,6 @@ _ROOMS = (
     "host_sync_in_training_loop",
     "framework_checkpoints",
     "mm_checkpoints",
-    "optimizer_not_fused",
     "python_launches",
     "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",
@@ -64,7 +66,8 @@ class Query(NamedTuple):
 def queries() -> tuple[Query, ...]:
     """The questions of all rules."""
     rooms = [importlib.import_module(f"{__name__}.{name}") for name in _ROOMS]
-    return tuple(Query(_symbols(room), room.WORDS, room.find) for room in rooms)
+    moved = [Query(tuple(rule.symbol for rule in file.rules), (b"",), file.find) for file in rule_files()]
+    return (*(Query(_symbols(room), room.WORDS, room.find) for room in rooms), *moved)
 
 
 def _symbols(room: ModuleType) -> tuple[str, ...]:

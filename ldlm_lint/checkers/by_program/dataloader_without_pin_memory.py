@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import handler_around
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_fixes import pin_fix
 from ldlm_lint.checkers.by_program.view import View
@@ -20,7 +19,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders with workers that are used for training on CUDA and leave their batches in pageable memory."""
     for one in view.loaders.all:
-        if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one) and not handler_around(view, one.call):
+        if view.loaders.may_have_workers(one) and view.loaders.is_absent(one, "pin_memory", "pin_memory_device") and not _is_of_driver(view, one) and not view.program.stands_in_handler(one.call):
             yield from _finding(view, one)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import handler_around
 from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_configured import are_configured_beyond
 from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
@@ -20,7 +19,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders with a few workers that are trained on and leave the depth of their queue at its default."""
     for one in view.loaders.all:
-        if not handler_around(view, one.call) and _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
+        if not view.program.stands_in_handler(one.call) and _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
             yield from _finding(view, one)
 
 

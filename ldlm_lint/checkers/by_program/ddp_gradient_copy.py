@@ -60,7 +60,7 @@ def _never_runs(view: View, call: int) -> bool:
     if isinstance(node, nodes.Call) and not may_wrap(view.context.project, node):
         return True
     never_runs = not view[Runs].may_run(view.program.function_of(call)) or view[LeftOff].is_left_off(call)
-    return never_runs or calls.handler_around(view, call) or view[OldTorch].is_needed_at(call)
+    return never_runs or view.program.stands_in_handler(call) or view[OldTorch].is_needed_at(call)
 
 
 def _gives_more(view: View, call: int) -> bool:

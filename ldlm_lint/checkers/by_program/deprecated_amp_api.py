@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.amp_fixes import Rewriting
 from ldlm_lint.checkers.amp_uses import OLD, Role, Use, advice, advice_for_value, aliased, deprecated_uses
 from ldlm_lint.checkers.base import presumed, span_of
-from ldlm_lint.checkers.by_program.calls import is_as_written
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.program.atoms import MASK
@@ -64,7 +63,7 @@ def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Ite
     ``handed`` are the files that hand on an old name under the name of its import, which is reported there.
     """
     for call, name in view.ask.calls_of(OLD.keys()):
-        if is_as_written(view, call) or _has_new_name(view, call):
+        if Call(view, call).is_as_written or _has_new_name(view, call):
             continue
         for place, is_value in _places(view, call, name, handed):
             if not any(place.path == one.path and place.start < one.end and one.start < place.end for one in seen):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.calls import confidence_of, is_named_by_file, line_span
+from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import written_argument
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.precision import OLD_SCALERS, SCALERS, Autocasts, Precision, is_chosen_by_precision
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import MASK, TRUE
+from ldlm_lint.program.handles import expression
 from ldlm_lint.program.identity import identity_of
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.rules.amp import GRAD_SCALER_WITH_BFLOAT16
@@ -70,7 +72,7 @@ def _in_bfloat16(view: View, call: int) -> int | None:
 def _is_configured(view: View, autocast: int) -> bool:
     """Whether a configuration file sets the dtype of an autocast: another file may choose float16, which needs the
     scaler."""
-    return any(is_named_by_file(view, one) for one in view.ask.argument(autocast, "dtype", 1).sources)
+    return any(view[ReadSettings].names(expression(view, one)) for one in view.ask.argument(autocast, "dtype", 1).sources)
 
 
 def _finding(view: View, call: int, autocast: int, fix: Fix | None) -> Finding:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.handles import Expr, expression
 from ldlm_lint.program.modules import Module
 
 _NAMED = lazily(rb"[\"']torch\.optim\.(?:\w+\.)?(?:Adam|AdamW|SGD)[\"']", re.S)
@@ -15,9 +16,9 @@ _OPTIONS = frozenset({"lr", "params", "betas", "weight_decay", "momentum"})
 
 
 class Named(NamedTuple):
-    """A dictionary or call (key) that names a class by its dotted name, and sets its options."""
+    """A dictionary or call that names a class by its dotted name, and sets its options."""
 
-    key: int
+    expr: Expr
     name: str
 
 
@@ -28,7 +29,7 @@ def named_optimizers(view: View, wanted: frozenset[str], choices: frozenset[str]
             for number, name in _named_in(module, wanted):
                 given, is_open = _given(view, module, number)
                 if not is_open and not _OPTIONS.isdisjoint(given) and choices.isdisjoint(given):
-                    yield Named(module.base | number, name)
+                    yield Named(expression(view, module.base | number), name)
 
 
 def _named_in(module: Module, wanted: frozenset[str]) -> Iterator[tuple[int, str]]:

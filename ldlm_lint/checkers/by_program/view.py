@@ -14,6 +14,7 @@ from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of
 from ldlm_lint.project.training_files import TrainingFiles
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ldlm_lint.concepts.checkpoints import Series
     from ldlm_lint.program import Program
     from ldlm_lint.program.codebase import Files, Trainings
-    from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.questions import Context
     from ldlm_lint.shell.launch_code import Code
 
@@ -78,7 +78,7 @@ class View(Codebase):
     @cached_property
     def trainings(self) -> Trainings:
         """What the files show of the repository's trainings."""
-        return TrainingFiles(self.context.project)
+        return TrainingFiles(self.context)
 
     def is_used_outside(self, module: Module, name: str) -> bool:
         """Whether a configuration has a name, or users of the package that a module belongs to may use it."""
@@ -111,18 +111,12 @@ class View(Codebase):
         pruned = self[Checkpoints].may_be_pruned(series, near)
         return pruned is None or pruned
 
-    def trainers_calling(self, path: str, position: str) -> FileSet:
-        """The files that train with the object created by a call (``line:column`` in a file), by the callers of its
-        function.
-
-        Links that no import shows, such as ``__import__(name)``, are known only to the program.
-        """
+    def call_written_at(self, path: str, position: str) -> Call | None:
+        """The call at ``line:column`` of a file; None if the file takes part in no training."""
         line, _, column = position.partition(":")
-        module, found = self.module(path), []
+        module = self.module(path)
         call = self.call_at(module, int(line) << COLUMNS | int(column)) if module is not None and line.isdecimal() else None
-        if module is not None and call is not None:
-            found = [self.context.project.trainers_of(self.path(one)) for one in self.program.modules_above(module.base | call)]
-        return self.context.project.universe.joined(*found)
+        return Call(self, module.base | call) if module is not None and call is not None else None
 
     def is_named_in_configurations(self, *names: str) -> bool:
         """Whether a configuration file of the project, or a script, mentions one of these settings."""

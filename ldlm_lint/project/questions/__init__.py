@@ -58,7 +58,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
     "gradient_scaling": (
-        *("lightning-clips-mixed", "lightning-clips-nowhere", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
+        *("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
         *("scales-gradients",),
     ),
     "precision": (

@@ -146,7 +146,7 @@ def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimiz
         for trainer in project.trainers_of(maker):
             reach = project.reach(trainer)
             if project.any_skim(reach, "cuda") and not project.any_skim(reach, "engine"):
-                return fusable_in(context, project.trainers_of(maker))
+                return fusable_in(context, maker, ())
     return Verdict(False)
 
 

@@ -10,9 +10,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.lightning_trainers import (
     clips_mixed_precision,
-    is_written_out,
     lightning_trainers,
-    trainers_in,
 )
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -24,11 +22,6 @@ from ldlm_lint.python.slots import Slot
 
 _SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
 _OFF = lazily(rb"enabled\s*=\s*False")
-# Clipping calls, and code that a command or a configuration may make clip.
-_MAY_CLIP = Trait(
-    lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
-    (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
-)
 _RESTORES = Trait(lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\("), (b"load_state_dict",), code=True)
 _REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
 
@@ -83,20 +76,6 @@ def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) ->
     return Verdict(False)
 
 
-def _lightning_clips_nowhere(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Lightning Trainers that use the file's module are created with literal settings, and no code in the project clips
-    gradients."""
-    project, path = context.project, finding.span.path
-    key = ("lightning-clips-nowhere", "")
-    if key not in context.answers:
-        configured = any(b"gradient_clip" in project.data(one) for one in project.others)
-        context.answers[key] = not configured and not project.any_shows(project.files, _MAY_CLIP)
-    if not context.answers[key]:
-        return Verdict(False)
-    made = [call for one in sorted(project.importers(path)) if not project.is_test(one) for _, call in trainers_in(project.data(one))]
-    return Verdict(bool(made) and all(map(is_written_out, made)))
-
-
 def _optimizer_state_is_restored(context: Context, finding: Finding, _subject: str) -> Verdict:
     """A file of the training loads an optimizer's state, and none sets ``fused`` again."""
     project = context.project
@@ -116,6 +95,5 @@ QUESTIONS: dict[str, Question] = {
     "scales-gradients": _scales_gradients,
     "loss-is-divided-nowhere": _loss_is_divided_nowhere,
     "lightning-clips-mixed": _lightning_clips_mixed,
-    "lightning-clips-nowhere": _lightning_clips_nowhere,
     "optimizer-state-is-restored": _optimizer_state_is_restored,
 }

@@ -1,0 +1,1 @@
+"""Rules about optimizers, gradient accumulation and schedules."""

@@ -1,0 +1,277 @@
+"""optimizer-not-fused: every call that may create one of torch's optimizers, for any origin of the class and its
+options, and the settings of frameworks that create one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ldlm_lint import tables
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.checkers.by_program.mm_optimizers import mm_optimizers
+from ldlm_lint.checkers.by_program.named_optimizers import named_optimizers
+from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.host_models import HostModels
+from ldlm_lint.concepts.left_off import LeftOff
+from ldlm_lint.concepts.optimizers import Optimizers
+from ldlm_lint.concepts.read_settings import ReadSettings
+from ldlm_lint.concepts.roles import Roles
+from ldlm_lint.frameworks.checkpoints import trains_adapters
+from ldlm_lint.frameworks.sections import SHARDED, Section, in_force, unsafe
+from ldlm_lint.model import (
+    Applicability,
+    Claim,
+    Confidence,
+    Consequence,
+    Finding,
+    Fix,
+    Frequency,
+    Interface,
+    Probe,
+    Reference,
+    Related,
+    Rule,
+)
+from ldlm_lint.requirements import TorchRange
+from ldlm_lint.rules.measured import H100
+from ldlm_lint.wording import any_of, quoted
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.program.handles import Alternative, Call, Expr
+
+RULE = Rule(
+    code="R7301",
+    symbol="optimizer-not-fused",
+    frequency=Frequency.STEP,
+    consequence=Consequence.SLOW,
+    message="%(optimizer)s runs torch's default CUDA implementation, which launches more kernels per step than the fused "
+    "one; torch never picks fused by itself: %(advice)s",
+    summary="`torch.optim` Adam, AdamW or SGD that trains on CUDA without choosing `fused`.",
+    rationale="With neither `fused` nor `foreach`, torch uses the foreach implementation on CUDA: one kernel launch "
+    "per arithmetic operation over lists of tensors, and about one more copy of the parameters at the peak. "
+    "`fused=True` does the whole update in one kernel per list of tensors. torch never makes it the default. A "
+    "configuration that passes `fused=False` also turns off the foreach implementation, unless it asks for it: each "
+    "tensor is then updated separately.",
+    cost="A part of the optimizer's share of the step: deepmd-kit went from 22 to 8 ms in the optimizer, which was 3 "
+    "% of its step (deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also be slower: 85 to "
+    "68 TFLOPS on an A40 with 512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure. "
+    "On an H100 the default step of AdamW over 80 tensors of 32,768 numbers took 1.08 ms, the fused one 0.32 ms.",
+    exceptions="Training on a CPU, also of one model among others; a step that `torch.compile` compiles; complex or sparse parameters; Lightning with mixed precision and gradient "
+    "clipping, which raises for an optimizer that unscales gradients itself (modules of Lightning are reported if "
+    "their Trainers are in the project and nothing in the project clips); code that clips scaled gradients under a "
+    "GradScaler; an optimizer over a handful of tensors; a wrapper (DeepSpeed, bitsandbytes, apex) with its own "
+    "kernels.",
+    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported if the "
+    "project allows only older versions). If nothing is set, transformers 4.54 and later use `adamw_torch_fused` with "
+    "torch >= 2.8; only an explicit `adamw_torch` is reported.",
+    verification="Profile one optimizer step: fused kernels have `FusedAdam` or `aten::_fused_adamw_` in their name. "
+    "After resuming, check `optimizer.param_groups[0]['fused']`: a checkpoint written without it turns it off.",
+    references=(
+        Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html"),
+        Reference("deepmd-kit#4463", "https://github.com/deepmodeling/deepmd-kit/pull/4463"),
+        Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
+        Reference("torch.amp.GradScaler.step", "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/amp/grad_scaler.py"),
+        Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
+        H100,
+    ),
+    reads=("py", "sh", "cfg"),
+    needs="Adam(fused=)",
+    triggers=(),
+    setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision "
+    "clipping raises, `load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels "
+    "raises at the first step. For the last reason the fix writes `fused=torch.cuda.is_available()`. Only shown if "
+    "torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
+    "SGD 2.3; 2.4 for a model that is moved to the GPU after its optimizer was created), or the project states no "
+    "version and the optimizer is SGD or its model is moved so late. Also only shown if gradients are read after "
+    "`scaler.step(optimizer)` without `scaler.unscale_` before it: the fused step removes the scale inside its "
+    "kernel, and the gradients themselves stay scaled. No fix is offered if the file creates complex or sparse "
+    "parameters.",
+    probe=Probe(
+        "optimizer-kernels",
+        "no fused kernel ran in the optimizer's step",
+        device_bound=True,
+        experiment="fused-optimizer",
+    ),
+)
+
+_NAMES = ("Adam", "AdamW", "SGD")
+_FUSABLE = {f"torch.optim.{module}{name}": name for name in _NAMES for module in ("", f"{name.lower()}.")}
+_IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+_PASS_FUSED = "pass `fused=True`"
+_LATER_KERNELS = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
+_OWN_SWITCH = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
+_REASON = (
+    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
+    "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
+)
+# The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
+_SUPPORTED, _ON_CPU = (2, 0), (2, 4)
+_RIGHT_UNDER_SCALERS = (2, 1)
+_OFF_CUDA = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
+
+
+def find(code: View) -> Iterator[Finding]:
+    """The calls that may create a torch optimizer without choosing an implementation."""
+    named = list(named_optimizers(code, frozenset(_FUSABLE), frozenset(_IMPLEMENTATIONS)))
+    told = {_FUSABLE[one.name] for one in named}
+    made = list(code.calls(_FUSABLE))
+    choosing = {call.function for call in made if any(_may_choose(code, call))}
+    for call in made:
+        alternatives = [one for one in call.callee.alternatives(_FUSABLE) if _is_plain(one) and not one.is_fallback]
+        if told.issuperset(_FUSABLE[one.name] for one in alternatives) and call.callee.last_name == "()getattr":
+            # The arguments are next to the name.
+            continue
+        fusable = [one for one in alternatives if _has_fused(code.torch_of(call.module), _FUSABLE[one.name])]
+        if fusable and call.function not in choosing and not _matters_little(code, call):
+            yield from _at_call(code, call, fusable)
+    for text in named:
+        name, torch = _FUSABLE[text.name], code.torch_of(text.expr.module)
+        if _has_fused(torch, name):
+            args = {"optimizer": name, "advice": _advice([name], torch)}
+            yield from _on_cuda(code, text.expr, code.finding(RULE, text.expr.span, args))
+    for settings in mm_optimizers(code, frozenset(_NAMES), frozenset(_IMPLEMENTATIONS)):
+        torch = code.torch_on(settings.path)
+        if _has_fused(torch, settings.name):
+            yield code.finding(RULE, settings.span, {"optimizer": settings.name, "advice": _advice([settings.name], torch)})
+
+
+def _is_plain(one: Alternative) -> bool:
+    """Whether a class is torch's own, or one of the project that changes neither its arguments nor its step."""
+    return one.owner is None or not one.owner.changes("__init__", "__new__", "step", "__call__")
+
+
+def _may_choose(code: View, call: Call) -> Iterator[bool]:
+    for name in _IMPLEMENTATIONS:
+        given = call.argument(name)
+        is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call.key) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
+        yield not (given.is_absent or given.options or is_left_to_user)
+
+
+def _has_fused(torch: TorchRange, name: str) -> bool:
+    """Whether some torch that the project runs on has the fused implementation."""
+    since = tables.fused_since(name)
+    return since is not None and (torch.newest is None or torch.newest >= since)
+
+
+def _advice(optimizers: Iterable[str], torch: TorchRange) -> str:
+    """The advice; names the required torch if the oldest allowed one lacks it."""
+    since = max((found for one in optimizers if (found := tables.fused_since(one)) is not None), default=None)
+    if since is None or torch.oldest is None or torch.oldest >= since:
+        return _PASS_FUSED
+    return f"{_PASS_FUSED} (needs torch >= {'.'.join(map(str, since))})"
+
+
+def _matters_little(code: View, call: Call) -> bool:
+    """A handful of tensors, a compiled step, a model on the CPU, code that never runs, the outer optimizer of local SGD,
+    or one created only to be loaded."""
+    return (
+        code[Optimizers].has_few_tensors(call)
+        or code[Optimizers].are_compiled(call)
+        or code[HostModels].are_all(call.argument("params", 0).found.sources)
+        or not code[Runs].may_run(call.function.key)
+        or code[LeftOff].is_left_off(call.key)
+        or any("outer" in name for name in call.names)
+        or any(one.name.startswith("test_") for one in call.function.around)
+        or code[Optimizers].is_only_loaded(call)
+    )
+
+
+def _on_cuda(code: View, expr: Expr, finding: Finding) -> Iterator[Finding]:
+    """The finding if the optimizer trains on CUDA; its fix is only shown if gradients are read that a fused one leaves
+    scaled."""
+    if code[Roles].steps_on_cuda(expr):
+        read = code[Roles].read_scaled_gradients(expr)
+        if read is None:
+            yield finding
+        else:
+            yield finding._replace(related=(*finding.related, read.related), fix=finding.fix and finding.fix.only_shown(read.why))
+
+
+def _at_call(code: View, call: Call, fusable: list[Alternative]) -> Iterator[Finding]:
+    names = sorted({_FUSABLE[one.name] for one in fusable})
+    is_only = len(fusable) == call.callee.count_of_values and call.callee.is_known_whole
+    options = call.argument("fused").options
+    may_be_given = not options and code[ReadSettings].may_be_added(call.key)
+    unless = f" (unless you give it in {any_of(options)})" if options else " (unless your configuration gives it)" if may_be_given else ""
+    args = {"optimizer": _described(fusable, len(fusable) > 1 or not is_only), "advice": _advice(names, code.torch_of(call.module)) + unless}
+    chosen = [(_FUSABLE[one.name], origin) for one in fusable for origin in one.origins if origin.is_away_from(call)]
+    fixable = is_only and not may_be_given and not code[ReadSettings].names(call.callee)
+    related = [Related(origin.line, f"{name} is chosen here") for name, origin in chosen]
+    fix = _fix(code, call, names) if fixable else None
+    confidence = RULE.confidence if call.is_as_written else Confidence.MEDIUM
+    if not code[Roles].may_be_clipped_by_lightning(call):
+        yield from _on_cuda(code, call, code.finding(RULE, call.span, args, related, fix=fix, confidence=confidence))
+
+
+def _described(fusable: list[Alternative], several: bool) -> str:
+    """The classes with their cases: "AdamW (with `--optimizer adamw`) or SGD"."""
+    cases: dict[str, list[str]] = {}
+    for one in fusable:
+        cases.setdefault(_FUSABLE[one.name], []).extend(origin.case for origin in one.origins if several)
+    return " or ".join(f"{name} ({' or '.join(dict.fromkeys(own))})" if (own := cases[name]) and all(own) else name for name in sorted(cases))
+
+
+def _fix(code: View, call: Call, names: Sequence[str]) -> Fix | None:
+    """``fused=torch.cuda.is_available()`` at a call of one of these classes, which all accept it; None if the file has
+    parameters that no fused kernel supports."""
+    source = code.source(call.module)
+    needed, cuda = ensure_import(source, "torch", "cuda")
+    edit = add_keyword(source, call.span, "fused", f"{cuda}.is_available()")
+    if edit is None or code[Optimizers].may_have_unsupported_parameters(call):
+        return None
+    moved_later = code[Optimizers].gets_model_moved_later(call)
+    obstacle = _obstacle(names, moved_later) if code.torch_of(call.module).oldest is None else ""
+    level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
+    return Fix(f"set fused={cuda}.is_available()", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON, needs=tuple(_needs(names, moved_later)))
+
+
+def _needs(names: Sequence[str], moved_later: bool) -> Iterator[Interface]:
+    """The versions that make the constructor work: also where only a part of the project's requirements allows older ones."""
+    for fused in map(tables.fused, names):
+        yield fused
+        # torch 2.0.0 computed wrong steps (pytorch#95781).
+        yield Interface(f"{fused.name} with correct steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
+        if moved_later:
+            yield Interface(f"{fused.name} of parameters that are moved to the GPU later", max(fused.since, _ON_CPU))
+
+
+def _obstacle(names: Sequence[str], moved_later: bool) -> str:
+    """Why the constructor may raise if the project does not name a torch version; a named one is compared with the
+    needs of the fix."""
+    for name in names:
+        since = tables.fused_since(name)
+        if since is None or since > _SUPPORTED:
+            return f"torch before {'.'.join(map(str, since or ()))} has no fused {name}: set target-torch"
+    if moved_later:
+        return "torch before 2.4 raises for parameters that are not on the GPU yet: move the model first, or set target-torch"
+    return ""
+
+
+def of_settings(section: Section, _options: Mapping[str, object]) -> Iterator[Finding]:
+    """The settings of a Trainer, of an object that a configuration creates, and a switch of the project's own."""
+    if section.made in _FUSABLE and _FUSABLE[section.made] != "SGD":
+        if section.complete and not section.has(*_IMPLEMENTATIONS) and section.call is not None:
+            args = {"optimizer": _FUSABLE[section.made], "advice": _PASS_FUSED}
+            fix = unsafe("set fused to true", section.editor.add(section.call, "fused", True), _LATER_KERNELS)
+            claims = (Claim("made-optimizer-trains-on-cuda", _FUSABLE[section.made]),)
+            yield section.report(RULE, section.call, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM)
+    elif section.framework == "own":
+        for path, setting in section.settings.items():
+            if _OWN_SWITCH.fullmatch(setting.name) and section.flag(path) is False:
+                args = {"optimizer": "the optimizer that reads this value", "advice": "set this to true"}
+                fix = unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _LATER_KERNELS)
+                claims = (Claim("configured-value-reaches-call", "not-fused"),)
+                yield section.report(RULE, setting, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM).lowered("switched off on purpose")
+    elif section.text("optim") == "adamw_torch" and not (section.has(*SHARDED) or section.on(*_OFF_CUDA) or trains_adapters(section)):
+        setting = section.settings["optim"]
+        args = {"optimizer": "`adamw_torch`", "advice": f"set {quoted(setting.name)} to `adamw_torch_fused`"}
+        reason = "updates differ in the last bits, and loading an older checkpoint turns fused off again"
+        edits = section.editor.replace(setting, "adamw_torch_fused")
+        fix = unsafe(f"set {setting.name} to adamw_torch_fused", edits, reason, (tables.fused("AdamW"),))
+        claims = (in_force(setting), Claim("launches-do-not-shard", setting.name))
+        yield section.report(RULE, setting, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM)

@@ -1,0 +1,42 @@
+"""The rules in their final form: one file each, with the texts, the query and the fix.
+
+``ldlm_lint/checkers/<family>/<rule>.py`` has ``RULE`` and ``find(code)``, which yields its findings. What the settings of
+a framework show in one place alone, whatever form they have there, says ``of_settings(section, options)``: it is asked
+for each file by itself, so that a file that did not change is not read again.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.frameworks.sections import Section
+    from ldlm_lint.model import Finding, Rule
+
+_FILES: tuple[str, ...] = ("optimizer.optimizer_not_fused",)
+
+
+class RuleFile(NamedTuple):
+    """A rule, in a tuple of its own, its query, and what it says about a section of settings, if anything."""
+
+    rules: tuple[Rule, ...]
+    find: Callable[[View], Iterator[Finding]]
+    of_settings: Callable[[Section, Mapping[str, object]], Iterator[Finding]] | None
+
+
+@functools.cache
+def rule_files() -> tuple[RuleFile, ...]:
+    """All rules that have a file of their own."""
+    files = [importlib.import_module(f"ldlm_lint.checkers.{name}") for name in _FILES]
+    return tuple(RuleFile((file.RULE,), file.find, getattr(file, "of_settings", None)) for file in files)
+
+
+def findings_of(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """What rules say about the settings of a framework in one place: YAML, a launch line, a call in Python."""
+    for file in rule_files():
+        if file.of_settings is not None:
+            yield from file.of_settings(section, options)

@@ -1,0 +1,160 @@
+"""What an optimizer is created for, and how it steps.
+
+    @torch.compile                     opt.step = torch.compile(opt.step)      step = torch.compile(train_step)
+    def update(): opt.step()
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call, Class
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.handles import Expr, Function
+
+_COMPILE = frozenset({"torch.compile"})
+_LISTS = frozenset({"parameters", "named_parameters"})
+_MAKES_NONE = ("torch.", "builtins.", "math.")
+_MAY_MAKE_SOME = "torch.nn."
+_FEW = 2
+"""Tensors: the default implementation launches a few kernels for them, and so does the fused one."""
+_MOVES = ("to", "cuda", "prepare")
+_COMPLEX = frozenset({"cfloat", "complex64", "complex128", "cdouble"})
+_PARAMETER = "torch.nn.Parameter"
+# Functions that load a model and its optimizer from a file; functions that resume a training have such names, too. What
+# a function of another package does with an optimizer is known only by its name.
+_LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
+
+
+class Optimizers(Concept):
+    """Answers for the calls that create optimizers."""
+
+    def are_compiled(self, optimizer: Call) -> bool:
+        """Whether all steps of an optimizer that are seen run in compiled functions."""
+        if any(target.may_be_made_by(optimizer) and _compiles(value) for target, value in self.code.writes_of("step")):
+            return True
+        steps = [call for call in self.code.calls_named("step") if call.receiver is not None and call.receiver.may_be_made_by(optimizer)]
+        return bool(steps) and all(self._is_inside_compiled(call.function, frozenset()) for call in steps)
+
+    def _is_inside_compiled(self, function: Function, seen: frozenset[Function]) -> bool:
+        """Whether a function is compiled, or called by such ones only."""
+        if function.is_module or function in seen:
+            return False
+        if function in self._compiled or any(map(_compiles, function.decorators)):
+            return True
+        above = {call.function for call in function.callers}
+        return bool(above) and all(self._is_inside_compiled(one, seen | {function}) for one in above)
+
+    @cached_property
+    def _compiled(self) -> frozenset[Function]:
+        """The functions that are an argument of `torch.compile`."""
+        models = (model for call in self.code.calls(_COMPILE) for model in call.argument("model", 0).values)
+        return frozenset(function for model in models for function in model.functions)
+
+    def has_few_tensors(self, optimizer: Call) -> bool:
+        """Whether an optimizer gets a literal list of tensors, or the parameters of a model without layers, such as a
+        temperature."""
+        given = optimizer.argument("params", 0)
+        if given.is_absent or any(map(_lists_tensors, given.values)):
+            return True
+        models = [_model_listed(one) for one in given.values]
+        return bool(models) and all(one is not None and self._has_few(one) for one in models)
+
+    def _has_few(self, model: Class) -> bool:
+        """Whether the constructor of a module makes a parameter or two, and nothing that may have more."""
+        made = 0
+        for call in [] if len(model.bases) > 1 else [call for function in model.methods("__init__") for call in function.calls]:
+            if _PARAMETER in call.callee.interfaces and not call.loops:
+                made += 1
+            elif not _makes_no_parameter(call):
+                return False
+        return 0 < made <= _FEW
+
+    def is_only_loaded(self, optimizer: Call) -> bool:
+        """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation creates it for a function that
+        requires one."""
+        takers = [use.by for use in optimizer.uses()]
+        loading = [one for one in takers if isinstance(one, Call) and _LOADS.search(one.callee.last_name)]
+        return bool(takers) and len(loading) == len(takers)
+
+
+    def may_have_unsupported_parameters(self, optimizer: Call) -> bool:
+        """Whether the file of an optimizer makes complex or sparse parameters, for which there are no fused kernels."""
+        here = optimizer.module
+        if any(one.last_name in _COMPLEX for one in self.code.expressions_in(here, "attr")):
+            return True
+        keywords = (keyword for call in self.code.calls_in(here) for keyword in call.keywords)
+        return any(name == "sparse" and given.constant is True for name, given in keywords)
+
+    def gets_model_moved_later(self, optimizer: Call) -> bool:
+        """Whether the function that creates an optimizer moves the model to its device only afterwards, or is the model's
+        own constructor."""
+        inside = (one for one in optimizer.function.calls if optimizer.place <= one.place and one.end <= optimizer.end)
+        model = next((one.receiver for one in inside if one.receiver is not None and one.callee.last_name in _LISTS), None)
+        if model is None:
+            return False
+        if model.is_self:
+            return optimizer.function.name == "__init__"
+        moves = [one for one in optimizer.function.calls if _moves(one, model)]
+        return bool(moves) and moves[0].place > optimizer.end and not _is_moved(model)
+
+
+def _moves(call: Call, model: Expr) -> bool:
+    """``model.to(device)``, ``accelerator.prepare(model)``."""
+    name = call.callee.last_name
+    if call.receiver is None or name not in _MOVES:
+        return False
+    moved = [call.receiver, *(call.positional if name == "prepare" else ())]
+    return any(one == model or one.reads_same_name_as(model) for one in moved)
+
+
+def _is_moved(model: Expr) -> bool:
+    """Whether a model is the result of a move: ``model = model.to(device)``, ``DDP(model.to(device))``."""
+    made = model.unnamed
+    if not isinstance(made, Call):
+        return False
+    is_method = made.receiver is not None
+    inner = [*made.positional, *([made.receiver] if made.receiver is not None else ())]
+    return (is_method and made.callee.last_name in _MOVES) or any(map(_is_moved, inner))
+
+
+def _compiles(expr: Expr) -> bool:
+    """Whether an expression is a call of `torch.compile`, or that function or a ``partial`` of it."""
+    return not _COMPILE.isdisjoint(expr.interfaces) or (isinstance(expr, Call) and not _COMPILE.isdisjoint(expr.callee.interfaces))
+
+
+def _lists_tensors(params: Expr) -> bool:
+    """Whether an expression is a literal list of tensors, not a list of groups or of results of calls."""
+    written = params.unnamed
+    if written.operator == "Add":
+        return any(map(_lists_tensors, written.operands))
+    # An empty list is filled later.
+    return written.kind == "seq" and bool(written.operands) and not any(_is_many(one, written) for one in written.operands)
+
+
+def _is_many(element: Expr, around: Expr) -> bool:
+    """Whether an element of a list may be many tensors: a group, an unpacked value, or the result of a call."""
+    written = element.unnamed
+    return written.kind in ("map", "star") or (isinstance(written, Call) and written.place >= around.place)
+
+
+def _model_listed(params: Expr) -> Class | None:
+    """The class of the project of a ``model.parameters()``."""
+    written = params.unnamed
+    if not isinstance(written, Call) or written.receiver is None or written.callee.last_name not in _LISTS:
+        return None
+    classes = written.receiver.objects
+    return classes[0] if len(classes) == 1 and isinstance(classes[0], Class) else None
+
+
+def _makes_no_parameter(call: Call) -> bool:
+    """Whether a call makes a tensor, a number, or calls the base's constructor."""
+    if call.callee.last_name == "super" or (call.receiver is not None and call.receiver.last_name == "()super"):
+        return True
+    names = call.callee.interfaces
+    return bool(names) and all(name.startswith(_MAKES_NONE) and not name.startswith(_MAY_MAKE_SOME) for name in names)

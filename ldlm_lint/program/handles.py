@@ -283,12 +283,6 @@ class Expr(_Handle):
         return [Class(self.code, fields[1]) for kind in ("i", "self") for fields in kinds(self.value, kind)]
 
     @property
-    def interfaces(self) -> frozenset[str]:
-        """The functions and classes of other packages that it may be, by dotted names, also as bases of the project's
-        classes."""
-        return frozenset(self.code.ask.names_of(self.code.program.ask(self.key)))
-
-    @property
     def functions(self) -> list[Function]:
         """The functions and bound methods of the project that it may be."""
         program = self.code.program

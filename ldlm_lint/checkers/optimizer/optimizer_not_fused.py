@@ -19,7 +19,7 @@ from ldlm_lint.concepts.optimizers import Optimizers
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.frameworks.checkpoints import trains_adapters
-from ldlm_lint.frameworks.sections import SHARDED, Section, in_force, unsafe
+from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import (
     Applicability,
     Claim,
@@ -104,6 +104,7 @@ _FUSABLE = {f"torch.optim.{module}{name}": name for name in _NAMES for module in
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 _PASS_FUSED = "pass `fused=True`"
 _LATER_KERNELS = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
+_LOADED_ANEW = "updates differ in the last bits, and loading an older checkpoint turns fused off again"
 _OWN_SWITCH = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 _REASON = (
     "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
@@ -254,24 +255,24 @@ def _obstacle(names: Sequence[str], moved_later: bool) -> str:
 
 def of_settings(section: Section, _options: Mapping[str, object]) -> Iterator[Finding]:
     """The settings of a Trainer, of an object that a configuration creates, and a switch of the project's own."""
-    if section.made in _FUSABLE and _FUSABLE[section.made] != "SGD":
-        if section.complete and not section.has(*_IMPLEMENTATIONS) and section.call is not None:
-            args = {"optimizer": _FUSABLE[section.made], "advice": _PASS_FUSED}
-            fix = unsafe("set fused to true", section.editor.add(section.call, "fused", True), _LATER_KERNELS)
-            claims = (Claim("made-optimizer-trains-on-cuda", _FUSABLE[section.made]),)
-            yield section.report(RULE, section.call, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM)
-    elif section.framework == "own":
-        for path, setting in section.settings.items():
-            if _OWN_SWITCH.fullmatch(setting.name) and section.flag(path) is False:
-                args = {"optimizer": "the optimizer that reads this value", "advice": "set this to true"}
-                fix = unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _LATER_KERNELS)
-                claims = (Claim("configured-value-reaches-call", "not-fused"),)
-                yield section.report(RULE, setting, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM).lowered("switched off on purpose")
-    elif section.text("optim") == "adamw_torch" and not (section.has(*SHARDED) or section.on(*_OFF_CUDA) or trains_adapters(section)):
+    made = _FUSABLE.get(section.made)
+    if made in ("Adam", "AdamW") and section.complete and not section.has(*_IMPLEMENTATIONS) and section.call is not None:
+        args = {"optimizer": made, "advice": _PASS_FUSED}
+        fix = unsafe("set fused to true", section.editor.add(section.call, "fused", True), _LATER_KERNELS)
+        yield _at_setting(section, section.call, args, fix, Claim("made-optimizer-trains-on-cuda", made))
+    for path, setting in section.settings.items() if section.framework == "own" else ():
+        if _OWN_SWITCH.fullmatch(setting.name) and section.flag(path) is False:
+            args = {"optimizer": "the optimizer that reads this value", "advice": "set this to true"}
+            fix = unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _LATER_KERNELS)
+            found = _at_setting(section, setting, args, fix, Claim("configured-value-reaches-call", "not-fused"))
+            yield found.lowered("switched off on purpose")
+    if section.text("optim") == "adamw_torch" and not (section.has(*SHARDED) or section.on(*_OFF_CUDA) or trains_adapters(section)):
         setting = section.settings["optim"]
         args = {"optimizer": "`adamw_torch`", "advice": f"set {quoted(setting.name)} to `adamw_torch_fused`"}
-        reason = "updates differ in the last bits, and loading an older checkpoint turns fused off again"
         edits = section.editor.replace(setting, "adamw_torch_fused")
-        fix = unsafe(f"set {setting.name} to adamw_torch_fused", edits, reason, (tables.fused("AdamW"),))
-        claims = (in_force(setting), Claim("launches-do-not-shard", setting.name))
-        yield section.report(RULE, setting, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM)
+        fix = unsafe(f"set {setting.name} to adamw_torch_fused", edits, _LOADED_ANEW, (tables.fused("AdamW"),))
+        yield _at_setting(section, setting, args, fix, in_force(setting), Claim("launches-do-not-shard", setting.name))
+
+
+def _at_setting(section: Section, setting: Setting, args: Mapping[str, object], fix: Fix | None, *claims: Claim) -> Finding:
+    return section.report(RULE, setting, args, fix=fix, claims=claims, confidence=Confidence.MEDIUM)

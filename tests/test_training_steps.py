@@ -319,8 +319,8 @@ def test_what_a_loss_is_made_of_is_on_the_device():
             ask("ratio", ratio)
     """
     code = settled(text)
-    given = {one.row[2][0]: one.row[2][1] for one in (Call(code, key) for key in code.program.calls["ask"])}
     module = named(code, "fit").module
+    given = {one.row[2][0]: one.row[2][1] for one in (Call(code, key) for key in code.program.calls["ask"])}
     values = {module.nodes[label][1]: words(code.program, code.program.ask(module.base | value)) for label, value in given.items()}
     assert "on the device" in values["loss"] & values["shape"]
     assert "on the device" not in values["ratio"]
@@ -354,8 +354,7 @@ def test_a_loss_without_visible_callers_is_a_step_of_others():
 def test_an_interval_is_a_test_of_a_remainder(test, is_periodic, rare):
     text = f"def due(step):\n    return step % 10 == 0\n\ndef again(step):\n    return again(step - 1) or step % 2 == 0\n\ndef fit(step):\n    if {test}:\n        show(step)\n"
     code = settled(text)
-    module = named(code, "fit").module
-    guard = module.table.guards[module.table.sites[call(code, "show").key & MASK].guard]
-    assert code[Intervals].is_periodic(module, guard.test) is is_periodic
+    (guard,) = call(code, "show").guards
+    assert code[Intervals].is_periodic(guard.test) is is_periodic
     if is_periodic:
-        assert code[Intervals].rare_outcome(module, guard.test) is rare
+        assert code[Intervals].rare_outcome(guard.test) is rare

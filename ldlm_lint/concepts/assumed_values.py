@@ -41,7 +41,7 @@ class AssumedValues(Concept):
                 self._give(function, {"*": _A_TENSOR_IS_ON_DEVICE})
         self.program.solve()
         reach.follow()
-        code[LeftOut].know(reach.loops, self._steps.loops)
+        code[LeftOut].know(reach.has, self._steps.are_in)
 
     def _put_losses_on_device(self) -> None:
         losses = self.code[Losses]

@@ -12,9 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.operands import users_in
 
@@ -48,7 +49,7 @@ class ClassBuilders(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._can_run = code[Frequency].passes
+        self._can_run = code[Rhythm].passes
         self._is_named = code.is_named_in_configurations
         self._sites: dict[int, tuple[Site, ...]] = {}
         self._users: dict[int, dict[int, list[int]]] = {}
@@ -232,7 +233,7 @@ class ClassBuilders(Concept):
         site = module.table.sites.get(user)
         if site is None:
             yield Site(module.index, 0, False)
-        elif not self._is_inside(module, site.scope, owner) and self._can_run(module, site.guard, module.base | site.scope):
+        elif not self._is_inside(module, site.scope, owner) and self._can_run(Call(self.code, module.base | user).spot):
             scope = module.scopes[site.scope]
             yield Site(module.index, module.base | site.scope if scope.kind == "def" or not site.scope else 0, is_main(module, site.guard))
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.outcomes import Outcomes
+from ldlm_lint.program import handles
 from ldlm_lint.program.atoms import MASK, NONE
 from ldlm_lint.program.codebase import Codebase, Concept
 
@@ -26,7 +27,7 @@ class Counting(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._counting: dict[int, bool] = {}
-        self._frequency = code[Frequency]
+        self._outcomes = code[Outcomes]
 
     def _returned(self, call: int) -> list[tuple[int, int]]:
         """The functions of the project that a call goes to, with the expressions (keys) that they return."""
@@ -49,7 +50,7 @@ class Counting(Concept):
         guard = -1 if site is None else site.guard
         while guard >= 0:
             one = module.table.guards[guard]
-            if one.kind in ("if", "rest") and one.test and not (self._frequency.can_hold(module, one) and self._may_be_left_out(module, one)):
+            if one.kind in ("if", "rest") and one.test and not (self._outcomes.may_hold(handles.Guard(self.code, module.base | guard)) and self._may_be_left_out(module, one)):
                 return False
             guard = one.parent
         return True

@@ -6,11 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code.table import guards_above, line_of
-from ldlm_lint.concepts.rarity import Rarity
+from ldlm_lint.concepts.outcomes import Outcomes
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import expression
 
 if TYPE_CHECKING:
     from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.spots import Spot
 
 _LEAVES = ("return", "continue")
 Arms = dict[bool, int]
@@ -21,11 +24,13 @@ class EarlyExits(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._rarity = code[Rarity]
+        self._outcomes = code[Outcomes]
         self._blocks: dict[int, dict[int, dict[int, Arms]]] = {}
 
-    def are_before(self, module: Module, guard: int, place: int, begins: int) -> bool:
-        """Whether a block around a place (under a guard, in a scope that begins somewhere) has such a test before it."""
+    def are_before(self, spot: Spot) -> bool:
+        """Whether a block around a place in its function has such a test before it."""
+        module, place, begins = spot.function.module, spot.place, spot.function.spot.place
+        guard = spot.guard.key & MASK if spot.guard is not None else -1
         around = set(guards_above(module.table.guards, guard))
         guard = _block(module, guard)
         while True:
@@ -44,7 +49,7 @@ class EarlyExits(Concept):
 
     def _is_left(self, module: Module, test: int, arms: Arms) -> bool:
         """Whether of both outcomes each leaves, or is rare, and one of them leaves."""
-        rare = self._rarity.outcome(module, test)
+        rare = self._outcomes.rare(expression(self.code, module.base | test))
         leaves = {holds: number for holds, number in arms.items() if self._leaves(module, number)}
         return bool(leaves) and all(holds in leaves or rare is holds for holds in (True, False))
 

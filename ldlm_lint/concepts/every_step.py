@@ -15,35 +15,27 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.concepts.call_contexts import CallContexts, Edge
 from ldlm_lint.concepts.class_builders import ClassBuilders
 from ldlm_lint.concepts.programs import Programs
-from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.switched_off import SwitchedOff
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.spots import Spot
 
 
 class Chain(NamedTuple):
     """How a step leads to a function: the function of the step, and the calls from there on, the last one first."""
 
-    step: int
-    calls: tuple[int, ...]
-
-
-class OffOptions(Protocol):
-    """Tells what waits for an option that no launch sets: code under a guard of a function beside the training there, or
-    any code."""
-
-    def is_one(self, module: Module, guard: int, function: int) -> bool: ...
-
-    def is_by_default(self, module: Module, guard: int) -> bool: ...
+    step: Function
+    calls: tuple[Call, ...]
 
 
 _FAMILIES = 10
@@ -61,7 +53,7 @@ class EveryStep(Concept):
         self.builders = code[ClassBuilders]
         self.contexts = CallContexts(code, self._programs_of)
         self.programs = code[Programs]
-        self._rare = code[RarePlaces]
+        self._rhythm = code[Rhythm]
         self._options = code[SwitchedOff]
         self._assumed: set[int] = set()
         self._started: list[int] = []
@@ -74,11 +66,20 @@ class EveryStep(Concept):
         self._steps = self._begin()
         self._reach()
 
-    def chain(self, function: int, guard: int = -1) -> Chain | None:
-        """How a step leads to the code under a guard of a function; None if no confirmed chain does."""
-        programs = [1 << bit for bit in range(len(self._started)) if self._masks.get(function, 0) >> bit & 1]
+    def chain(self, spot: Spot) -> Chain | None:
+        """How a step leads to code; None if no confirmed chain does."""
+        mask = self._masks.get(spot.function.key, 0)
+        programs = [1 << bit for bit in range(len(self._started)) if mask >> bit & 1]
         ways = ((steps, program) for steps in (self._usual, self._steps) for program in programs)
-        return next((found for steps, program in ways if (found := self._chain_in(function, guard, program, steps))), None)
+        return next((found for steps, program in ways if (found := self._chain_in(spot, program, steps))), None)
+
+    def step_around(self, spot: Spot) -> Spot | None:
+        """Where the step begins in which code surely runs: its loop, or the function that is a step."""
+        chain = self.chain(spot)
+        if chain is None:
+            return None
+        loops = self._training_steps.step_loops(chain.step)
+        return loops[0].spot if loops else chain.step.spot
 
     @cached_property
     def _usual(self) -> dict[int, int]:
@@ -86,17 +87,17 @@ class EveryStep(Concept):
         return {step: programs for step, programs in self._steps.items() if not self._is_optional(step)}
 
     def _is_optional(self, step: int) -> bool:
-        module = self.program.module_of(step)
-        loops = self._training_steps.loops.get(step, ())
-        return bool(loops) and all(one is not None and self._options.is_by_default(module, module.table.loops[one].guard) for one in loops)
+        function = Function(self.code, step)
+        loops = self._training_steps.step_loops(function)
+        return bool(loops) and not self._training_steps.is_whole(function) and all(self._options.is_by_default(loop.spot) for loop in loops)
 
-    def runs(self, module: Module, guard: int, place: int, function: int) -> bool:
-        """Whether code under a guard of a function runs whenever the function does, as far as tests tell."""
-        return not self._rare.is_one(module, guard, place, function) and not self._options.is_one(module, guard, function)
+    def runs(self, spot: Spot) -> bool:
+        """Whether code runs whenever its function does, as far as tests tell."""
+        return not self._rhythm.is_rare(spot) and not self._options.is_one(spot)
 
-    def is_assumed(self, step: int) -> bool:
+    def is_assumed(self, step: Function) -> bool:
         """Whether a step is a loss that nothing in the project builds or imports: only others can train with it."""
-        return step in self._assumed
+        return step.key in self._assumed
 
     def _begin(self) -> dict[int, int]:
         """The programs of the steps. If no code that starts leads to any of them, a library has all of them for others."""
@@ -160,12 +161,10 @@ class EveryStep(Concept):
     def _running(self, function: int) -> list[tuple[int, list[int]]]:
         """The calls of a function that run in each step, with their targets."""
         if function not in self._calls:
-            module = self.program.module_of(function)
             found = []
             for call, targets in self._reached.running(function):
-                site = module.table.sites[call & MASK]
-                is_leading = call in self._training_steps.leading
-                if targets and (is_leading or self.runs(module, site.guard, site.place, function)):
+                one = Call(self.code, call)
+                if targets and (self._training_steps.is_leading(one) or self.runs(one.spot)):
                     found.append((call, targets))
             self._calls[function] = found
         return self._calls[function]
@@ -217,13 +216,14 @@ class EveryStep(Concept):
             self._building[owner] = sum(1 << bit for bit, one in enumerate(built) if one)
         return self._building[owner]
 
-    def _chain_in(self, function: int, guard: int, program: int, steps: dict[int, int]) -> Chain | None:
-        """The shortest chain in a program, from one of some steps, that lets the code under a guard of a function run."""
-        module = self.program.module_of(function)
+    def _chain_in(self, spot: Spot, program: int, steps: dict[int, int]) -> Chain | None:
+        """The shortest chain in a program, from one of some steps, that lets code run."""
+        function, module = spot.function.key, spot.function.module
+        guard = spot.guard.key & MASK if spot.guard is not None else -1
         came: dict[tuple[int, int], Edge | None] = {}
         todo = deque[Edge]()
         if self._is_entered(function, steps.get(function, 0) & program, lambda edge: self.contexts.may_run(edge, module, guard)):
-            return Chain(function, ())
+            return Chain(spot.function, ())
         for edge in self._edges(function, program):
             if self.contexts.may_run(edge, module, guard):
                 came[edge.call, edge.target] = None
@@ -232,7 +232,7 @@ class EveryStep(Concept):
             edge = todo.popleft()
             above = self.program.function_of(edge.call)
             if self._is_entered(above, steps.get(above, 0) & program, partial(self._leads, edge, program)):
-                return Chain(above, tuple(self._back(edge, came)))
+                return Chain(Function(self.code, above), tuple(Call(self.code, one) for one in self._back(edge, came)))
             for one in self._edges(above, program):
                 if (one.call, one.target) not in came and self._leads(edge, program, one):
                     came[one.call, one.target] = edge

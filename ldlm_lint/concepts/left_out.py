@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 
-from ldlm_lint.program.atoms import MASK, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.atoms import Value
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr, Function, Passed
+
+Asked = Callable[[Function], bool]
 
 
 class LeftOut(Concept):
@@ -15,58 +16,46 @@ class LeftOut(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._reached: Collection[int] = ()
-        self._steps: Collection[int] = ()
+        self._is_reached: Asked = lambda _: False
+        self._is_step: Asked = lambda _: False
 
-    def know(self, reached: Collection[int], steps: Collection[int]) -> None:
+    def know(self, is_reached: Asked, is_step: Asked) -> None:
         """Let only those calls count that training steps make, once it is known what these reach: what others call, no step
         does."""
-        self._reached, self._steps = reached, steps
+        self._is_reached, self._is_step = is_reached, is_step
 
-    def decides(self, module: Module, test: int) -> bool | None:
+    def decides(self, test: Expr) -> bool | None:
         """How a test comes out because a parameter is always left out; None for another test."""
-        row = module.nodes[test]
-        if row[0] == "not":
-            inner = self.decides(module, row[1])
+        if test.kind == "not":
+            inner = self.decides(test.operands[0])
             return None if inner is None else not inner
-        if row[0] == "bool" and row[1] == "And":
-            return False if any(self.decides(module, one) is False for one in row[2]) else None
-        if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
-            return row[1] == ("Is",) if self._is_left_out(module, row[2]) else None
-        return False if row[0] in ("param", "copy") and self._is_left_out(module, test) else None
+        if test.operator == "And":
+            return False if any(self.decides(one) is False for one in test.operands) else None
+        if test.operator in ("Is", "IsNot") and test.operands[1].constant is None:
+            return test.operator == "Is" if self._is_left_out(test.operands[0]) else None
+        return False if test.kind in ("param", "copy") and self._is_left_out(test) else None
 
-    def given_by_all(self, module: Module, number: int) -> Value | None:
+    def given_by_all(self, test: Expr) -> Value | None:
         """The arguments of the relevant calls for a parameter with a default; includes the default only if a call omits
         it."""
-        row = module.plain(number)
-        if row[0] != "param" or row[2] not in module.scopes[row[1]].defaults:
-            return None
-        function = module.base | row[1]
-        known = self.program.callers(function)
-        edges = [
-            edge
-            for edge in known
-            if self._counts(function, edge.call) and not self.program.stands_in_handler(edge.call)
-        ]
-        if function in self.program.hooks:
+        parameter = test.plain
+        if parameter.default is None or parameter.function.is_hook:
             return None
         values: list[Value] = []
-        for edge in edges:
-            if edge.how == UNKNOWN:
+        for one in self._relevant(parameter):
+            if one.call.is_in_handler:
+                continue
+            given = one.value if one.value is not None or one.call.has_stars else parameter.default
+            if not one.is_visible or given is None or given.kind == "star":
                 return None
-            node = self.program.argument_node(edge.call, function, edge.how, row[2])
-            if node is None and not self._hands_on(edge.call):
-                node = module.base | module.scopes[row[1]].defaults[row[2]]
-            if node is None or self.program.module_of(node).nodes[node & MASK][0] == "star":
-                return None
-            values.append(self.program.closed(node))
+            values.append(given.value)
         return frozenset().union(*values) if values and all(values) else None
 
-    def _is_left_out(self, module: Module, number: int) -> bool:
+    def _is_left_out(self, expr: Expr) -> bool:
         """Whether an expression is a parameter that all known callers leave at its default, None."""
-        if module.plain(number)[0] != "param":
+        if expr.plain.kind != "param":
             return False
-        todo, seen = [module.base | number], {module.base | number}
+        todo, seen = [expr.plain], {expr.plain}
         while todo:
             behind = self._given(todo.pop())
             if behind is None:
@@ -75,43 +64,28 @@ class LeftOut(Concept):
             seen.update(behind)
         return True
 
-    def _given(self, key: int) -> list[int] | None:
+    def _given(self, parameter: Expr) -> list[Expr] | None:
         """The arguments for a parameter other than None; None if they are not all known, or it is not such a
         parameter.
         """
-        module = self.program.module_of(key)
-        row = module.plain(key & MASK)
-        if row == ("const", None):
+        if parameter.constant is None:
             return []
-        if row[0] != "param" or module.scopes[row[1]].kind != "def":
+        if parameter.default is None or parameter.default.constant is not None or parameter.function.is_hook:
             return None
-        function, name = module.base | row[1], row[2]
-        default = module.scopes[row[1]].defaults.get(name)
-        if default is None or module.nodes[default] != ("const", None) or function in self.program.hooks:
+        given = self._relevant(parameter)
+        if not given or any(not one.is_visible or (one.value is None and one.call.has_stars) for one in given):
             return None
-        edges = [edge for edge in self.program.callers(function) if self._counts(function, edge.call)]
-        found = [source for call, source in self.program.given.get(name, ()) if self._is_unknown(call)]
-        for edge in edges:
-            node = None if edge.how == UNKNOWN else self.program.argument_node(edge.call, function, edge.how, name)
-            if edge.how == UNKNOWN or (node is None and self._hands_on(edge.call)):
-                return None
-            found += [node] if node is not None else []
-        return found if edges else None
+        found = [value for holder, value in self.code.given_by_name(parameter.name) if _may_be_meant(holder)]
+        return [one.plain for one in (*found, *(one.value for one in given if one.value is not None))]
 
-    def _is_unknown(self, call: int) -> bool:
-        """Whether the target of a call is unknown: it may be the function in question."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        return row[0] == "call" and not self.program.targets_of.get(call) and not self.program.ask(module.base | row[1])
+    def _relevant(self, parameter: Expr) -> list[Passed]:
+        """What calls pass that may be a training step's: for a function that a step reaches only those count."""
+        function, passed = parameter.function, parameter.passed
+        if not self._is_reached(function) or self._is_step(function):
+            return passed
+        return [one for one in passed if self._is_reached(one.call.function)]
 
-    def _counts(self, function: int, call: int) -> bool:
-        """Whether a call may be one of a training step's: for a function that a step reaches only those calls count."""
-        if function not in self._reached or function in self._steps:
-            return True
-        return self.program.function_of(call) in self._reached
 
-    def _hands_on(self, call: int) -> bool:
-        """Whether a call passes arguments by stars, so that they are not written out."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        return any(keyword is None for keyword, _ in row[3]) or any(module.nodes[one][0] == "star" for one in row[2])
+def _may_be_meant(holder: Expr) -> bool:
+    """Whether what gives something by a name is a call of an unknown function: it may be the one in question."""
+    return isinstance(holder, Call) and not holder.targets and not holder.callee.value

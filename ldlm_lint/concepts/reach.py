@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.code.table import loops_above
-from ldlm_lint.concepts.bound_in_steps import BoundInSteps
 from ldlm_lint.concepts.evaluation import Evaluation
-from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.concepts.properties import Properties
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.spots import Spot
 
 
 class Reach(Concept):
@@ -23,8 +23,7 @@ class Reach(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._steps = code[Steps]
-        self._frequency = code[Frequency]
-        self._bound = code[BoundInSteps]
+        self._rhythm = code[Rhythm]
         self._properties = code[Properties]
         self._evaluation = code[Evaluation]
         self.follow()
@@ -65,13 +64,12 @@ class Reach(Concept):
 
     def runs(self, call: Call) -> bool:
         """Whether a call is made in each step that reaches its function."""
-        site = call.module.table.sites[call.key & MASK]
-        return self.runs_at(call.module, site.loop, site.guard, call.module.base | site.scope)
+        return self.runs_at(call.spot)
 
-    def runs_at(self, module: Module, loop: int, guard: int, function: int) -> bool:
-        """Whether code in a loop and under a guard of a function runs in each step that reaches the function."""
-        loops = self.loops.get(function)
-        return loops is not None and self._steps.holds(module, loop, guard, function, loops) and self._frequency.passes(module, guard, function)
+    def runs_at(self, spot: Spot) -> bool:
+        """Whether code runs in each step that reaches its function."""
+        loops = self.loops.get(spot.function.key)
+        return loops is not None and self._steps.holds(spot, loops) and self._rhythm.passes(spot)
 
     def is_certain(self, function: Function) -> bool:
         """Whether a step surely leads to a function: each call on the way has a single target."""
@@ -91,27 +89,28 @@ class Reach(Concept):
         what each leads to that is part of a step."""
         module = self.program.module_of(function)
         for call in self._running(module, function, self.loops.get(function, frozenset([None]))):
-            targets = (*self._followed(module.base | call), *sorted(self._properties.read_at(module, call)))
+            targets = (*self._followed(Call(self.code, module.base | call)), *sorted(self._properties.read_at(module, call)))
             yield module.base | call, [one for one in targets if self._is_part(one)]
 
     def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
         """The calls of a function that run in each of the steps; most are under few guards."""
         passes: dict[int, bool] = {-1: True}
         for call in module.scopes[function & MASK].calls:
-            site = module.table.sites[call]
-            if self._steps.holds(module, site.loop, site.guard, function, loops):
-                if site.guard not in passes:
-                    passes[site.guard] = self._frequency.passes(module, site.guard, function)
-                if passes[site.guard]:
+            guard = module.table.sites[call].guard
+            spot = Call(self.code, module.base | call).spot
+            if self._steps.holds(spot, loops):
+                if guard not in passes:
+                    passes[guard] = self._rhythm.passes(spot)
+                if passes[guard]:
                     yield call
 
-    def _followed(self, call: int) -> list[int]:
+    def _followed(self, call: Call) -> list[int]:
         """The targets of a call of a step; for the call that leads to the backward pass only those with one.
 
         An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
         """
-        targets = self._bound.targets(call)
-        if call in self._steps.leading and targets & self._steps.leading_functions:
+        targets = {one.key for one in self._rhythm.targets_in_steps(call)}
+        if self._steps.is_leading(call) and targets & self._steps.leading_functions:
             targets = targets & self._steps.leading_functions
         return sorted(targets)
 

@@ -8,10 +8,12 @@ The next steps compare with the new value, so the branch runs in few steps, like
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import Guard, guards_above
+from ldlm_lint.code.table import guards_above
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Expr, Function, Guard
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.spots import Spot
 
 _MISSING = (("const", None), ("const", False))
 _ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
@@ -23,15 +25,15 @@ class Restarts(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._bound: dict[int, dict[int, list[int]]] = {}
-        self._known: dict[int, bool] = {}
+        self._known: dict[Guard, bool] = {}
         self._flags: dict[int, dict[int, list[tuple[int, list[int]]]]] = {}
 
-    def of(self, module: Module, test: int, guard: int, function: int) -> bool:
-        """Whether a comparison in a test reads a value that its own branch sets for the next iteration of a loop."""
-        key = module.base | guard
-        known = self._known.get(key)
+    def is_one(self, guard: Guard, function: Function) -> bool:
+        """Whether a comparison in the test of a guard reads a value that its own branch sets for the next iteration of a
+        loop."""
+        known = self._known.get(guard)
         if known is None:
-            known = self._known[key] = self._of(module, test, guard, function)
+            known = self._known[guard] = self._of(guard.module, guard.test.key & MASK, guard.key & MASK, function.key)
         return known
 
     def _of(self, module: Module, test: int, guard: int, function: int) -> bool:
@@ -41,31 +43,33 @@ class Restarts(Concept):
         bound = self._bound_in(module, function)
         return any(guard in guards_above(module.table.guards, at) for number in carried for at in bound.get(number, ()))
 
-    def is_deadline(self, module: Module, test: int, guard: int, function: int) -> bool:
+    def is_deadline(self, guard: Guard, function: Function) -> bool:
         """Whether a count or a clock is compared with its value at the last time: ``seen >= reported + every``.
 
         Also for attributes that their branch resets: ``if self.seen >= self.every: self.seen = 0``.
         """
-        compared = {one for one in _compared(module, test) if module.nodes[one][0] != "const"}
+        module = guard.module
+        compared = {one for one in _compared(module, guard.test.key & MASK) if module.nodes[one][0] != "const"}
         for number in compared:
             if module.nodes[number][0] == "phi" and not compared.isdisjoint(_carried(module, number)):
                 return True
         names = {module.nodes[one][2] for one in compared if module.nodes[one][0] == "attr"}
-        return any(name in names for name, place in self._written_under(module, guard, function))
+        return any(name in names for name, place in self._written_under(module, guard.key & MASK, function.key))
 
-    def is_set_once(self, module: Module, guard: Guard, number: int, function: int) -> bool:
+    def is_set_once(self, guard: Guard, function: Function) -> bool:
         """Whether a branch runs as long as a value is missing, and creates it: ``if first is None: first =
         loss.item()``."""
-        asked = _missing(module, guard.test, guard.holds)
+        module, number, test = guard.module, guard.key & MASK, guard.test.key & MASK
+        asked = _missing(module, test, guard.holds)
         if asked is None:
-            is_flag = guard.holds is True and module.nodes[guard.test][0] == "phi"
-            return is_flag and self._is_bound_under(module, guard.test, number, function, turned=True)
+            is_flag = guard.holds is True and guard.test.kind == "phi"
+            return is_flag and self._is_bound_under(module, test, number, function.key, turned=True)
         row = module.nodes[asked]
         if row[0] in ("attr", "const"):
             name = row[2] if row[0] == "attr" else row[1]
-            written = module.scopes[function & MASK].writes
-            return any(one == name and place > guard.place for _, one, _, place in written)
-        return self._is_bound_under(module, asked, number, function)
+            written = module.scopes[function.key & MASK].writes
+            return any(one == name and place > guard.begin for _, one, _, place in written)
+        return self._is_bound_under(module, asked, number, function.key)
 
     def _is_bound_under(self, module: Module, asked: int, guard: int, function: int, turned: bool = False) -> bool:
         """Whether a branch sets what its test misses (``turned``: removes what it finds), and no other code in the loop
@@ -84,10 +88,11 @@ class Restarts(Concept):
         written = module.scopes[function & MASK].writes
         return [(name, place) for _, name, value, place in written if place > begins and module.nodes[value][0] == "const"]
 
-    def settles(self, module: Module, number: int, function: int) -> bool:
+    def settles(self, part: Expr, spot: Spot) -> bool:
         """Whether a part of a test is evaluated only until its own branch sets the flag before it: ``if full or not
         queue.all(): full = True``."""
-        for test, flags in self._behind_flags(module).get(number, ()):
+        module, function = part.module, spot.function.key
+        for test, flags in self._behind_flags(module).get(part.key & MASK, ()):
             guards = [at for at, guard in enumerate(module.table.guards) if guard.test == test and guard.holds is True]
             if any(self._sets(module, flag, guard, function) for flag in flags for guard in guards):
                 return True

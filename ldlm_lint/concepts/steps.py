@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 
-from ldlm_lint.code.table import guards_above, loops_above
+from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.concepts.way_up import Loops, WayUp, is_element
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Function
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr, Function, Loop
+from ldlm_lint.program.spots import Spot
 
 
 class Steps(Concept):
@@ -89,9 +89,25 @@ class Steps(Concept):
         """The loops of a function that are steps."""
         return frozenset(loop for loop in self.loops.get(function.key, ()) if loop is not None)
 
+    def step_loops(self, function: Function) -> list[Loop]:
+        """The loops of a function that are steps, in order."""
+        return [Loop(self.code, function.module.base | one) for one in sorted(self.loops_of(function))]
+
     def is_whole(self, function: Function) -> bool:
         """Whether each call of a function is a step."""
         return None in self.loops.get(function.key, ())
+
+    def repeats(self, iterable: Expr) -> bool:
+        """Whether the loop of a step iterates over an expression."""
+        return iterable.key in self.repeated
+
+    def is_leading(self, call: Call) -> bool:
+        """Whether a call leads to a backward pass, or is one."""
+        return call.key in self.leading
+
+    def are_loops(self, loop: Loop) -> bool:
+        """Whether a loop is a step."""
+        return loop.key & MASK in self.loops.get(loop.function.key, ())
 
     @cached_property
     def repeated(self) -> frozenset[int]:
@@ -99,10 +115,10 @@ class Steps(Concept):
         loops = ((self.program.module_of(function), loop) for function, loops in self.loops.items() for loop in loops if loop is not None)
         return frozenset(module.base | module.table.loops[loop].value for module, loop in loops)
 
-    def holds(self, module: Module, loop: int, guard: int, function: int, loops: frozenset[int | None]) -> bool:
+    def holds(self, spot: Spot, loops: frozenset[int | None]) -> bool:
         """Whether a place is inside of one of the loops, and under the interval of its backward passes if all have one."""
         if None in loops:
             return True
-        step = next((one for one in loops_above(module.table.loops, loop) if one in loops), None)
-        gates = self._gates.get((function, step), [-1]) if step is not None else []
-        return -1 in gates or any(one in gates for one in guards_above(module.table.guards, guard))
+        step = next((one.key & MASK for one in spot.loops if one.key & MASK in loops), None)
+        gates = self._gates.get((spot.function.key, step), [-1]) if step is not None else []
+        return -1 in gates or any(guard.key & MASK in gates for guard in spot.guards)

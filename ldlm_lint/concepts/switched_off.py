@@ -5,14 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 
-from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.code.table import Node
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.unset_settings import UnsetSettings
 from ldlm_lint.program.atoms import FIRST, HOST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Expr, Function, Guard
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Flag, destination
+from ldlm_lint.program.spots import Spot
 
 _OPERATORS: dict[str, Callable[..., object]] = {
     "Eq": operator.eq,
@@ -40,25 +42,24 @@ class SwitchedOff(Concept):
         self._outcomes: dict[int, bool | None] = {}
         self._unset = code[UnsetSettings]
 
-    def is_one(self, module: Module, guard: int, function: int) -> bool:
+    def is_one(self, spot: Spot) -> bool:
         """Whether code in a function is under such an option and the step is not: users who train pass
         ``--do_train``.
         """
-        return any(not self._trains(module, one, function) for one in self._options_around(module, guard))
+        return any(not self._trains(one, spot.function) for one in self._options_around(spot))
 
-    def is_by_default(self, module: Module, guard: int) -> bool:
+    def is_by_default(self, spot: Spot) -> bool:
         """Whether code is under such an option, also where it trains: ``if args.micro_batches == 1: … return``."""
-        return any(True for _ in self._options_around(module, guard))
+        return any(True for _ in self._options_around(spot))
 
-    def _options_around(self, module: Module, guard: int) -> Iterator[int]:
+    def _options_around(self, spot: Spot) -> Iterator[Guard]:
         """The guards around a place whose options are off."""
-        for number in guards_above(module.table.guards, guard):
-            one = module.table.guards[number]
-            if one.kind in ("if", "rest") and one.test and one.holds is not None:
-                asks = one.kind == "if" and one.holds
-                is_off = asks and any(self._is_off(module.base | test) for test in _parts(module, one.test))
-                if is_off or self._by_default(module, one.test) is (not one.holds):
-                    yield number
+        for guard in spot.guards:
+            if guard.is_test:
+                asks = guard.kind == "if" and guard.holds
+                is_off = asks and any(self._is_off(test.key) for test in _parts(guard.test))
+                if is_off or self._by_default(guard.module, guard.test.key & MASK) is (not guard.holds):
+                    yield guard
 
     def _by_default(self, module: Module, test: int) -> bool | None:
         """What a test comes out as with the defaults of the options that it asks for; None if they do not decide."""
@@ -145,12 +146,11 @@ class SwitchedOff(Concept):
         is_optional = flag.name.startswith("-") and not any(name == "required" for name, _ in module.nodes[call & MASK][3])
         return is_optional and not self.code.is_named_in_configurations(flag.name.lstrip("-"), destination(flag.name))
 
-    def _trains(self, module: Module, guard: int, function: int) -> bool:
+    def _trains(self, guard: Guard, function: Function) -> bool:
         """Whether a step is under a guard, or the code that leads to its backward pass."""
-        if self.code[Frequency].steps_under(module, guard, function):
+        if self.code[Rhythm].steps_under(guard, function):
             return True
-        leading = (call for call in module.scopes[function & MASK].calls if module.base | call in self.code[Steps].leading)
-        return any(guard in guards_above(module.table.guards, module.table.sites[call].guard) for call in leading)
+        return any(guard in call.guards for call in function.calls if self.code[Steps].is_leading(call))
 
     def _is_off(self, key: int) -> bool:
         if key not in self._off:
@@ -178,7 +178,6 @@ def _agreed(outcomes: Iterable[bool]) -> bool | None:
     return every.pop() if len(every) == 1 else None
 
 
-def _parts(module: Module, test: int) -> list[int]:
+def _parts(test: Expr) -> list[Expr]:
     """A test, or the conjuncts of it."""
-    row = module.nodes[test]
-    return list(row[2]) if row[0] == "bool" and row[1] == "And" else [test]
+    return test.operands if test.operator == "And" else [test]

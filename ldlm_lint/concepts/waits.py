@@ -35,7 +35,7 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Function, event_of, expression
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.tensors import (
     SIZE_KEYWORDS,
@@ -100,7 +100,7 @@ class Waits(Concept):
                         if not (what == "print" or _is_printed(module, call)) or not self._is_told_apart(module, site.guard):
                             yield Wait(module, site.place, site.end, what, function, call, site.guard)
             for event in scope.events:
-                if event[0] in ("test", "format", "item", "store") and self._reach.runs_at(module, event[2], event[3], function):
+                if event[0] in ("test", "format", "item", "store") and self._reach.runs_at(event_of(Function(self.code, function), event).spot):
                     what = self._of_event(module, event)
                     if what and not self._comes_rarely(module, event, what, function):
                         yield Wait(module, event[4], 0, what, function, event[1], event[3])
@@ -108,7 +108,7 @@ class Waits(Concept):
     def _comes_rarely(self, module: Module, event: Event, what: str, function: int) -> bool:
         if what == "format":
             return self._is_told_apart(module, event[3])
-        return what == "test" and self.code[Restarts].settles(module, event[1], function)
+        return what == "test" and self.code[Restarts].settles(expression(self.code, module.base | event[1]), Function(self.code, function).spot)
 
     def _is_told_apart(self, module: Module, guard: int) -> bool:
         """Whether something is under a condition on the device: output there is occasional."""

@@ -10,7 +10,7 @@ from ldlm_lint.concepts.losses import BackwardPasses
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Call, Function, expression
 from ldlm_lint.program.modules import Module
 
 Loops = set[int | None]
@@ -108,7 +108,7 @@ class WayUp:
         gate = -1
         while guard >= 0:
             one = module.table.guards[guard]
-            if one.test and one.kind in ("if", "rest") and one.holds is True and self._code[Intervals].is_periodic(module, one.test):
+            if one.test and one.kind in ("if", "rest") and one.holds is True and self._code[Intervals].is_periodic(expression(self._code, module.base | one.test)):
                 gate = guard
             guard = one.parent
         return gate

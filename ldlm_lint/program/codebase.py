@@ -224,6 +224,10 @@ class Codebase(ABC):
         """What is set as an attribute of objects other than ``self``: the object and the value."""
         return [(expression(self, target), expression(self, value)) for target, value in self.program.other_writes.get(attribute, ())]
 
+    def given_by_name(self, name: str) -> list[tuple[Expr, Expr]]:
+        """What is given for a keyword or an entry of that name: the call or the dictionary, and the value."""
+        return [(expression(self, holder), expression(self, value)) for holder, value in self.program.given.get(name, ())]
+
     @property
     def all_calls(self) -> Iterator[Call]:
         """Every call."""

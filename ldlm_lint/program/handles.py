@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
@@ -19,6 +19,7 @@ from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
 from ldlm_lint.program.spots import Event, Spot, Write
+from ldlm_lint.program.walks import Through, are_alike, origins
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Site
@@ -171,6 +172,30 @@ class Expr(_Handle):
         return [self._at(one) for one in (row[2:4] if row[0] == "choice" else row[2] if row[0] == "bool" else ())]
 
     @property
+    def entries(self) -> list[Expr]:
+        """The values of a dictionary as written."""
+        return [self._at(one) for one in (self.row[2] if self.kind == "map" else ())]
+
+    @property
+    def results(self) -> list[Expr]:
+        """What the functions of the project return that a call goes to."""
+        return []
+
+    def origins(self, through: Through) -> Iterator[Expr]:
+        """The expression and all those that its value may come from, through some kinds of links, nearest first."""
+        return origins(self, through)
+
+    def is_alike(self, other: Expr) -> bool:
+        """Whether another expression is written alike, of the same values."""
+        return are_alike(self, other)
+
+    @property
+    def targets_if_called(self) -> list[Function]:
+        """The functions of the project that a call of it would go to."""
+        program = self.code.program
+        return [Function(self.code, one) for one, _ in program.targets(program.get(self.key), None)[0]]
+
+    @property
     def users(self) -> list[Expr]:
         """The expressions that are made of it."""
         return [use.by for use in self.uses() if use.by is not None]
@@ -214,6 +239,23 @@ class Expr(_Handle):
         row = self.row
         keys = self.code.ask.given(self.module.base | row[1], row[2]) if row[0] == "param" else []
         return [expression(self.code, one) for one in keys]
+
+    @property
+    def passed(self) -> list[Passed]:
+        """What each call of its function passes for it if it is a parameter."""
+        row, found = self.row, list[Passed]()
+        function = self.module.base | row[1] if row[0] == "param" else -1
+        for edge in self.code.program.callers(function) if function >= 0 else ():
+            node = self.code.program.argument_node(edge.call, function, edge.how, row[2]) if edge.how != UNKNOWN else None
+            found.append(Passed(Call(self.code, edge.call), expression(self.code, node) if node is not None else None, edge.how != UNKNOWN))
+        return found
+
+    @property
+    def default(self) -> Expr | None:
+        """What it is without an argument if it is a parameter that may be left out."""
+        row = self.row
+        number = self.module.scopes[row[1]].defaults.get(row[2]) if row[0] == "param" else None
+        return self._at(number) if number is not None else None
 
     @property
     def set_to(self) -> list[Expr]:
@@ -331,6 +373,11 @@ class Expr(_Handle):
         return self.code.value_uses.of(self)
 
     @property
+    def events(self) -> list[Event]:
+        """What happens to it where it is bound, set, tested, formatted, returned, in the order of evaluation."""
+        return self.code.value_uses.events_of(self)
+
+    @property
     def is_dropped(self) -> bool:
         """Whether no code gets its value: it is a statement, or all names that hold it are never read again."""
         return self.code.value_uses.is_dropped(self)
@@ -414,6 +461,11 @@ class Call(Expr):
         return [(name or "", self._at(one)) for name, one in self.row[3]]
 
     @property
+    def has_stars(self) -> bool:
+        """Whether it passes arguments by stars, so that they are not written out."""
+        return any(name is None for name, _ in self.row[3]) or any(one.kind == "star" for one in self.positional)
+
+    @property
     def arguments(self) -> list[Expr]:
         """All arguments as written."""
         return [*self.positional, *(value for _, value in self.keywords)]
@@ -471,6 +523,11 @@ class Call(Expr):
     def targets(self) -> list[Function]:
         """The functions of the project that it may go to."""
         return [Function(self.code, one) for one in sorted(self.code.program.targets_of.get(self.key, ()))]
+
+    @property
+    def results(self) -> list[Expr]:
+        """What the functions of the project return that it goes to."""
+        return [one for target in self.targets for one in target.returned]
 
     @property
     def is_in_handler(self) -> bool:
@@ -613,6 +670,15 @@ class Loop(_Handle):
         return [call for call in self.function.calls if self in call.loops]
 
 
+def event_of(function: Function, row: table.Event) -> Event:
+    """The handle of an event of a function."""
+    kind, number, loop, guard, place, rest = row
+    code, base = function.code, function.module.base
+    added = expression(code, base | rest) if kind == "add" else None
+    spot = _spot(function, function.key & MASK, loop, guard, place)
+    return Event(kind, expression(code, base | number), spot, str(rest or "") if added is None else "", added)
+
+
 def _spot(at: _Handle, scope: int, loop: int, guard: int, place: int) -> Spot:
     code, base = at.code, at.module.base
     return Spot(
@@ -685,6 +751,11 @@ class Function(_Handle):
         return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
 
     @property
+    def is_hook(self) -> bool:
+        """Whether a framework, or code that is not visible, calls it with what is assumed of that."""
+        return self.key in self.code.program.hooks
+
+    @property
     def is_generator(self) -> bool:
         """Whether it yields."""
         return bool(self.module.scopes[self.key & MASK].yields)
@@ -722,10 +793,7 @@ class Function(_Handle):
     @property
     def events(self) -> Iterator[Event]:
         """What happens to values in it, in the order of evaluation."""
-        for kind, number, loop, guard, place, rest in self.module.scopes[self.key & MASK].events:
-            spot = _spot(self, self.key & MASK, loop, guard, place)
-            added = expression(self.code, self.module.base | rest) if kind == "add" else None
-            yield Event(kind, expression(self.code, self.module.base | number), spot, str(rest or "") if added is None else "", added)
+        return (event_of(self, row) for row in self.module.scopes[self.key & MASK].events)
 
 
 class Class(_Handle):
@@ -785,6 +853,15 @@ class Class(_Handle):
         program = self.code.program
         bound = (program.module_of(one).scopes[one & MASK].bindings for one in program.order(self.key))
         return any(name in one for one in bound for name in names)
+
+
+class Passed(NamedTuple):
+    """What a call passes for a parameter; None if the call does not show it, or leaves it out. Without ``is_visible``
+    another package makes the call."""
+
+    call: Call
+    value: Expr | None
+    is_visible: bool
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Expr, Function, expression
+from ldlm_lint.program.handles import Expr, Function, event_of, expression
 from ldlm_lint.program.operands import users_in
 
 if TYPE_CHECKING:
+    from ldlm_lint.code import table
     from ldlm_lint.code.table import Node
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
+    from ldlm_lint.program.spots import Event
 
 
 class How(enum.Enum):
@@ -70,12 +72,21 @@ class ValueUses:
         self._code = code
         self._files: dict[int, _File] = {}
 
-    def of(self, expr: Expr) -> list[Use]:
-        """The uses of an expression's value in its file; none if it is dropped."""
-        module = expr.module
+    def _file(self, module: Module) -> _File:
         file = self._files.get(module.index)
         if file is None:
             file = self._files[module.index] = _File(module)
+        return file
+
+    def events_of(self, expr: Expr) -> list[Event]:
+        """What happens to an expression's value in its file, in the order of evaluation in each function."""
+        found = self._file(expr.module).events.get(expr.key & MASK, ())
+        return [event_of(Function(self._code, expr.module.base | scope), row) for scope, row in found]
+
+    def of(self, expr: Expr) -> list[Use]:
+        """The uses of an expression's value in its file; none if it is dropped."""
+        module = expr.module
+        file = self._file(module)
         number = expr.key & MASK
         operands = [Use(How.OPERAND, expression(self._code, module.base | user)) for user in file.users.get(number, ())]
         others = file.other.get(number, ())
@@ -129,6 +140,16 @@ class _File:
                     found[value].append((How.RETURNED, number, ""))
         for call, _, _ in self.module.table.decorations:
             found[call].append((How.NAMED, self.module.table.sites[call].scope, ""))
+        return found
+
+    @cached_property
+    def events(self) -> dict[int, list[tuple[int, table.Event]]]:
+        """What happens to each value, with the scope in which it does; of a sum also to what is added."""
+        found: dict[int, list[tuple[int, table.Event]]] = defaultdict(list)
+        for number, scope in enumerate(self.module.scopes):
+            for event in scope.events:
+                for one in {event[1], event[5]} if event[0] == "add" else (event[1],):
+                    found[one].append((number, event))
         return found
 
     @cached_property

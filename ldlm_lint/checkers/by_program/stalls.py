@@ -9,8 +9,8 @@ from ldlm_lint.checkers.by_program.removed_calls import call_node, removal
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.every_step import EveryStep
-from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.model import Confidence, Finding, Related, Rule
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call
@@ -31,12 +31,10 @@ def leading_calls(view: View, call: int) -> list[int] | None:
     """The calls by which a step reaches the function around a call, each of them in every step; None if one does
     not.
     """
-    program = view.program
-    chain = view[EveryStep].chain(program.function_of(call), program.module_of(call).table.sites[call & MASK].guard)
+    chain = view[EveryStep].chain(Call(view, call).spot)
     if chain is None:
         return None
-    found = list(chain.calls)
-    return found if all(view[Reach].runs(Call(view, one)) for one in (call, *found)) else None
+    return [one.key for one in chain.calls] if all(view[Reach].runs(one) for one in (Call(view, call), *chain.calls)) else None
 
 
 def is_wanted(view: View, call: int) -> bool:
@@ -54,7 +52,7 @@ def is_wanted(view: View, call: int) -> bool:
         return True
     if _is_asked_for(view, module, site.guard) or _exchanges_weights(module, call & MASK):
         return True
-    return view[RarePlaces].is_one(module, site.guard, site.place, view.program.function_of(call))
+    return view[Rhythm].is_rare(Call(view, call).spot)
 
 
 def _is_asked_for(view: View, module: Module, guard: int) -> bool:
@@ -90,7 +88,7 @@ def _exchanges_weights(module: Module, call: int) -> bool:
 def finding(view: View, rule: Rule, call: int, leading: list[int]) -> Iterator[Finding]:
     """The finding about a call, with its removal as a fix."""
     own = view.program.module_of(call)
-    module, place = step_of(view, view.program.function_of(call), view.program.module_of(call).table.sites[call & MASK].guard)
+    module, place = step_of(view, Call(view, call).spot)
     path = view.path(module)
     if not trains_on_device(view.context, path):
         return

@@ -11,7 +11,7 @@ from ldlm_lint.checkers.checkpoint_uses import ROTATION
 from ldlm_lint.code.table import column_of, line_of, loops_above
 from ldlm_lint.concepts.checkpoint_sinks import FILES
 from ldlm_lint.concepts.checkpoints import Checkpoints, Series
-from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.trained_anew import TrainedAnew, loop_of
 from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Claim, Finding, Related
@@ -88,7 +88,7 @@ def _is_unbounded(view: View, series: Series) -> bool:
         return False
     if view.is_pruned(series):
         return False
-    return _runs_again(module, series) or not view[Frequency].is_rare(Call(view, series.call))
+    return _runs_again(module, series) or not view[Rhythm].is_exception(Call(view, series.call))
 
 
 def _runs_again(module: Module, series: Series) -> bool:

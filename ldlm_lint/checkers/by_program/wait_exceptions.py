@@ -9,15 +9,16 @@ from ldlm_lint.concepts.agreement import Agreement
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.host_batches import HostBatches
 from ldlm_lint.concepts.host_needs import is_needed
-from ldlm_lint.concepts.rare_places import RarePlaces
 from ldlm_lint.concepts.reach import Reach
+from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.sent import Sent
 from ldlm_lint.concepts.switched_off import SwitchedOff
 from ldlm_lint.concepts.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.concepts.waits import Wait
 from ldlm_lint.model import Span
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Function
+from ldlm_lint.program.handles import Function, Guard
+from ldlm_lint.program.spots import Spot
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.vocabulary.reading import READS
 
@@ -41,9 +42,8 @@ class WaitExceptions:
         function = Function(self.view, wait.function)
         if not self.view[Reach].is_certain(function) and self._evaluation.is_named_so(function):
             return True
-        if self._switched_off.is_one(wait.module, wait.guard, wait.function):
-            return True
-        if self.view[RarePlaces].is_one(wait.module, wait.guard, wait.place, wait.function):
+        spot = spot_of(self.view, wait)
+        if self._switched_off.is_one(spot) or self.view[Rhythm].is_rare(spot):
             return True
         return self._host_batches.trains_on(wait.function) or self._is_of_host(wait) or self._sent.is_only_sent(wait.module, wait.node)
 
@@ -62,3 +62,8 @@ class WaitExceptions:
             if is_needed(module, self.texts.reading(wait), wait.node) or may_be_array(module, site.guard, wait.function & MASK, value):
                 return True
         return bool(value) and is_told_from_tensors(module, site.guard, value)
+
+
+def spot_of(view: View, wait: Wait) -> Spot:
+    """Where a wait is."""
+    return Spot(Function(view, wait.function), Guard(view, wait.module.base | wait.guard) if wait.guard >= 0 else None, None, wait.place)

@@ -21,6 +21,7 @@ from ldlm_lint.program.queries import Queries
 from ldlm_lint.program.value_uses import ValueUses
 
 if TYPE_CHECKING:
+    from ldlm_lint.code import Table
     from ldlm_lint.model import Span
     from ldlm_lint.requirements import TorchRange
     from ldlm_lint.source import Kind, Source
@@ -40,10 +41,29 @@ class Files(Protocol):
         """The paths of those of some kinds, in order."""
 
     def data(self, path: str) -> bytes:
-        """The bytes of one."""
+        """The bytes of one, or of a Python file."""
 
     def document(self, path: str) -> Any:
         """One as a document of values; None if it cannot be read."""
+
+
+class Configurations(Protocol):
+    """The configurations of OpenMMLab's runners: Python files of plain assignments, some of which inherit from others."""
+
+    def is_config(self, path: str) -> bool:
+        """Whether a file contains only settings, in a project with a runner of these."""
+
+    def is_unused(self, path: str) -> bool:
+        """Whether a file is a part that no configuration takes."""
+
+    def is_named(self, paths: set[str], word: bytes) -> bool:
+        """Whether one of some files has a word."""
+
+    def made_of(self, path: str) -> set[str]:
+        """The files derived from a file."""
+
+    def compositions(self, path: str) -> list[set[str]]:
+        """The files of each final configuration derived from a file."""
 
 
 class Trainings(Protocol):
@@ -123,6 +143,27 @@ class Codebase(ABC):
     @abstractmethod
     def files(self) -> Files:
         """The configuration files of the project."""
+
+    @property
+    @abstractmethod
+    def configurations(self) -> Configurations:
+        """The configurations of OpenMMLab's runners."""
+
+    @abstractmethod
+    def python_files(self) -> list[str]:
+        """The Python files of the project by their paths, also those that take part in no training."""
+
+    @abstractmethod
+    def table_of(self, path: str) -> Table | None:
+        """The table of a Python file of the project; None if it does not parse."""
+
+    @abstractmethod
+    def source_of(self, path: str) -> Source:
+        """The text of a Python file of the project."""
+
+    @abstractmethod
+    def torch_on(self, path: str) -> TorchRange:
+        """The versions of torch that a file runs on."""
 
     @property
     @abstractmethod

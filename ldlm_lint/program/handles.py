@@ -332,6 +332,16 @@ class Expr(_Handle):
         return [Function(self.code, one) for one in sorted(found)]
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The keys of the mapping that it is, those added later too."""
+        return frozenset(self.code.ask.mappings.keys_at(self.key).entries)
+
+    @property
+    def may_have_other_keys(self) -> bool:
+        """Whether the mapping that it is may have keys that nothing shows."""
+        return self.code.ask.mappings.keys_at(self.key).is_open
+
+    @property
     def is_self(self) -> bool:
         """Whether it is the first parameter of a method."""
         return self.code.program.class_of_self(self.module, self.key & MASK) is not None

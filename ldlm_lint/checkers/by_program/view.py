@@ -16,16 +16,17 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
-from ldlm_lint.program.of_project import program_of
+from ldlm_lint.program.of_project import program_of, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.code import Table
     from ldlm_lint.concepts.checkpoints import Series
     from ldlm_lint.program import Program
-    from ldlm_lint.program.codebase import Files, Trainings
+    from ldlm_lint.program.codebase import Configurations, Files, Trainings
     from ldlm_lint.project.questions import Context
     from ldlm_lint.shell.launch_code import Code
 
@@ -74,6 +75,27 @@ class View(Codebase):
     def files(self) -> Files:
         """The configuration files of the project."""
         return self.context.project
+
+    @property
+    def configurations(self) -> Configurations:
+        """The configurations of OpenMMLab's runners."""
+        return self.context.mm_configs
+
+    def python_files(self) -> list[str]:
+        """The Python files of the project by their paths, also those that take part in no training."""
+        return sorted(self.context.project.files)
+
+    def table_of(self, path: str) -> Table | None:
+        """The table of a Python file of the project; None if it does not parse."""
+        return table_of_file(self.context.project, path)
+
+    def source_of(self, path: str) -> Source:
+        """The text of a Python file of the project."""
+        known = self._sources.pop(path, None) or Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON)
+        self._sources[path] = known
+        if len(self._sources) > _KEPT:
+            del self._sources[next(iter(self._sources))]
+        return known
 
     @cached_property
     def trainings(self) -> Trainings:
@@ -174,12 +196,7 @@ class View(Codebase):
 
     def source(self, module: Module) -> Source:
         """The text of a module."""
-        path = self.path(module)
-        known = self._sources.pop(path, None) or Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON)
-        self._sources[path] = known
-        if len(self._sources) > _KEPT:
-            del self._sources[next(iter(self._sources))]
-        return known
+        return self.source_of(self.path(module))
 
     def module(self, path: str) -> Module | None:
         """The module of an absolute path, if it takes part in a training."""

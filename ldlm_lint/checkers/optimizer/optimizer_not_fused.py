@@ -4,17 +4,16 @@ options, and the settings of frameworks that create one."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.checkers.by_program.mm_optimizers import mm_optimizers
-from ldlm_lint.checkers.by_program.named_optimizers import named_optimizers
 from ldlm_lint.concepts.built_classes import Runs
 from ldlm_lint.concepts.host_models import HostModels
 from ldlm_lint.concepts.left_off import LeftOff
+from ldlm_lint.concepts.named_optimizers import NamedOptimizers
 from ldlm_lint.concepts.optimizers import Optimizers
 from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.concepts.roles import Roles
@@ -28,14 +27,13 @@ from ldlm_lint.model import (
     Finding,
     Fix,
     Frequency,
-    Interface,
     Probe,
     Reference,
     Related,
     Rule,
 )
-from ldlm_lint.requirements import TorchRange
 from ldlm_lint.rules.measured import H100
+from ldlm_lint.vocabulary.fused_kernels import PASS_FUSED, advice, has_fused, needs, obstacle_to
 from ldlm_lint.wording import any_of, quoted
 
 if TYPE_CHECKING:
@@ -102,7 +100,6 @@ RULE = Rule(
 _NAMES = ("Adam", "AdamW", "SGD")
 _FUSABLE = {f"torch.optim.{module}{name}": name for name in _NAMES for module in ("", f"{name.lower()}.")}
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
-_PASS_FUSED = "pass `fused=True`"
 _LATER_KERNELS = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
 _LOADED_ANEW = "updates differ in the last bits, and loading an older checkpoint turns fused off again"
 _OWN_SWITCH = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
@@ -110,16 +107,13 @@ _REASON = (
     "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
     "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
 )
-# The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
-_SUPPORTED, _ON_CPU = (2, 0), (2, 4)
-_RIGHT_UNDER_SCALERS = (2, 1)
 _OFF_CUDA = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
 
 
 def find(code: View) -> Iterator[Finding]:
     """The calls that may create a torch optimizer without choosing an implementation."""
-    named = list(named_optimizers(code, frozenset(_FUSABLE), frozenset(_IMPLEMENTATIONS)))
-    told = {_FUSABLE[one.name] for one in named}
+    named = code[NamedOptimizers].without(*_IMPLEMENTATIONS)
+    told = {one.name for one in named if one.expr is not None}
     made = list(code.calls(_FUSABLE))
     choosing = {call.function for call in made if any(_may_choose(code, call))}
     for call in made:
@@ -127,18 +121,14 @@ def find(code: View) -> Iterator[Finding]:
         if told.issuperset(_FUSABLE[one.name] for one in alternatives) and call.callee.last_name == "()getattr":
             # The arguments are next to the name.
             continue
-        fusable = [one for one in alternatives if _has_fused(code.torch_of(call.module), _FUSABLE[one.name])]
+        fusable = [one for one in alternatives if has_fused(code.torch_of(call.module), _FUSABLE[one.name])]
         if fusable and call.function not in choosing and not _matters_little(code, call):
             yield from _at_call(code, call, fusable)
-    for text in named:
-        name, torch = _FUSABLE[text.name], code.torch_of(text.expr.module)
-        if _has_fused(torch, name):
-            args = {"optimizer": name, "advice": _advice([name], torch)}
-            yield from _on_cuda(code, text.expr, code.finding(RULE, text.expr.span, args))
-    for settings in mm_optimizers(code, frozenset(_NAMES), frozenset(_IMPLEMENTATIONS)):
-        torch = code.torch_on(settings.path)
-        if _has_fused(torch, settings.name):
-            yield code.finding(RULE, settings.span, {"optimizer": settings.name, "advice": _advice([settings.name], torch)})
+    for one in named:
+        torch = code.torch_on(one.path)
+        if has_fused(torch, one.name):
+            finding = code.finding(RULE, one.span, {"optimizer": one.name, "advice": advice([one.name], torch)})
+            yield from _on_cuda(code, one.expr, finding) if one.expr is not None else (finding,)
 
 
 def _is_plain(one: Alternative) -> bool:
@@ -151,20 +141,6 @@ def _may_choose(code: View, call: Call) -> Iterator[bool]:
         given = call.argument(name)
         is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call.key) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
         yield not (given.is_absent or given.options or is_left_to_user)
-
-
-def _has_fused(torch: TorchRange, name: str) -> bool:
-    """Whether some torch that the project runs on has the fused implementation."""
-    since = tables.fused_since(name)
-    return since is not None and (torch.newest is None or torch.newest >= since)
-
-
-def _advice(optimizers: Iterable[str], torch: TorchRange) -> str:
-    """The advice; names the required torch if the oldest allowed one lacks it."""
-    since = max((found for one in optimizers if (found := tables.fused_since(one)) is not None), default=None)
-    if since is None or torch.oldest is None or torch.oldest >= since:
-        return _PASS_FUSED
-    return f"{_PASS_FUSED} (needs torch >= {'.'.join(map(str, since))})"
 
 
 def _matters_little(code: View, call: Call) -> bool:
@@ -199,7 +175,7 @@ def _at_call(code: View, call: Call, fusable: list[Alternative]) -> Iterator[Fin
     options = call.argument("fused").options
     may_be_given = not options and code[ReadSettings].may_be_added(call.key)
     unless = f" (unless you give it in {any_of(options)})" if options else " (unless your configuration gives it)" if may_be_given else ""
-    args = {"optimizer": _described(fusable, len(fusable) > 1 or not is_only), "advice": _advice(names, code.torch_of(call.module)) + unless}
+    args = {"optimizer": _described(fusable, len(fusable) > 1 or not is_only), "advice": advice(names, code.torch_of(call.module)) + unless}
     chosen = [(_FUSABLE[one.name], origin) for one in fusable for origin in one.origins if origin.is_away_from(call)]
     fixable = is_only and not may_be_given and not code[ReadSettings].names(call.callee)
     related = [Related(origin.line, f"{name} is chosen here") for name, origin in chosen]
@@ -226,38 +202,16 @@ def _fix(code: View, call: Call, names: Sequence[str]) -> Fix | None:
     if edit is None or code[Optimizers].may_have_unsupported_parameters(call):
         return None
     moved_later = code[Optimizers].gets_model_moved_later(call)
-    obstacle = _obstacle(names, moved_later) if code.torch_of(call.module).oldest is None else ""
+    obstacle = obstacle_to(names, moved_later=moved_later) if code.torch_of(call.module).oldest is None else ""
     level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
-    return Fix(f"set fused={cuda}.is_available()", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON, needs=tuple(_needs(names, moved_later)))
-
-
-def _needs(names: Sequence[str], moved_later: bool) -> Iterator[Interface]:
-    """The versions that make the constructor work: also where only a part of the project's requirements allows older ones."""
-    for fused in map(tables.fused, names):
-        yield fused
-        # torch 2.0.0 computed wrong steps (pytorch#95781).
-        yield Interface(f"{fused.name} with correct steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
-        if moved_later:
-            yield Interface(f"{fused.name} of parameters that are moved to the GPU later", max(fused.since, _ON_CPU))
-
-
-def _obstacle(names: Sequence[str], moved_later: bool) -> str:
-    """Why the constructor may raise if the project does not name a torch version; a named one is compared with the
-    needs of the fix."""
-    for name in names:
-        since = tables.fused_since(name)
-        if since is None or since > _SUPPORTED:
-            return f"torch before {'.'.join(map(str, since or ()))} has no fused {name}: set target-torch"
-    if moved_later:
-        return "torch before 2.4 raises for parameters that are not on the GPU yet: move the model first, or set target-torch"
-    return ""
+    return Fix(f"set fused={cuda}.is_available()", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON, needs=needs(names, moved_later=moved_later))
 
 
 def of_settings(section: Section, _options: Mapping[str, object]) -> Iterator[Finding]:
     """The settings of a Trainer, of an object that a configuration creates, and a switch of the project's own."""
     made = _FUSABLE.get(section.made)
     if made in ("Adam", "AdamW") and section.complete and not section.has(*_IMPLEMENTATIONS) and section.call is not None:
-        args = {"optimizer": made, "advice": _PASS_FUSED}
+        args = {"optimizer": made, "advice": PASS_FUSED}
         fix = unsafe("set fused to true", section.editor.add(section.call, "fused", True), _LATER_KERNELS)
         yield _at_setting(section, section.call, args, fix, Claim("made-optimizer-trains-on-cuda", made))
     for path, setting in section.settings.items() if section.framework == "own" else ():

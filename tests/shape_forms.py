@@ -121,25 +121,6 @@ FOUND = {
         "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
         "        optimizer.step()\n",
     ),
-    "loss: bounded through names": (
-        "clamped-loss",
-        "import torch\nfrom torch import clamp as limit\nfrom torch.nn.functional import cross_entropy as ce\n"
-        "def step(x, y, a):\n    value = ce(x, y)\n    total = value.mean()\n    out = limit(total, max=a)\n    out.backward()\n",
-    ),
-    "loss: the lesser of two": (
-        "clamped-loss",
-        "import torch\ndef step(outputs):\n    out = min(10.0, outputs['loss'])\n    out.backward()\n",
-    ),
-    "units: divided by a norm with a name": (
-        "mse-on-unit-vectors",
-        "import torch\nimport torch.nn.functional as F\ndef loss(a, b):\n    n = a.norm(dim=-1, keepdim=True).clamp(min=1e-6)\n"
-        "    b /= torch.linalg.vector_norm(b)\n    return F.mse_loss(a / n, b)\n",
-    ),
-    "units: by a function of another name": (
-        "mse-on-unit-vectors",
-        "import torch\nfrom torch.nn.functional import normalize as unit\ndef loss(a, b):\n"
-        "    a, b = map(unit, (a, b))\n    return (a - b).pow(2).mean()\n",
-    ),
     "skip: a flag": (
         "rank-local-skip",
         "import torch\ndef fit(model, data):\n    for x in data:\n        loss = model(x)\n        bad = torch.isnan(loss).any()\n"
@@ -264,12 +245,6 @@ SPARED = {
     "schedule: a sampler's step": (
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
-    ),
-    "loss: bounded from below": ("clamped-loss", "def step(loss):\n    return loss.clamp(min=0)\n"),
-    "loss: a number is bounded": ("clamped-loss", "def step(x, loss):\n    x = x.clamp(0, 1)\n    return loss\n"),
-    "units: a layer that is called norm": (
-        "mse-on-unit-vectors",
-        "import torch\ndef forward(self, x):\n    x = self.norm(x) / 2\n    return (x ** 2).mean()\n",
     ),
     "skip: a number of steps": (
         "rank-local-skip",

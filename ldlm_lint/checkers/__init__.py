@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed", "batch_size", "memory", "loss", "autograd"),
+    *("distributed", "batch_size", "memory", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
     *("no_sync", "rank_divergence", "segments"),

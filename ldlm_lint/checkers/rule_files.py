@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from ldlm_lint.frameworks.sections import Section
     from ldlm_lint.model import Finding, Rule
 
-_FILES: tuple[str, ...] = ("optimizer.optimizer_not_fused",)
+_FILES: tuple[str, ...] = (
+    "optimizer.optimizer_not_fused",
+    "precision.clamped_loss",
+    "precision.mse_on_unit_vectors",
+)
 
 
 class RuleFile(NamedTuple):

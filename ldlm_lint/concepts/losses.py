@@ -81,7 +81,7 @@ class BackwardPasses(Concept):
 
 
 class Losses(Concept):
-    """What backward passes run, what that is made of, and what becomes of a loss."""
+    """What backward passes run, what that is made of, and what happens to a loss."""
 
     @cached_property
     def on_device(self) -> list[Expr]:

@@ -113,6 +113,17 @@ class Expr(_Handle):
         return [expression(self.code, self.module.base | one) for one in operands(self.row)]
 
     @property
+    def within(self) -> Iterator[Expr]:
+        """It and all expressions that it is made of, each once."""
+        todo, seen = [self], {self}
+        while todo:
+            one = todo.pop()
+            yield one
+            new = [other for other in one.operands if other not in seen]
+            seen.update(new)
+            todo += new
+
+    @property
     def operator(self) -> str:
         """Its operation: ``Add``, ``Mod``, ``And``, ``Not``, ``Eq`` of one comparison; empty for all else."""
         row = self.row
@@ -362,7 +373,7 @@ class Expr(_Handle):
     @property
     def names(self) -> frozenset[str]:
         """The names that its value is bound to: of variables, attributes and keys of mappings."""
-        return self.code.program.names_of(self.key)
+        return self.code.program.all_names_of(self.key)
 
     @property
     def is_known_whole(self) -> bool:

@@ -17,6 +17,7 @@ _SETS = ("register_buffer", "register_parameter", "add_module", "register_module
 _CHANGES = ("append", "extend", "update", "setdefault", "add", "insert", "appendleft")
 _NAMED_ELSEWHERE = frozenset({"const", "op", "cmp", "attr", "free", "param", "imp", "impf", "def", "class", "phi", "copy", "upd", "item"})
 """What is not a container itself, or has a name at its place."""
+_UNNAMED = frozenset({"none", "const", "imp", "impf"})
 _SAYS_NOTHING = frozenset({"const", "op", "cmp", "fstr", "map", "seq", "none", "comp", "item"})
 
 
@@ -203,7 +204,15 @@ class Index(Solver):
         return any(module.scopes[one].name in self.decorators for one in around if one > 0)
 
     def names_of(self, key: int) -> frozenset[str]:
-        """The names that an expression is bound to: of variables, attributes and keys of mappings."""
+        """The names that an expression is bound to: of variables, attributes and keys of mappings.
+
+        None for what has a name at its place, or is no container itself: see `all_names_of`.
+        """
+        kind = self.module_of(key).nodes[key - self.module_of(key).base][0]
+        return self.all_names_of(key) if kind not in _NAMED_ELSEWHERE else frozenset()
+
+    def all_names_of(self, key: int) -> frozenset[str]:
+        """The names that an expression is bound to, whatever it is."""
         module = self.module_of(key)
         names = self._names.get(module.index)
         if names is None:
@@ -216,7 +225,7 @@ class Index(Solver):
         alone: dict[str, frozenset[str]] = {}
 
         def add(value: int, name: str) -> None:
-            if module.nodes[value][0] in _NAMED_ELSEWHERE:
+            if module.nodes[value][0] in _UNNAMED:
                 return
             one = alone.setdefault(name, frozenset([name]))
             known = names.get(value)

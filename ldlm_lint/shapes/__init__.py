@@ -19,7 +19,6 @@ from ldlm_lint.shapes.calls import (
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
-from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
@@ -34,13 +33,11 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,
-    "clamped-loss": may_bound_loss,
     "compile-guarded-by-try": may_guard_compile,
     "fused-conflict": may_fuse,
     "fused-fallback-ineffective": may_fuse,
     "fused-lost-on-resume": may_fuse,
     "loss-graph-accumulation": may_keep_graph,
-    "mse-on-unit-vectors": may_compare_units,
     "parameters-frozen-after-wrap": may_freeze_wrapped,
     "rank-local-skip": may_skip,
     "reentrant-checkpoint-misuse": may_checkpoint,

@@ -23,7 +23,7 @@ CLASS_WORDS = ("Loss", "Criterion", "Objective")
 LOSS_FUNCTIONS = lazily(r"^torch\.(nn\.(functional\.(\w*_loss|\w*cross_entropy\w*|kl_div)|(modules\.loss\.)?\w+Loss)|distributions\.(kl\.)?kl_divergence)$")
 """The functions of torch that compute a loss, and the classes whose objects do."""
 CALLED_AS_LOSS = frozenset({"criterion", "loss_fn", "loss_func", "loss_function"})
-"""Names of functions that compute a loss, which are no names of losses."""
+"""Names of functions that compute a loss, besides names of losses."""
 # ``loss_weight``, ``loss_mask`` or ``max_loss`` are numbers about a loss.
 ABOUT = lazily(
     r"^(w|weights?|weighting|scale[rs]?|masks?|coefs?|coeffs?|coefficients?|factors?|ratios?|lambdas?|ema|avg|average"

@@ -1,0 +1,1 @@
+"""Rules of the family 78: precision, compilation and losses."""

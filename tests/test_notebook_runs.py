@@ -128,23 +128,24 @@ def test_a_diff_is_the_patch_of_a_fix(book, capsysbinary):
     assert book.read_bytes() == fixed != before
 
 
+ATOMIC = "--select=non-atomic-checkpoint"
+OVERWRITING = TRAIN.replace('f"model_{epoch}.pt"', '"model_last.pt"')
+
+
 def test_an_import_goes_to_an_earlier_cell_and_magics_stay(book, run):
-    run("--fix", "--unsafe-fixes")
-    imports, loader, train = sources(book)
-    assert (
-        imports
-        == "%matplotlib inline\nfrom pathlib import Path\n\nimport torch\nfrom torch.utils.data import DataLoader"
-    )
-    assert loader == FIXED
-    assert '_keep_last(f"model_{epoch}.pt"' in train and "import" not in train
+    book.write_text(notebook(IMPORTS, LOADER, OVERWRITING), encoding="utf-8")
+    run(ATOMIC, "--fix", "--unsafe-fixes")
+    imports, _, train = sources(book)
+    assert imports == "%matplotlib inline\nimport os\n\nimport torch\nfrom torch.utils.data import DataLoader"
+    assert 'os.replace("model_last.pt.tmp", "model_last.pt")' in train and "import" not in train
 
 
 def test_an_import_of_a_later_cell_comes_too_late(book, run):
-    book.write_text(notebook(IMPORTS, LOADER, TRAIN, "from pathlib import Path"), encoding="utf-8")
-    _, document = run("--unsafe-fixes")
-    assert document["findings"][1]["fix"]["applicability"] == "display"
-    run("--fix", "--unsafe-fixes")
-    assert sources(book) == [IMPORTS, FIXED, TRAIN, "from pathlib import Path"]
+    book.write_text(notebook(IMPORTS, LOADER, OVERWRITING, "import os"), encoding="utf-8")
+    _, document = run(ATOMIC, "--unsafe-fixes")
+    assert [one["fix"]["applicability"] for one in document["findings"] if one["rule"] == "non-atomic-checkpoint"] == ["display"]
+    run(ATOMIC, "--fix", "--unsafe-fixes")
+    assert sources(book)[2] == OVERWRITING
 
 
 def test_a_fix_of_several_cells_is_only_shown(book, run):

@@ -9,13 +9,12 @@ from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.checkpoint_counters import is_text
-from ldlm_lint.checkers.checkpoint_names import is_plain, is_textual, parts_of
 from ldlm_lint.checkers.checkpoint_paths import Save
 from ldlm_lint.checkers.checkpoint_removal import names_of_path, removed
-from ldlm_lint.checkers.checkpoint_uses import is_repeated, saved_on_several_ranks
+from ldlm_lint.checkers.checkpoint_repeats import is_repeated, saved_on_several_ranks
 from ldlm_lint.model import Applicability, Edit, Fix
-from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.names import bindings, last_name, qualified
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
@@ -24,6 +23,10 @@ _SPACE = (
     "both files are on the disk for a moment, code that watches the folder sees a second name, and a link at that "
     "path becomes a file"
 )
+
+_JOINS = frozenset({"join", "joinpath", "format", "str", "zfill", "Path", "PurePath", "PosixPath"})
+_AS_IS = {"os.path.abspath", "os.path.expanduser", "os.path.normpath", "os.fspath", "os.path.realpath"}
+_PURE = frozenset({*_JOINS, "int", "abspath", "expanduser", "normpath", "fspath", "realpath"})
 
 
 def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
@@ -73,15 +76,14 @@ def _atomic_edits(source: Source, save: Save) -> tuple[Edit, ...]:
 
 def _beside(source: Source, path: nodes.NodeNG) -> str | None:
     """The expression of a name next to a path that may be evaluated twice."""
-    parts = parts_of(path)
-    if any(isinstance(part, str) and "://" in part for part in parts) or path.lineno != path.end_lineno:
+    if any("://" in one for one in names_of_path(path)) or path.lineno != path.end_lineno:
         return None
     if isinstance(path, nodes.Name):
         return f'f"{{{path.name}}}.tmp"' if _holds_paths(path) else None
     if isinstance(path, nodes.Attribute):
         return f'f"{{{path.as_string()}}}.tmp"' if isinstance(path.expr, nodes.Name) and _holds_paths(path) else None
     last = _last_text(path)
-    if last is None or not is_plain(path):
+    if last is None or not _is_plain(path):
         return None
     start, end = span_of(source, path).start, span_of(source, last).end
     text = source.slice(source.span(start, end))
@@ -97,7 +99,7 @@ def _holds_paths(node: nodes.Name | nodes.Attribute) -> bool:
     else:
         targets = (one for one in nodes_of(node.root(), nodes.AssignAttr) if one.attrname == node.attrname)
         values = [getattr(one.parent, "value", None) for one in targets]
-    return bool(values) and all(value is not None and is_textual(value) for value in values)
+    return bool(values) and all(value is not None and _is_textual(value) for value in values)
 
 
 def _last_text(path: nodes.NodeNG) -> nodes.NodeNG | None:
@@ -108,8 +110,8 @@ def _last_text(path: nodes.NodeNG) -> nodes.NodeNG | None:
         inner = path.func.expr if isinstance(path.func, nodes.Attribute) and path.func.attrname == "format" else None
         return _last_text(inner or path.args[-1]) if inner or (path.args and not path.keywords) else None
     if isinstance(path, nodes.JoinedStr):
-        return path if path.values and is_text(path.values[-1]) else None
-    return path if is_text(path) else None
+        return path if path.values and _is_text(path.values[-1]) else None
+    return path if _is_text(path) else None
 
 
 def replacement_fix(source: Source, save: Save, removal: nodes.Call) -> Fix | None:
@@ -168,3 +170,28 @@ def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
     last, end = source.position(span.end)
     before, after = source.lines[first - 1][: column - 1], source.lines[last - 1][end - 1 :]
     return not before.strip() and not after.partition("#")[0].strip()
+
+
+def _is_text(node: nodes.NodeNG | None) -> bool:
+    """Whether an expression is a string written out."""
+    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+
+
+def _is_textual(node: nodes.NodeNG) -> bool:
+    """Whether an expression is a text or a path, by its form."""
+    if isinstance(node, nodes.BinOp):
+        return node.op in ("/", "+", "%") and (_is_textual(node.left) or _is_textual(node.right))
+    if isinstance(node, nodes.Call):
+        return last_name(node.func) in _JOINS or qualified(node.func) <= _AS_IS
+    return _is_text(node) or isinstance(node, nodes.JoinedStr)
+
+
+def _is_plain(path: nodes.NodeNG) -> bool:
+    """Whether an expression may be evaluated again."""
+    if isinstance(path, nodes.Name):
+        # A file opened by a `with` is still being written.
+        return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in visible(path, path.name))
+    calls = (one.func for one in nodes_of(path, nodes.Call))
+    return all(getattr(one, "attrname", getattr(one, "name", "")) in _PURE for one in calls) and not any(
+        nodes_of(path, (nodes.NamedExpr, nodes.Await, nodes.Yield))
+    )

@@ -15,7 +15,8 @@ from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, call
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
-from ldlm_lint.program.queries import Queries
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, expression
 from ldlm_lint.vocabulary.downloads import COMMANDS, DOWNLOADS, PUBLISHED_NAMES, SHELLS
 
 if TYPE_CHECKING:
@@ -107,13 +108,12 @@ def _pattern(text: str) -> str:
     return "/".join(filter(None, (written, _DIGITS.sub("#", name))))
 
 
-class FilePaths:
+class FilePaths(Concept):
     """Analyses the parts of paths; the work for one path is bounded."""
 
-    def __init__(self, ask: Queries, patterns: PathPatterns) -> None:
-        self.ask = ask
-        self.program = ask.program
-        self.patterns = patterns
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._patterns = code[PathPatterns]
         self._seen: set[tuple[int, bool, bool, Entered]] = set()
         self._entered: Entered = ()
         self._shared: dict[tuple[object, ...], FilePath] = {}
@@ -146,8 +146,8 @@ class FilePaths:
         module = self.program.module_of(key)
         row = module.plain(key & MASK)
         if row[0] != "seq":
-            return self.patterns.of(key)
-        return [" ".join(next(iter(sorted(self.patterns.of(module.base | one)))) for one in row[2])]
+            return self._patterns.of(expression(self.code, key))
+        return [" ".join(next(iter(sorted(self._patterns.of(expression(self.code, module.base | one))))) for one in row[2])]
 
     def _visit(self, key: int, found: FilePath, *, begins: bool, ends: bool) -> None:
         """Add the parts of an expression: as the beginning of the path, as its last component, or as both."""
@@ -184,7 +184,7 @@ class FilePaths:
 
     def _take_names(self, key: int, found: FilePath, *, begins: bool) -> bool:
         """Add the known names of an expression; returns whether a last component is unknown."""
-        texts = self.patterns.of(key)
+        texts = self._patterns.of(expression(self.code, key))
         found.fetched |= {one.partition("*")[0] for one in texts if begins and one.startswith(_OUTSIDE)}
         names = {_pattern(one) for one in texts if "://" not in one}
         found.names |= names - {"*"}
@@ -292,7 +292,7 @@ class FilePaths:
         return row[1] if row[0] == "const" and isinstance(row[1], str) else ""
 
     def _call(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
-        name, function = called_name(self.program, module, row[1]), module.plain(row[1])
+        name, function = called_name(Call(self.code, key)), module.plain(row[1])
         names = self.ask.names_of(self.program.ask(module.base | row[1]))
         is_method = function[0] == "attr" and not names
         if names & DOWNLOADS.keys() or self.downloads(key):

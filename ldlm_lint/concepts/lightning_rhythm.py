@@ -7,9 +7,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.asked_for import is_same
+from ldlm_lint.concepts.alike import is_same
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import expression
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ class LightningRhythm(Concept):
         epochs = self._given(trainer, _EPOCHS)
         if epochs is None:
             return False
-        module = self.program.module_of(every)
-        if module is self.program.module_of(epochs) and is_same(module, every & MASK, epochs & MASK):
+        if is_same(expression(self.code, every), expression(self.code, epochs)):
             return True
         interval, length = self.ask.meaning(every).only, self.ask.meaning(epochs).only
         return isinstance(interval, int) and isinstance(length, int) and 0 < length <= interval

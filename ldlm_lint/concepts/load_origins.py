@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.concepts.checkpoint_sinks import Sinks
-from ldlm_lint.concepts.checkpoints import Checkpoints
+from ldlm_lint.concepts.checkpoint_writes import CheckpointWrites
 from ldlm_lint.concepts.file_paths import SHIPPED, FilePath, FilePaths, Home
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.own_entries import OwnEntries
@@ -21,6 +20,7 @@ from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 from ldlm_lint.vocabulary.downloads import DOWNLOADS, SHELLS
 
 if TYPE_CHECKING:
@@ -62,10 +62,9 @@ class LoadOrigins(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        patterns = code[Checkpoints].patterns
-        self._paths = FilePaths(code.ask, patterns)
-        self._sinks = Sinks(code.ask, patterns)
-        self._payloads = Payloads(code.program, self._sinks.states)
+        self._paths = code[FilePaths]
+        self._writes = code[CheckpointWrites]
+        self._payloads = code[Payloads]
         self._joined = code[Joined]
 
     def of(self, call: int) -> Origin:
@@ -111,7 +110,7 @@ class LoadOrigins(Concept):
         return name in defaults and bool(self.program.callers(int(str(function))))
 
     def _hold_tensors_only(self, known: FilePath, written: list[int]) -> bool:
-        return not any(known.is_one_of(one.path) for one in self._by_engines) and all(map(self._payloads.are_tensors_only, written))
+        return not any(known.is_one_of(one.path) for one in self._by_engines) and all(self._payloads.are_tensors_only(Call(self.code, one)) for one in written)
 
     def _are_all_of(self, near: Module, known: FilePath, written: list[_Written]) -> bool:
         """Whether every source of a loaded path is one of a path that the same flow writes: a folder or a file that a
@@ -133,15 +132,15 @@ class LoadOrigins(Concept):
 
     @cached_property
     def _written(self) -> list[_Written]:
-        return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.files()]
+        return [_Written(one.call.key, self._paths.of(one.path.key)) for one in self._writes.of_files]
 
     @cached_property
     def _entries(self) -> OwnEntries:
-        return OwnEntries(self.program, self._sinks.states, (one.call for one in self._written))
+        return OwnEntries(self.code, (one.call for one in self._written))
 
     @cached_property
     def _by_engines(self) -> list[_Written]:
-        return [_Written(one.call, self._paths.of(one.path)) for one in self._sinks.engines()]
+        return [_Written(one.call.key, self._paths.of(one.path.key)) for one in self._writes.by_engines]
 
     def _fetched_to(self, load: int, read: int, known: FilePath) -> int:
         """The call that downloads to the path: a downloader in this file, or a function of the project that receives

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.payloads import Payloads
 from ldlm_lint.program.atoms import MASK, Value
+from ldlm_lint.program.handles import expression
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
-    from ldlm_lint.concepts.written_states import WrittenStates
-    from ldlm_lint.program import Program
+    from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
 
 _WRITTEN = ("obj", "tensors")
@@ -34,9 +35,9 @@ Entries = dict[str, list[int]]
 class OwnEntries:
     """Answers for the loads of a program, given the calls (keys) that write files."""
 
-    def __init__(self, program: Program, states: WrittenStates, written: Iterable[int]) -> None:
-        self.program = program
-        self._states = states
+    def __init__(self, code: Codebase, written: Iterable[int]) -> None:
+        self._code = code
+        self.program = code.program
         self._files = {call: self._entries(self._object_of(call)) for call in written}
 
     def alike(self, load: int) -> list[int]:
@@ -125,8 +126,9 @@ class OwnEntries:
         row = module.nodes[number]
         if row[0] in ("param", "free"):
             return self.program.given_or_bound(module, row)
-        inner = row[1] if row[0] == "phi" else row[1:2] if row[0] in ("upd", "copy") else self._states.filled(module, number) if row[0] == "map" else ()
-        return [module.base | one for one in inner]
+        inner = row[1] if row[0] == "phi" else row[1:2] if row[0] in ("upd", "copy") else ()
+        filled = self._code[Payloads].filled(expression(self._code, module.base | number)) if row[0] == "map" else []
+        return [*(module.base | one for one in inner), *(one.key for one in filled)]
 
     def _is_object(self, key: int) -> bool:
         """Whether a value can only be options, as a parser gives them, or an object of a class of the project."""

@@ -6,83 +6,67 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import MASK
-
-if TYPE_CHECKING:
-    from ldlm_lint.program import Program
-    from ldlm_lint.program.modules import Module
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Expr
 
 OF_PATHS = frozenset({"str", "Path", "PurePath", "fspath", "abspath", "expanduser", "realpath", "normpath"})
 """Functions and classes that make a path of a path."""
 JOINS = frozenset({"join", "joinpath"})
 _FIELD = lazily(r"\{[^{}]*\}|%[-+ #0]*\d*(?:\.\d+)?[diouxXeEfFgGcrs]")
 _STARS = re.compile(r"\*{2,}")
-_STEPS = 12
 _MOST = 8
 """Names that one path may be; what may be more is anything."""
 _LONGEST = 300
+_ANYTHING = frozenset(["*"])
 
 
-class PathPatterns:
+class PathPatterns(Concept):
     """The patterns of the paths of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._known: dict[int, frozenset[str]] = {}
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._known: dict[Expr, frozenset[str]] = {}
 
-    def of(self, key: int, steps: int = 0) -> frozenset[str]:
-        """The patterns of a path (key); ``*`` alone if nothing is known."""
-        known = self._known.get(key)
+    def of(self, path: Expr) -> frozenset[str]:
+        """The patterns of a path; ``*`` alone if nothing is known."""
+        known = self._known.get(path)
         if known is None:
-            if steps > _STEPS:
-                return _ANYTHING
-            self._known[key] = _ANYTHING
-            known = self._known[key] = _bounded(self._made(key, steps + 1) or self._texts(key))
+            # What is made of itself may be anything.
+            self._known[path] = _ANYTHING
+            known = self._known[path] = _bounded(self._made(path) or path.texts)
         return known
 
-    def _texts(self, key: int) -> Iterable[str]:
-        value = self.program.ask(key)
-        found = self.program.atoms.texts(value) | self.program.texts_of_flags(value)
-        return found if found - {"*"} else ()
+    def are_named(self, path: Expr) -> frozenset[str]:
+        """Those patterns whose last component is known."""
+        return frozenset(one for one in self.of(path) if "*" not in posixpath.basename(one))
 
-    def _made(self, key: int, steps: int) -> Iterable[str]:
+    def _made(self, path: Expr) -> Iterable[str]:
         """The patterns that an expression builds."""
-        module = self.program.module_of(key)
-        row = module.nodes[key & MASK]
-        kind = row[0]
-        if kind == "fstr":
-            return self._joined(module, row[1], "", steps)
-        if kind == "op" and row[1] in ("Add", "Div"):
-            return self._joined(module, row[2:4], "/" if row[1] == "Div" else "", steps)
-        if kind == "op" and row[1] == "Mod":
-            return [_FIELD.sub("*", one) for one in self.of(module.base | row[2], steps)]
-        if kind == "call":
-            return self._called(module, row, steps)
-        if kind in ("phi", "copy", "choice"):
-            ways = row[1] if kind == "phi" else row[1:2] if kind == "copy" else row[2:4]
-            return [one for way in ways for one in self.of(module.base | way, steps)]
-        if kind in ("param", "free"):
-            return [one for way in self.program.given_or_bound(module, row)[:_MOST] for one in self.of(way, steps)]
-        return ()
+        if path.kind == "fstr":
+            return self._joined(path.operands, "")
+        if path.kind == "op":
+            left, right = path.operands
+            if path.operator == "Mod":
+                return [_FIELD.sub("*", one) for one in self.of(left)]
+            return self._joined([left, right], {"Add": "", "Div": "/"}[path.operator]) if path.operator in ("Add", "Div") else ()
+        if isinstance(path, Call):
+            return self._called(path)
+        ways = path.given if path.kind == "param" else path.bound_outside if path.kind == "free" else path.ways if path.kind != "bool" else ()
+        return [one for way in ways[:_MOST] for one in self.of(way)]
 
-    def _called(self, module: Module, row: tuple[object, ...], steps: int) -> Iterable[str]:
-        function, args = int(str(row[1])), row[2]
-        assert isinstance(args, tuple)
-        name, called = called_name(self.program, module, function), module.plain(function)
-        if name in JOINS and called[0] in ("attr", "free", "impf"):
-            first = (called[1],) if name == "joinpath" else ()
-            return self._joined(module, (*first, *args), "/", steps)
-        if name == "format" and called[0] == "attr":
-            return [_FIELD.sub("*", one) for one in self.of(module.base | called[1], steps)]
-        if name in OF_PATHS and len(args) >= 1:
-            return self._joined(module, args, "/", steps)
-        return ()
+    def _called(self, call: Call) -> Iterable[str]:
+        name, callee = called_name(call), call.callee.plain
+        if name in JOINS and callee.kind in ("attr", "free", "impf"):
+            first = [callee.base] if name == "joinpath" and callee.base is not None else []
+            return self._joined([*first, *call.positional], "/")
+        if name == "format" and callee.kind == "attr" and callee.base is not None:
+            return [_FIELD.sub("*", one) for one in self.of(callee.base)]
+        return self._joined(call.positional, "/") if name in OF_PATHS and call.positional else ()
 
-    def _joined(self, module: Module, parts: Sequence[int], between: str, steps: int) -> Iterable[str]:
-        ways = [sorted(self.of(module.base | one, steps)) for one in parts]
+    def _joined(self, parts: Sequence[Expr], between: str) -> Iterable[str]:
+        ways = [sorted(self.of(one)) for one in parts]
         size = 1
         for way in ways:
             size *= len(way)
@@ -91,18 +75,19 @@ class PathPatterns:
         return [between.join(one) for one in product(*ways)]
 
 
-def called_name(program: Program, module: Module, function: int) -> str:
+def called_name(call: Call) -> str:
     """The last name of a function that a call is of: its original name if it is imported under another one, ``join as
     pjoin``."""
-    row = module.plain(function)
-    if row[0] in ("free", "impf"):
-        known = program.atoms.kinds(program.ask(module.base | function), "x")
-        if len(known) == 1:
-            return str(known[0][1]).rpartition(".")[2]
-    return module.last_name(function)
+    names = call.callee.outside_names if call.callee.plain.kind in ("free", "impf") else frozenset()
+    return next(iter(names)).rpartition(".")[2] if len(names) == 1 else call.called_name
 
 
-_ANYTHING = frozenset(["*"])
+def behind_paths(path: Expr) -> Expr:
+    """An expression without conversions to a path."""
+    at = path.unnamed
+    while isinstance(at, Call) and len(at.positional) == 1 and not at.keywords and at.called_name in OF_PATHS:
+        at = at.positional[0].unnamed
+    return at
 
 
 def _bounded(found: Iterable[str]) -> frozenset[str]:

@@ -1,217 +1,274 @@
-"""What a written file holds: tensors and plain values alone, so that every version of torch loads it, or something that
-this cannot be said of.
+"""What a written file holds: a training's state, or only tensors and plain values, so that every version of torch loads it.
 
     torch.save({"model": model.state_dict(), "epoch": epoch, "best": float(accuracy)}, path)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
 
-from ldlm_lint.concepts.written_states import FILLS, WrittenStates
-from ldlm_lint.program.atoms import DEVICE, HOST_TENSOR, MASK, TENSOR, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Class, Expr
+from ldlm_lint.program.modules import Module
 
-if TYPE_CHECKING:
-    from ldlm_lint.code.table import Node
-    from ldlm_lint.program import Program
-    from ldlm_lint.program.modules import Module
-
-_WRITTEN = ("obj", "tensors")
+_WRITTEN = frozenset({"obj", "tensors", "model"})
+_FILLS = ("append", "extend", "update", "setdefault")
+"""Methods that put values into a container."""
+_COPIES = frozenset({"dict", "OrderedDict", "deepcopy", "copy"})
+_HANDS_ON = frozenset({"cpu", "detach", "clone", "to", "half", "items", "values", "copy", "contiguous", "requires_grad_"})
+"""Methods of tensors, modules and dictionaries that give the same in another form."""
+_OF_MODULES = frozenset({"eval", "train"})
+"""Methods that only modules have, and that give the module."""
 _MADE_PLAIN = frozenset({"int", "float", "str", "len", "bool", "range", "format"})
 """Functions of Python that give a number or a text, or several of them, whatever they are given; ``round`` and ``abs`` of a
 number of numpy give one of numpy."""
 _PLAIN_METHODS = frozenset({"item", "tolist", "format", "strftime", "hexdigest"})
 _CLOCKS = frozenset({"time.time", "time.strftime"})
-_COPIES = frozenset({"dict", "list", "tuple", "OrderedDict", "deepcopy", "copy", "sorted", "sum", "max", "min", "round", "abs"})
+_AS_PLAIN = frozenset({*_COPIES, "list", "tuple", "sorted", "sum", "max", "min", "round", "abs"})
+"""Functions whose result is as plain as what they are given."""
 _SAME = frozenset({"cpu", "detach", "clone", "to", "half", "float", "contiguous", "items", "values", "keys", "copy", "sum", "max", "min"})
-"""Methods of tensors and containers that give the same in another form."""
+"""Such methods."""
 _RANDOM_STATES = frozenset({"torch.get_rng_state", "torch.random.get_rng_state", "torch.cuda.get_rng_state", "torch.cuda.get_rng_state_all"})
 _OF_TORCH = ("torch.nn.", "torch.optim.", "torch.amp.", "torch.cuda.amp.")
 """Where the classes come from whose state is made of tensors, numbers and texts; that of a sharded module is not."""
 _LOADS = frozenset({"torch.load", "torch.serialization.load", "torch.hub.load", "torch.hub.load_state_dict_from_url"})
-_TENSORS = frozenset({DEVICE, HOST_TENSOR, TENSOR})
 _WHOLE_ENGINES = frozenset({"save_checkpoint"})
 """Methods that write what they are given together with objects of their own."""
-_MOST = 200
-"""Expressions of one object that are looked at."""
+_COMPUTED = frozenset({"op", "un", "cmp", "bool"})
 
 
-class Payloads:
+class Payloads(Concept):
     """Answers for calls that write an object, their first argument."""
 
-    def __init__(self, program: Program, states: WrittenStates) -> None:
-        self.program = program
-        self._states = states
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._fills: dict[int, dict[Expr, list[Expr]]] = {}
 
-    def are_tensors_only(self, call: int) -> bool:
+    def holds_state(self, call: Call) -> bool:
+        """Whether the object written by a call contains a training's state: ``state_dict()`` or a module is in it, wherever it
+        is built."""
+        todo, seen = [one for one in (written_object(call),) if one is not None], set[Expr]()
+        while todo:
+            one = todo.pop()
+            if isinstance(one, Call) and _gives_state(one):
+                return True
+            if one not in seen:
+                seen.add(one)
+                todo += self._may_hold_state(one)
+        return False
+
+    def _may_hold_state(self, expr: Expr) -> list[Expr]:
+        """The expressions that are in an object, or that it is made of."""
+        if isinstance(expr, Call):
+            parts = expr.arguments if expr.called_name in _COPIES else []
+            return [*parts, *_receiver(expr, _HANDS_ON), *(one for target in expr.targets for one in target.returned)]
+        if expr.kind in ("item", "star"):
+            return []
+        return [*_named(expr), *_contents(expr), *self.filled(expr)]
+
+    def are_tensors_only(self, call: Call) -> bool:
         """Whether an object is known to be made of tensors, numbers, texts and containers of these."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        if module.last_name(row[1]) in _WHOLE_ENGINES:
+        first = written_object(call)
+        if first is None or call.called_name in _WHOLE_ENGINES:
             return False
-        first = row[2][0] if row[2] else next((value for name, value in row[3] if name in _WRITTEN), 0)
-        return bool(first) and self._is_plain(module.base | first, set())
+        # A value that a loop changes is what it begins as, and what the loop makes of it.
+        todo, seen = [first], {first}
+        while todo:
+            parts = self._plain_parts(todo.pop())
+            if parts is None:
+                return False
+            fresh = [one for one in parts if one not in seen]
+            seen.update(fresh)
+            todo += fresh
+        return True
 
-    def _is_plain(self, key: int, seen: set[int]) -> bool:
-        if key in seen:
-            # A value that a loop changes is what it begins as, and what the loop makes of it.
-            return True
-        if len(seen) > _MOST:
-            return False
-        seen.add(key)
-        module = self.program.module_of(key)
-        row = module.nodes[key & MASK]
-        kind = row[0]
-        if kind in ("const", "fstr", "not"):
-            return True
-        if kind == "call":
-            return self._is_made(module, key, row, seen)
-        if kind in ("param", "free"):
-            return self._are_plain(self._handed(module, row), seen)
+    def _plain_parts(self, expr: Expr) -> list[Expr] | None:
+        """What an expression is made of, which is plain if all of that is; None of what nothing says so."""
+        kind = expr.kind
+        if isinstance(expr, Call):
+            return self._plain_parts_of_call(expr)
+        if kind in ("const", "fstr", "not") or _is_number_of_round(expr):
+            return []
         if kind in ("map", "seq"):
-            return all(self._is_plain(module.base | one, seen) for one in (*row[2], *self._states.filled(module, key & MASK)))
+            return [*_contents(expr), *self.filled(expr)]
+        if kind in ("param", "free"):
+            return _handed(expr) or None
         if kind == "attr":
-            return self._are_plain(self._stored(module, row), seen)
-        if kind == "part" and self._is_count(module, row):
-            return True
-        return self._are_plain((module.base | one for one in _held(row)), seen)
+            return self._stored(expr) or None
+        return (expr.operands if kind in _COMPUTED else _contents(expr)) or None
 
-    def _handed(self, module: Module, row: Node) -> list[int]:
-        """All that a name may stand for: what each caller passes, or what the module binds; nothing if not all is known."""
-        if row[0] == "free":
-            return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
-        function, default = module.base | row[1], module.scopes[row[1]].defaults.get(row[2])
-        given: list[int] = []
-        for edge in self.program.callers(function):
-            node = None if edge.how == UNKNOWN else self.program.argument_node(edge.call, function, edge.how, row[2])
-            if node is None and (edge.how == UNKNOWN or not default):
-                return []
-            given.append(module.base | default if node is None and default else node or 0)
-        return given
+    def _plain_parts_of_call(self, call: Call) -> list[Expr] | None:
+        if call.targets:
+            returned = [target.returned for target in call.targets]
+            return [one for values in returned for one in values] if all(returned) else None
+        name, names = call.called_name, call.callee.outside_names
+        if call.receiver is None or names:
+            return self._plain_parts_of_function(call, names)
+        if name == "state_dict":
+            return [] if self._is_of_torch(call.receiver) else None
+        return [] if name in _PLAIN_METHODS or call.is_tensor else _receiver(call, _SAME) or None
 
-    def _is_count(self, module: Module, row: Node) -> bool:
-        """``for epoch, batch in enumerate(loader)``"""
-        element = module.plain(row[1])
-        made = module.plain(element[1]) if element[0] == "elem" else ("",)
-        return row[2] == 0 and made[0] == "call" and module.nodes[made[1]][0] == "free" and module.last_name(made[1]) == "enumerate"
+    def _plain_parts_of_function(self, call: Call, names: frozenset[str]) -> list[Expr] | None:
+        if call.called_name in _MADE_PLAIN or (names and names <= _RANDOM_STATES | _CLOCKS):
+            return []
+        if call.called_name in _AS_PLAIN:
+            return call.arguments
+        is_of_torch = bool(names) and names.isdisjoint(_LOADS) and all(one.startswith("torch.") for one in names)
+        return [] if is_of_torch and call.is_tensor else None
 
-    def _are_plain(self, keys: Iterable[int], seen: set[int]) -> bool:
-        """Whether all of at least one expressions are."""
-        found = list(keys)
-        return bool(found) and all(self._is_plain(one, seen) for one in found)
-
-    def _stored(self, module: Module, row: Node) -> list[int]:
-        """The values that the class of an object stores under an attribute, and puts into what is stored there."""
-        owner = self.program.class_of_self(module, row[1])
-        classes = self.program.order(owner) if owner is not None else ()
-        stored = [value for one in classes for value in self.program.own_writes.get((one, row[2]), ())]
-        elsewhere = [value for _, value in self.program.other_writes.get(row[2], ())]
-        return [*stored, *elsewhere, *(value for one in classes for value in self._put_into(one, row[2]))] if stored else []
-
-    def _put_into(self, owner: int, name: str) -> Iterator[int]:
-        """The values that the methods of a class put into an attribute: ``self.losses.append(loss)``."""
-        module = self.program.module_of(owner)
-        for call in (one for method in FILLS for one in module.table.named.get(method, ())):
-            row = module.nodes[call]
-            function = module.nodes[row[1]]
-            held = module.nodes[function[1]] if function[0] == "attr" else ("",)
-            if held[0] == "attr" and held[2] == name and self.program.class_of_self(module, held[1]) == owner:
-                yield from (module.base | one for one in row[2])
-
-    def _is_tensor(self, value: Value) -> bool:
-        return bool(value) and value <= _TENSORS
-
-    def _is_made(self, module: Module, call: int, row: Node, seen: set[int]) -> bool:
-        targets = sorted(self.program.targets_of.get(call, ()))
-        name, function = module.last_name(row[1]), module.nodes[row[1]]
-        if targets:
-            return all(map(self._returns, targets)) and self._are_plain((one for target in targets for one in self._returned(target)), seen)
-        names = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | row[1]), "x")}
-        is_method = function[0] == "attr" and not names
-        if names and names <= _RANDOM_STATES | _CLOCKS:
-            return True
-        if is_method and name == "state_dict":
-            return self._is_of_torch(module.base | function[1], set())
-        if name in (_PLAIN_METHODS if is_method else _MADE_PLAIN):
-            return True
-        if is_method:
-            return self._is_tensor(self.program.ask(call)) or (name in _SAME and self._is_plain(module.base | function[1], seen))
-        parts = [*row[2], *(value for _, value in row[3])]
-        if name in _COPIES:
-            return not parts or self._are_plain((module.base | one for one in parts), seen)
-        return bool(names) and names.isdisjoint(_LOADS) and all(one.startswith("torch.") for one in names) and self._is_tensor(self.program.ask(call))
-
-    def _is_of_torch(self, key: int, seen: set[int]) -> bool:
+    def _is_of_torch(self, obj: Expr) -> bool:
         """Whether an object can only be a module or an optimizer of torch, whose state is its own: what prepares, shards or
         wraps one for another package gives the state that this package likes."""
-        if key in seen or len(seen) > _MOST:
-            return key in seen
-        seen.add(key)
-        module = self.program.module_of(key)
-        row, owner = module.nodes[key & MASK], self.program.class_of_self(module, key & MASK)
-        if owner is not None:
-            return self._keeps_tensors(owner)
-        if row[0] == "part" and self._comes_from_outside(module, row[1]):
-            return False
-        sources = self._sources(module, key, row)
-        return all(self._is_of_torch(one, seen) for one in sources) if sources else row[0] != "param" and self._is_made_by_torch(self.program.ask(key))
+        todo, seen = [obj], {obj}
+        while todo:
+            one = todo.pop()
+            if one.self_of is not None:
+                if not _keeps_tensors(one.self_of):
+                    return False
+                continue
+            sources = self._sources(one)
+            if _is_prepared(one) or (not sources and (one.kind == "param" or not _is_made_by_torch(one))):
+                return False
+            todo += [source for source in sources if source not in seen]
+            seen.update(sources)
+        return True
 
-    def _comes_from_outside(self, module: Module, number: int) -> bool:
-        """``net, optimizer = accelerator.prepare(net, optimizer)``"""
-        call = module.base | number
-        if module.nodes[number][0] != "call":
-            return False
-        return not self.program.targets_of.get(call)
-
-    def _sources(self, module: Module, key: int, row: Node) -> list[int]:
+    def _sources(self, obj: Expr) -> list[Expr]:
         """The expressions of which one is the object."""
-        if row[0] in ("param", "free"):
-            return self._handed(module, row)
-        if row[0] == "attr":
-            return self._stored(module, row)
-        if row[0] == "call":
-            return [one for target in sorted(self.program.targets_of.get(key, ())) for one in self._returned(target)]
-        return [module.base | one for one in _held(row)] if row[0] in ("phi", "copy", "choice") else []
+        if obj.kind in ("param", "free"):
+            return _handed(obj)
+        if obj.kind == "attr":
+            return self._stored(obj)
+        if isinstance(obj, Call):
+            return [one for target in obj.targets for one in target.returned]
+        return obj.ways if obj.kind != "bool" else []
 
-    def _is_made_by_torch(self, value: Value) -> bool:
-        atoms = self.program.atoms
-        owners = [fields[1] for kind in ("i", "self") for fields in atoms.kinds(value, kind)]
-        made = [fields[1] for fields in atoms.kinds(value, "o")]
-        known = len(owners) + len(made) == len(value) and bool(value)
-        return known and all(map(self._keeps_tensors, owners)) and all(one.startswith(_OF_TORCH) for one in made)
+    def _stored(self, attribute: Expr) -> list[Expr]:
+        """The values that the class of an object stores under an attribute, and puts into what is stored there."""
+        owner = attribute.owner_of_self
+        stored = owner.written(attribute.name) if owner is not None else []
+        if owner is None or not stored:
+            return []
+        elsewhere = [value for _, value in self.code.writes_of(attribute.name)]
+        return [*stored, *elsewhere, *(value for one in owner.bases for value in self._put_into.get((one, attribute.name), ()))]
 
-    def _keeps_tensors(self, owner: int) -> bool:
-        """Whether the state of an object of a class of the project is made of tensors and plain values: that of a module is; an
-        optimizer keeps whatever its constructor puts into the groups, functions as well."""
-        outside = self.program.outside_of(owner)
-        return bool(outside) and all(one.startswith("torch.nn.") for one in outside) and not self.program.methods(owner, "get_extra_state")
+    @cached_property
+    def _put_into(self) -> dict[tuple[Class, str], list[Expr]]:
+        """What methods of a class put into an attribute: ``self.losses.append(loss)``."""
+        found: dict[tuple[Class, str], list[Expr]] = defaultdict(list)
+        for call in self.code.calls_named(*_FILLS):
+            owner = call.receiver.owner_of_self if call.receiver is not None else None
+            if owner is not None and call.receiver is not None:
+                found[owner, call.receiver.name] += call.positional
+        return found
 
-    def _returns(self, function: int) -> bool:
-        return bool(self._returned(function))
+    def filled(self, container: Expr) -> list[Expr]:
+        """What methods put into a container, or into an inner one: ``state["optimizers"].append(…)``."""
+        if container.kind not in ("map", "seq"):
+            return []
+        module = container.module
+        if module.index not in self._fills:
+            self._fills[module.index] = self._fills_of(module)
+        return self._fills[module.index].get(container, [])
 
-    def _returned(self, function: int) -> list[int]:
-        module = self.program.module_of(function)
-        return [module.base | value for value, _ in module.scopes[function & MASK].returns if value]
+    def _fills_of(self, module: Module) -> dict[Expr, list[Expr]]:
+        found: dict[Expr, list[Expr]] = defaultdict(list)
+        for call in self.code.calls_in(module, *_FILLS):
+            if call.receiver is not None:
+                found[_root(call.receiver)] += call.arguments
+        return found
 
 
-def _held(row: Node) -> list[int]:
-    """The expressions that a value consists of, or of which it is one; empty for an unknown one."""
-    kind = row[0]
-    if kind == "phi":
-        return list(row[1])
+def written_object(call: Call) -> Expr | None:
+    """What a call writes: its first argument."""
+    return next(iter([*call.positional, *(value for name, value in call.keywords if name in _WRITTEN)]), None)
+
+
+def _gives_state(call: Call) -> bool:
+    name = call.called_name
+    return name.endswith("state_dict") or name in ("get_model", "unwrap_model") or (call.receiver is not None and name in _OF_MODULES)
+
+
+def _receiver(call: Call, methods: frozenset[str]) -> list[Expr]:
+    """The object of one of these methods."""
+    return [call.receiver] if call.receiver is not None and call.called_name in methods else []
+
+
+def _named(expr: Expr) -> list[Expr]:
+    """What a name holds, as far as it is known; what an attribute is taken from."""
+    if expr.kind == "attr":
+        return [expr.base] if expr.base is not None else []
+    return expr.given or expr.bound_outside
+
+
+def _handed(name: Expr) -> list[Expr]:
+    """All that a name may stand for: what each caller passes, or what is bound outside; nothing if not all is known."""
+    if name.kind == "free":
+        return name.bound_outside
+    function = name.function
+    given = [] if function.has_unknown_callers else [call.given_for(name) or name.default for call in function.callers]
+    known = [one for one in given if one is not None]
+    return known if len(known) == len(given) else []
+
+
+def _contents(expr: Expr) -> list[Expr]:
+    """The expressions in a container, of which one is a value, or that it is taken from; empty for an unknown one."""
+    kind = expr.kind
     if kind == "upd":
-        return [row[1], row[3]]
-    if kind in ("dcomp", "choice"):
-        return list(row[2:4])
-    if kind in ("op", "un"):
-        return list(row[2:])
-    if kind == "cmp":
-        return [row[2], *row[3]]
-    if kind == "bool":
-        return list(row[2])
-    return [row[1]] if kind in ("copy", "comp", "part", "elem", "item", "star") else []
+        return [one for one in (expr.base, expr.put) if one is not None]
+    if kind == "seq":
+        return expr.operands
+    if kind in ("map", "dcomp"):
+        return [value for _, value in expr.items] if kind == "map" else expr.operands[1:]
+    if kind in ("comp", "part", "elem", "item", "star"):
+        return [expr.base] if expr.base is not None else []
+    return expr.ways if kind != "bool" else []
 
 
-__all__ = ["Payloads"]
+def _is_number_of_round(expr: Expr) -> bool:
+    """``for epoch, batch in enumerate(loader)``"""
+    element = expr.base.plain if expr.part == 0 and expr.base is not None else expr
+    made = element.base.plain if element is not expr and element.kind == "elem" and element.base is not None else expr
+    return isinstance(made, Call) and made.callee.kind == "free" and made.called_name == "enumerate"
+
+
+def _is_prepared(obj: Expr) -> bool:
+    """``net, optimizer = accelerator.prepare(net, optimizer)``"""
+    return obj.kind == "part" and isinstance(obj.base, Call) and not obj.base.targets
+
+
+def _is_made_by_torch(obj: Expr) -> bool:
+    return obj.is_of_known_class and all(map(_keeps_tensors, obj.classes_of)) and all(one.startswith(_OF_TORCH) for one in obj.made_by)
+
+
+def _keeps_tensors(owner: Class) -> bool:
+    """Whether the state of an object of a class of the project is made of tensors and plain values: that of a module is; an
+    optimizer keeps whatever its constructor puts into the groups, functions as well."""
+    outside = owner.outside_bases
+    return bool(outside) and all(one.startswith("torch.nn.") for one in outside) and not owner.methods("get_extra_state")
+
+
+def _root(container: Expr) -> Expr:
+    """The outermost container of an item, after copies and stores."""
+    at, seen = container, {container}
+    while at.kind in ("item", "upd", "copy", "phi"):
+        inner = at.ways[0] if at.kind in ("copy", "phi") else at.base
+        if inner is None or inner in seen:
+            break
+        at = inner
+        seen.add(at)
+    return at
+
+
+def entries_of(expr: Expr) -> Iterator[tuple[str, Expr]]:
+    """The entries that an expression names: of ``{"model": state}``, ``dict(model=state)`` and ``file["model"] = state``."""
+    if isinstance(expr, Call):
+        callee = expr.callee.plain
+        yield from ((name, value) for name, value in expr.keywords if name and callee.kind == "free" and callee.name == "dict")
+    pairs = [(expr.index, expr.put)] if expr.index is not None and expr.put is not None else expr.items
+    yield from ((key.constant, value) for key, value in pairs if isinstance(key.constant, str) and key.constant)
+
+
+__all__ = ["Payloads", "entries_of", "written_object"]

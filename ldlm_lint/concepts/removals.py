@@ -4,121 +4,93 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.concepts.path_patterns import JOINS, PathPatterns
-from ldlm_lint.program.atoms import MASK
-
-if TYPE_CHECKING:
-    from ldlm_lint.program import Program
-    from ldlm_lint.program.modules import Module
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Expr
 
 _REMOVES = ("remove", "unlink", "rmtree", "removedirs", "rmdir")
 _MOVES = ("replace", "rename", "move")
 _LISTS = frozenset({"listdir", "scandir", "iterdir", "walk"})
-_OWN_ROTATION = ("_keep_last", ("path", "before", "after", "keep"))
+_FINDS = frozenset({"glob", "iglob", "rglob"})
+_OF_FILES = frozenset({"os", "shutil", "pathlib"})
+OWN_ROTATION = "_keep_last"
 """What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others."""
-_STEPS = 12
-_MOST = 8
-"""Ways and elements that are looked at."""
+_ITS_PARAMETERS = ("path", "before", "after", "keep")
 
 
 class Removal(NamedTuple):
-    """A call (key) that removes files, their names (empty if unknown), and the expression (key) of the removed path."""
+    """A call that removes files, their names (empty if unknown), and the removed path, if it is one that may be written next."""
 
-    call: int
-    names: set[str]
-    path: int
+    call: Call
+    names: frozenset[str]
+    path: Expr | None
 
 
-class Removals:
+class Removals(Concept):
     """The calls of a program that remove files."""
 
-    def __init__(self, program: Program, patterns: PathPatterns) -> None:
-        self.program = program
-        self.patterns = patterns
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._patterns = code[PathPatterns]
 
-    def all(self) -> Iterator[Removal]:
+    @cached_property
+    def all(self) -> list[Removal]:
         """The calls that remove files; renaming to a constant name removes the file under its old name."""
-        yield from self._removed()
-        for name in _MOVES:
-            for call in self.program.calls.get(name, ()):
-                yield from self._moved(call)
+        return [*self._removed(), *(one for call in self.code.calls_named(*_MOVES) for one in self._moved(call))]
 
-    def _moved(self, call: int) -> Iterator[Removal]:
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        function = module.nodes[row[1]]
-        if len(row[2]) == 2 and self._removes_files(module, row):
-            source, target = row[2]
-        elif len(row[2]) == 1 and function[0] == "attr":
-            source, target = function[1], row[2][0]
-        else:
+    def _moved(self, call: Call) -> Iterator[Removal]:
+        source = _removed_by(call, call.positional[1:])
+        if source is None or len(call.positional) != (1 if source == call.receiver else 2):
             return
-        names = self._names(module, source, 0)
-        stays = all("*" not in posixpath.basename(one) for one in self.patterns.of(module.base | target))
-        if names and stays:
-            yield Removal(call, names, 0)
+        names = self._names(source, set())
+        if names and all("*" not in posixpath.basename(one) for one in self._patterns.of(call.positional[-1])):
+            yield Removal(call, frozenset(names), None)
 
     def _removed(self) -> Iterator[Removal]:
-        for name in _REMOVES:
-            for call in self.program.calls.get(name, ()):
-                module = self.program.module_of(call)
-                row = module.nodes[call & MASK]
-                function = module.nodes[row[1]]
-                scope = module.scopes[module.table.sites[call & MASK].scope]
-                if (scope.name, scope.params) == _OWN_ROTATION:
-                    continue
-                if function[0] == "attr" and not row[2]:
-                    yield Removal(call, self._names(module, function[1], 0), module.base | function[1])
-                elif row[2] and self._removes_files(module, row):
-                    yield Removal(call, self._names(module, row[2][0], 0), module.base | row[2][0])
+        for call in self.code.calls_named(*_REMOVES):
+            path = _removed_by(call, call.positional)
+            is_own = call.function.name == OWN_ROTATION and tuple(call.function.parameters) == _ITS_PARAMETERS
+            if path is not None and not is_own:
+                yield Removal(call, frozenset(self._names(path, set())), path)
 
-    def _removes_files(self, module: Module, row: tuple[object, ...]) -> bool:
-        """Whether the function is from Python's standard library: lists have a ``remove``, too."""
-        functions = self.program.ask(module.base | int(str(row[1])))
-        return any(fields[1].partition(".")[0] in ("os", "shutil", "pathlib") for fields in self.program.atoms.kinds(functions, "x"))
-
-    def _names(self, module: Module, number: int, steps: int) -> set[str]:
+    def _names(self, path: Expr, seen: set[Expr]) -> set[str]:
         """The names that a removed path may be: its own patterns, or those of the search that found it."""
-        texts = set(self.patterns.of(module.base | number)) - {"*"}
-        if texts:
+        texts = set(self._patterns.of(path)) - {"*"}
+        if texts or path in seen:
             return texts
-        row = module.nodes[number]
-        kind = row[0]
-        if steps > _STEPS:
-            return set()
-        if kind == "call":
-            name = module.last_name(row[1])
-            if name in ("glob", "iglob", "rglob") and row[2]:
-                found = self.program.atoms.texts(self.program.ask(module.base | row[2][0]))
-                # ``folder.glob("step_*.pt")`` looks below a folder that the text does not name.
-                return {text if "/" in text else f"*/{text}" for text in found}
-            if name in _LISTS:
-                return self._listed(module, row)
-            inner = row[2][-1] if name in JOINS and row[2] else row[2][0] if row[2] else 0
-            return self._names(module, inner, steps + 1) if inner else set()
-        if kind == "param":
-            given = [node for _, node in self.program.given_for(module.base | row[1], row[2])]
-            return set().union(*(self._names(self.program.module_of(one), one & MASK, steps + 1) for one in given))
-        if kind == "attr":
-            return self._names_of_attribute(module, row)
-        if kind in ("phi", "seq"):
-            ways = row[1] if kind == "phi" else row[2]
-            return set().union(*(self._names(module, one, steps + 1) for one in ways[:_MOST]))
-        inner = row[2] if kind == "op" and row[1] == "Div" else row[1] if kind in ("copy", "elem", "item", "part", "star") else 0
-        if kind == "comp":
-            inner = row[1]
-        return self._names(module, inner, steps + 1) if inner else set()
+        seen.add(path)
+        if isinstance(path, Call) and path.called_name in _FINDS and path.positional:
+            # ``folder.glob("step_*.pt")`` looks below a folder that the text does not name.
+            return {text if "/" in text else f"*/{text}" for text in path.positional[0].texts}
+        if isinstance(path, Call) and path.called_name in _LISTS:
+            folder = path.positional[0] if path.positional else path.receiver
+            return {f"{text}/*" for text in self._patterns.of(folder)} if folder is not None else set()
+        if path.kind == "attr":
+            # The names of a path that an object stores, such as that of the last file.
+            return {text for one in path.set_to for text in self._patterns.of(one) if text.strip("*")}
+        return {text for one in _inner(path) for text in self._names(one, seen)}
 
-    def _names_of_attribute(self, module: Module, row: tuple[Any, ...]) -> set[str]:
-        """The names of a path that an object stores, such as that of the last file."""
-        owner = self.program.class_of_self(module, row[1])
-        written = self.program.own_writes.get((owner, str(row[2])), ()) if owner is not None else ()
-        return {text for one in written for text in self.patterns.of(one) if text.strip("*")}
 
-    def _listed(self, module: Module, row: tuple[Any, ...]) -> set[str]:
-        """All that is in a folder."""
-        function = module.nodes[row[1]]
-        folder = row[2][0] if row[2] else function[1] if function[0] == "attr" else 0
-        return {f"{text}/*" for text in self.patterns.of(module.base | folder)} if folder else set()
+def _removed_by(call: Call, given: list[Expr]) -> Expr | None:
+    """The path that a function of Python's standard library takes first, or whose method it is: lists have a ``remove``, too."""
+    if given:
+        is_of_files = any(one.partition(".")[0] in _OF_FILES for one in call.callee.outside_names)
+        return call.positional[0] if is_of_files else None
+    return call.receiver
+
+
+def _inner(path: Expr) -> list[Expr]:
+    """The expressions that name what a path names: of a join, a search, a choice, a list, or the callers of a function."""
+    if isinstance(path, Call):
+        return path.positional[-1:] if path.called_name in JOINS else path.positional[:1]
+    if path.kind == "op":
+        return path.operands[:1] if path.operator == "Div" else []
+    if path.kind in ("elem", "item", "part", "star", "comp") and path.base is not None:
+        return [path.base]
+    return path.given if path.kind == "param" else path.operands if path.kind == "seq" else path.ways if path.kind in ("phi", "copy") else []
+
+
+__all__ = ["OWN_ROTATION", "Removal", "Removals"]

@@ -93,6 +93,10 @@ class Steps(Concept):
         """The loops of a function that are steps, in order."""
         return [Loop(self.code, function.module.base | one) for one in sorted(self.loops_of(function))]
 
+    def are_in_loop(self, loop: Loop) -> bool:
+        """Whether a loop is a step, or has one in it."""
+        return any(loop in one.around for one in self.step_loops(loop.function))
+
     def is_whole(self, function: Function) -> bool:
         """Whether each call of a function is a step."""
         return None in self.loops.get(function.key, ())

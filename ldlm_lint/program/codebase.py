@@ -98,6 +98,12 @@ class Trainings(Protocol):
         """Whether Lightning may clip the gradients of a file's modules in mixed precision; ``is_known``: nothing but Trainers
         of the project that do not, written out, says no."""
 
+    def may_delete_checkpoints(self, path: str) -> bool:
+        """Whether a file, or one that a training with it reads, has words of deleting checkpoints or of how many are kept."""
+
+    def leave_off(self, name: str, defaults: Collection[str] = ()) -> bool:
+        """Whether a setting is off by default (``defaults``: also by those of the code), and no configuration or launch sets it."""
+
 
 class ScaledRead(NamedTuple):
     """The line that reads gradients, and the earlier one of the scaler's step."""
@@ -253,9 +259,11 @@ class Codebase(ABC):
     def calls_named(self, *names: str) -> Iterator[Call]:
         """Every call of a function or method of one of these last names."""
         return (Call(self, key) for name in names for key in self.program.calls.get(name, ()))
-    def calls_in(self, module: Module) -> Iterator[Call]:
-        """All calls of a file."""
-        return (Call(self, module.base | number) for number in module.table.sites)
+
+    def calls_in(self, module: Module, *names: str) -> Iterator[Call]:
+        """The calls of a file, those of functions or methods of some last names if any are given."""
+        numbers = (one for name in names for one in module.table.named.get(name, ())) if names else module.table.sites
+        return (Call(self, module.base | number) for number in numbers)
 
     def expressions_in(self, module: Module, kind: str) -> Iterator[Expr]:
         """All expressions of a kind in a file, see `ldlm_lint.code.table`."""

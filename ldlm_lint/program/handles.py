@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
-from ldlm_lint.program.atoms import FIRST, HOMES, MASK
+from ldlm_lint.program.atoms import DEVICE, FIRST, HOMES, HOST_TENSOR, MASK, TENSOR
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Meaning, State
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.value_uses import Use
 
 _NAMES = frozenset({"attr", "free", "param", "impf"})
+_TENSORS = frozenset({DEVICE, HOST_TENSOR, TENSOR})
 _PARTS = frozenset({"attr", "item", "part", "elem", "star", "copy", "enter", "upd", "comp"})
 _WAYS = 12
 """Names bound to names that are looked through, as in `Module.plain`."""
@@ -282,6 +283,37 @@ class Expr(_Handle):
         return Class(self.code, owner) if owner is not None else None
 
     @property
+    def variables(self) -> list[str]:
+        """The variables of its file that it is bound to, also the counter that ``x += 1`` gives."""
+        number = self.key & MASK
+        return [name for scope in self.module.scopes for name, values in scope.bindings.items() if number in values]
+
+    @property
+    def self_of(self) -> Class | None:
+        """The class whose ``self`` it is."""
+        owner = self.code.program.class_of_self(self.module, self.key & MASK)
+        return Class(self.code, owner) if owner is not None else None
+
+    @property
+    def annotation(self) -> str:
+        """The last name of the type that a parameter is annotated with, without ``Optional``; empty if there is none."""
+        row = self.row
+        return self.module.scopes[row[1]].annotations.get(row[2], "") if row[0] == "param" else ""
+
+    @property
+    def items(self) -> list[tuple[Expr, Expr]]:
+        """The keys and values of ``{key: value}``."""
+        row = self.row
+        return [(self._at(key), self._at(value)) for key, value in zip(row[1], row[2], strict=True)] if row[0] == "map" else []
+
+    @property
+    def loop(self) -> Loop | None:
+        """The ``for`` whose element it is."""
+        row = self.row
+        loops = enumerate(self.module.table.loops) if row[0] == "elem" else ()
+        return next((Loop(self.code, self.module.base | at) for at, one in loops if one.kind == "for" and one.value == row[1]), None)
+
+    @property
     def bound_outside(self) -> list[Expr]:
         """What the functions around, or the module, bind it to if it is a name that its function does not bind."""
         keys = self.code.ask.bound_to(self.module, self.row) if self.kind == "free" else ()
@@ -323,6 +355,17 @@ class Expr(_Handle):
         """It and all expressions of its file that read the same of the same value: ``output.loss`` here and there."""
         row, base = self.row, self.module.base
         return [expression(self.code, base | number) for number, other in enumerate(self.module.nodes) if other == row]
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is surely a tensor."""
+        return bool(self.value) and self.value <= _TENSORS
+
+    @property
+    def is_of_known_class(self) -> bool:
+        """Whether all that it may be are objects of classes, see `made_by` and `classes_of`."""
+        kinds = self.code.program.atoms.kinds
+        return bool(self.value) and sum(len(kinds(self.value, kind)) for kind in ("i", "self", "o")) == len(self.value)
 
     @property
     def as_classes(self) -> list[Class]:

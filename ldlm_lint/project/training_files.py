@@ -14,6 +14,7 @@ from ldlm_lint.project.lightning_trainers import (
     may_clip_mixed_precision,
     trainers_in,
 )
+from ldlm_lint.project.optional_settings import is_off_everywhere
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
 
@@ -35,6 +36,7 @@ class TrainingFiles:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._project = context.project
+        self._left_off: dict[tuple[str, frozenset[str]], bool] = {}
 
     def train_in(self, path: str) -> bool:
         """Whether a file trains itself."""
@@ -111,6 +113,17 @@ class TrainingFiles:
     def _may_clip_somewhere(self) -> bool:
         project = self._project
         return any(b"gradient_clip" in project.data(one) for one in project.others) or bool(project.any_shows(project.files, _MAY_CLIP))
+
+    def may_delete_checkpoints(self, path: str) -> bool:
+        """Whether a file, or one that a training with it reads, has words of deleting checkpoints or of how many are kept."""
+        return self._project.any_skim(self._project.around(path), "prunes")
+
+    def leave_off(self, name: str, defaults: Collection[str] = ()) -> bool:
+        """Whether a setting is off by default (``defaults``: also by those of the code), and no configuration or launch sets it."""
+        key = (name, frozenset(defaults))
+        if key not in self._left_off:
+            self._left_off[key] = is_off_everywhere(self._project, name, defaults)
+        return self._left_off[key]
 
 
 __all__ = ["TrainingFiles"]

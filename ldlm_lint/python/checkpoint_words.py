@@ -1,4 +1,4 @@
-"""Names of counters in save paths, of small objects, and of disks in paths."""
+"""Names of small objects, and of disks in paths."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ import re
 
 from ldlm_lint.patterns import lazily
 
-COUNTER = lazily(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?|counter)(_|\d|$)"
-)
-COUNTING = {"range", "trange", "count", "enumerate"}
 SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
 # A local disk of the node, and one shared by all nodes.
 _LIES_ON_NODE = lazily(r"(?:^|[ =])(?:/(?:var/)?tmp|/dev/shm|/(?:local|localscratch|raid|nvme\w*|ssd)\b|/scratch/local)|TMPDIR|\btmp/", re.I)

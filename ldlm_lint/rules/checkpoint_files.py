@@ -14,6 +14,12 @@ KEEP_REASON = (
 )
 """Why the setting of a framework that deletes old checkpoints is not safe to add."""
 
+ROTATION_REASON = (
+    "old checkpoints are deleted, also those of earlier runs in the folder: keep the best ones, and those that code reads by "
+    "their number"
+)
+"""Why the deletion of old files is only shown."""
+
 UNBOUNDED_CHECKPOINTS = Rule(
     code="W7601",
     symbol="unbounded-checkpoints",
@@ -53,14 +59,10 @@ UNBOUNDED_CHECKPOINTS = Rule(
     setting_triggers=(b"save_", b"save-", b"num_train_epochs", b"num-train-epochs"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it deletes files later, including those of earlier runs in the same folder. If a framework "
-    "can delete old checkpoints, its setting is used (`save_total_limit`, `save_top_k`). A hand-written `torch.save` "
-    "gets a function that runs after it, on the rank that saved, and deletes files of the same name with a lower "
-    "number, except the last few. Files with a higher number, links and the targets of links stay. This fix is "
-    "offered only if a running number is the only difference between the names and the loop or the calls are in the "
-    "same file. It is not offered for folders, or if code there keeps the best checkpoints or averages them. The fix "
-    "is only shown, with what would be lost, in two cases: a file of the training tracks a best value but saves no "
-    "file for it; or code of the project builds the path of such a file from a number that the user gives "
-    "(`args.resume_step`).",
+    "can delete old checkpoints, its setting is used (`save_total_limit`, `save_top_k`). For a hand-written "
+    "`torch.save` of a numbered file a function is only shown that runs after it and deletes files of the same name with a "
+    "lower number, except the last few. Files with a higher number, links and the targets of links stay. Whether one of the "
+    "older files is the best one, or is read later by its number, is left to you.",
     options=(CHECKPOINTS_TO_KEEP,),
     probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
 )

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.calls import place_span
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.concepts.training_loops import TrainingLoops
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.queries import State
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 
@@ -75,17 +75,17 @@ def _named_saves(view: View, project: int) -> Iterator[int]:
         module = view.program.module_of(call)
         row = module.nodes[call & MASK]
         is_bare = not row[2] and not any(name in ("output_dir", None) for name, _ in row[3])
-        if module.index in near and is_bare and view[TrainingLoops].around(call) is not None:
+        if module.index in near and is_bare and view[TrainingLoops].around(Call(view, call)) is not None:
             yield call
 
 
 def _repeated(view: View, place: int, save: int, what: str) -> Iterator[Finding]:
     """A finding at a call, if a training repeats the save and no code in its programs deletes files."""
-    loop = view[TrainingLoops].around(save)
+    loop = view[TrainingLoops].around(Call(view, save))
     module = view.program.module_of(save)
     if loop is None or view.context.project.any_skim(view.context.project.around(view.path(module)), "prunes"):
         return
-    related = [Related(place_span(view, loop.module, loop.module.table.loops[loop.loop].place), "this training loop runs it")]
+    related = [Related(loop.line_span, "this training loop runs it")]
     if place != save:
         related.insert(0, Related(view.call_span(save), "this writes the checkpoint"))
     yield view.finding(RULE, view.call_span(place), {"what": what}, related)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.table import COLUMNS, line_of
 from ldlm_lint.concepts.assumed_values import AssumedValues
-from ldlm_lint.concepts.checkpoints import Checkpoints
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
@@ -24,7 +23,6 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.code import Table
-    from ldlm_lint.concepts.checkpoints import Series
     from ldlm_lint.program import Program
     from ldlm_lint.program.codebase import Configurations, Files, Trainings
     from ldlm_lint.project.questions import Context
@@ -119,19 +117,6 @@ class View(Codebase):
         scopes = enumerate(module.scopes) if module is not None else ()
         found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
         return next((module.base | number for number in found), None) if module is not None else None
-
-    def is_pruned(self, series: Series) -> bool:
-        """Whether code in the programs of a series may remove its files, by the program's values or the words in the
-        files."""
-        module = self.program.module_of(series.call)
-        near = self.program.together.programs_of(module)
-        if self[Checkpoints].is_surely_pruned(series, near):
-            return True
-        around = self.context.project.around(self.path(module))
-        if not self.context.project.any_skim(around, "prunes"):
-            return False
-        pruned = self[Checkpoints].may_be_pruned(series, near)
-        return pruned is None or pruned
 
     def call_written_at(self, path: str, position: str) -> Call | None:
         """The call at ``line:column`` of a file; None if the file takes part in no training."""

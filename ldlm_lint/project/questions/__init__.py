@@ -35,7 +35,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("checkpoint-is-recorded", "no-activation-checkpointing"),
     ),
-    "checkpoint_files": ("old-checkpoints-may-go", "save-is-not-optional"),
     "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),

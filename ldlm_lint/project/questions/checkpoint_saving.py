@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.concepts.checkpoints import Checkpoints
+from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.program.handles import Call
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.ranks import Way
@@ -105,8 +106,8 @@ def _disk_given(context: Context, path: str, position: str, names: list[str]) ->
     texts = {text for one in given for text in one.texts or ()}
     if not texts:
         call = _call_at(context, path, position)
-        sources = context.view.ask.argument(call, "f", 1).sources if call is not None else ()
-        texts = {text for one in sources for text in context.view[Checkpoints].patterns.of(one)}
+        paths = Call(context.view, call).argument("f", 1).values if call is not None else []
+        texts = {text for one in paths for text in context.view[PathPatterns].of(one)}
     disks = {disk_of(text) for text in texts}
     return "node" if "node" in disks else "shared" if "shared" in disks else ""
 

@@ -10,11 +10,13 @@ from collected import for_every
 from linking import Alone
 
 from ldlm_lint.code import table_of
-from ldlm_lint.concepts.loader_options import LoaderOptions
-from ldlm_lint.concepts.loaders import Loaders
+from ldlm_lint.concepts.loader_passes import LoaderPasses
+from ldlm_lint.concepts.loaders import Loader, Loaders
+from ldlm_lint.concepts.workers import Workers
 from ldlm_lint.program import Program, linked
+from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.program import Filed
-from ldlm_lint.program.queries import Queries, State
+from ldlm_lint.program.queries import Queries
 from ldlm_lint.program.slices import shown_by
 
 _TRAINS = """
@@ -36,10 +38,10 @@ def program(**files: str) -> Program:
     return linked(Filed(f"{name}.py", shown_by(table), table, False) for name, table in tables.items())
 
 
-def loaders(one: Program) -> tuple[Loaders, LoaderOptions]:
-    """The loaders of a program and what they are made with."""
+def loaders(one: Program) -> tuple[Codebase, list[Loader]]:
+    """A program with its loaders."""
     code = Alone(one)
-    return code[Loaders], code[LoaderOptions]
+    return code, code[Loaders].made
 
 
 @pytest.mark.parametrize(
@@ -54,10 +56,10 @@ def loaders(one: Program) -> tuple[Loaders, LoaderOptions]:
 def test_a_loader_is_found_in_what_holds_it(holder):
     head = "from dataclasses import dataclass\nfrom types import SimpleNamespace\nfrom typing import NamedTuple\n\n"
     body = "def main(net, data, optimizer):\n    held = Held(3, DataLoader(data, num_workers=2))\n    fit(net, held.loader, optimizer)\n"
-    found, _ = loaders(program(train=head + holder + body))
-    (made,) = found.made
-    assert found.trains(made.call)
-    assert found.repeated(made.call)
+    code, made = loaders(program(train=head + holder + body))
+    (made,) = made
+    assert code[LoaderPasses].trains(made.call)
+    assert code[LoaderPasses].repeated(made)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +82,12 @@ def test_the_arguments_of_a_process_are_those_of_its_function(start):
         '    options["num_workers"] = 3',
         f"    {start}",
     ]
-    found, options = loaders(program(train="\n".join(lines)))
-    (made,) = found.made
-    workers = options.option(made, "num_workers")
-    assert workers.state is State.GIVEN
-    assert [way.number for way in options.ways(workers)] == [3]
-    assert options.option(made, "persistent_workers").state is State.ABSENT
+    code, made = loaders(program(train="\n".join(lines)))
+    (made,) = made
+    workers = code[Workers].given(made)
+    assert workers.is_given
+    assert [way.number for way in code[Workers].ways_to(workers)] == [3]
+    assert code[Loaders].option(made, "persistent_workers").is_absent
 
 
 @for_every(
@@ -101,10 +103,10 @@ def test_the_arguments_of_a_process_are_those_of_its_function(start):
 )
 def test_the_options_of_an_own_loader_are_what_its_constructor_hands_on(constructor, call, ways):
     text = f"class Own(DataLoader):\n    {constructor or 'pass'}\n\ndef main(net, data, optimizer):\n    fit(net, {call}, optimizer)\n"
-    found, options = loaders(program(train=text))
-    (made,) = found.made
-    assert [way.number for way in options.ways(options.option(made, "num_workers"))] == ways
-    assert found.trains(made.call)
+    code, made = loaders(program(train=text))
+    (made,) = made
+    assert [way.number for way in code[Workers].ways_to(code[Workers].given(made))] == ways
+    assert code[LoaderPasses].trains(made.call)
 
 
 def test_a_default_and_a_flag_are_told_apart_from_what_is_given():
@@ -124,8 +126,8 @@ def test_a_default_and_a_flag_are_told_apart_from_what_is_given():
         fit(net, make(data), optimizer)
         fit(net, other(data, args.workers), optimizer)
     """
-    found, options = loaders(program(train=text))
-    ways = [options.ways(options.option(one, "num_workers")) for one in found.made]
+    code, made = loaders(program(train=text))
+    ways = [code[Workers].ways_to(code[Workers].given(one)) for one in made]
     assert [(way.number, way.default, bool(way.left)) for way in ways[0]] == [(0, "parameter", True)]
     assert [(way.number, way.default) for way in ways[1]] == [(2, "--workers")]
 
@@ -141,11 +143,11 @@ def test_a_key_that_is_put_in_after_the_call_is_not_there_yet():
         fit(net, first, optimizer)
         fit(net, second, optimizer)
     """
-    found, options = loaders(program(train=text))
-    first, second = found.made
-    assert options.option(first, "persistent_workers").state is State.ABSENT
-    assert options.option(first, "timeout").state is State.ABSENT
-    assert options.option(second, "persistent_workers").state is State.GIVEN
+    code, made = loaders(program(train=text))
+    first, second = made
+    assert code[Loaders].option(first, "persistent_workers").is_absent
+    assert code[Loaders].option(first, "timeout").is_absent
+    assert code[Loaders].option(second, "persistent_workers").is_given
 
 
 def test_a_loader_of_each_round_is_not_gone_through_again():
@@ -162,11 +164,11 @@ def test_a_loader_of_each_round_is_not_gone_through_again():
         for epoch in range(3):
             once(net, kept, optimizer)
     """
-    found, _ = loaders(program(train=text))
-    anew, kept = found.made
-    assert found.trains(anew.call)
-    assert found.repeated(anew.call) is None
-    assert found.repeated(kept.call)
+    code, made = loaders(program(train=text))
+    anew, kept = made
+    assert code[LoaderPasses].trains(anew.call)
+    assert code[LoaderPasses].repeated(anew) is None
+    assert code[LoaderPasses].repeated(kept)
 
 
 def test_asdict_gives_the_fields_of_a_record():
@@ -186,10 +188,10 @@ def test_asdict_gives_the_fields_of_a_record():
         batch_size: int
         num_workers: int = field(default=3)
     """
-    found, options = loaders(program(train=text, told=told))
-    (made,) = found.made
-    assert [way.number for way in options.ways(options.option(made, "num_workers"))] == [3]
-    assert options.option(made, "pin_memory").state is State.ABSENT
+    code, made = loaders(program(train=text, told=told))
+    (made,) = made
+    assert [way.number for way in code[Workers].ways_to(code[Workers].given(made))] == [3]
+    assert code[Loaders].option(made, "pin_memory").is_absent
 
 
 @for_every(

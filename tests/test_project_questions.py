@@ -240,7 +240,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "callee-takes-arguments",
         "checkpoint-is-recorded",
         "class-is-built-once",
-        "collates-on-host",
         "dataset-works-per-item",
         "default-is-in-force",
         "each-rank-has-its-loader",

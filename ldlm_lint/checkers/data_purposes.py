@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from astroid import nodes
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
-
-_SPLIT = r"val|valid|validation|test|testing|eval|evaluation|dev|zero_?shot"
-_EVALUATES = lazily(rf"(?i)(?:^|_)(?:{_SPLIT})(?:_|\d|$|set|loader|data|dl)")
-_EVALUATED = lazily(rf"(?i)(?:{_SPLIT})$")
-_TESTED = lazily(r"(?i)test(?:ing)?$")
-_MAKES = lazily(r"(?i)^_*(?:get|make|build|create|load|prepare|setup|set_up|init|construct)_")
-_WANTS_NONE = lazily(
-    r"(?i)parallelism|\b(?:its|their) own\b|dead-?lock|\bhangs?\b|pickl|\bfork|important|\bmust\b|required|necessary|\bneeds? to be (?:0|zero)\b"
-    r"|(?:can ?not|can't|does(?:n't| not)|not) (?:work|support|use|compatible)"
-)
-_TRAINS = lazily(r"(?i)train|loaders$|splits$|datasets$")
+from ldlm_lint.vocabulary.purposes import says_evaluation
 
 
 def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
@@ -30,28 +19,6 @@ def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
         names += dataset.as_string().split(".")
     maker = function_of(call)
     return says_evaluation(names, maker.name if isinstance(maker, nodes.FunctionDef) else "", _splits(call))
-
-
-def says_evaluation(names: Iterable[str], maker: str, splits: Iterable[str]) -> bool:
-    """Whether the names of a loader and its dataset, of the function that creates it, or its split mention
-    evaluation.
-    """
-    told = list(names)
-    # ``def build_test_loader():`` creates none for training, whatever uses it; a function that creates several may.
-    if _MAKES.match(maker) and not any(map(_TRAINS.search, (maker, *told))):
-        told.append(maker)
-    return any(map(_EVALUATES.search, told)) or any(map(_EVALUATED.match, splits))
-
-
-def says_test(splits: Iterable[str]) -> bool:
-    """Whether the split is the test split."""
-    return any(map(_TESTED.match, splits))
-
-
-def wants_no_workers(remark: str) -> bool:
-    """Whether a comment says why a loader has no workers: its data come from separate threads or processes, or cannot
-    be shared."""
-    return _WANTS_NONE.search(remark) is not None
 
 
 def _targets(call: nodes.Call) -> list[nodes.NodeNG]:

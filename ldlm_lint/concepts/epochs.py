@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
 
-from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.program.atoms import MASK
-
-if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call
 
 _WRITTEN = frozenset({"const", "copy", "phi", "free", "param", "impf", "un"})
 
 
-def tells_constant_epoch(view: View, path: str, position: str) -> bool:
-    """Whether the call of ``set_epoch`` at ``line:column`` of a file passes the same number each time."""
-    for call in view.program.calls.get("set_epoch", ()):
-        module = view.program.module_of(call)
-        place = module.table.sites[call & MASK].place
-        if f"{line_of(place)}:{column_of(place)}" != position or view.path(module) != path:
-            continue
-        given = view.ask.argument(call, "epoch", 0).sources
-        return len(given) == 1 and module.nodes[given[0] & MASK][0] in _WRITTEN and view.ask.meaning(*given).only.__class__ is int
-    return False
+class Epochs(Concept):
+    """The calls of ``set_epoch`` of a codebase."""
+
+    def is_constant_at(self, path: str, position: str) -> bool:
+        """Whether the call at ``line:column`` of a file passes the same number each time."""
+        return (path, position) in self._constant
+
+    @cached_property
+    def _constant(self) -> set[tuple[str, str]]:
+        return {(self.code.path(call.module), call.position) for call in self.code.calls_named("set_epoch") if _is_constant(call)}
+
+
+def _is_constant(call: Call) -> bool:
+    given = call.argument("epoch", 0)
+    return len(given.values) == 1 and given.values[0].kind in _WRITTEN and type(given.may_be().only) is int
+
+
+__all__ = ["Epochs"]

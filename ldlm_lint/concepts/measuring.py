@@ -6,6 +6,7 @@ from ldlm_lint.code.table import loops_above
 from ldlm_lint.program.atoms import MAY_BE_ON_DEVICE
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.spots import Spot
 
 CLOCKS = frozenset(
     f"time.{name}" for name in ("time", "perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns")
@@ -21,6 +22,12 @@ class Measuring(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
 
+
+    def measures(self, spot: Spot) -> bool:
+        """Whether code is in a measured section of its function."""
+        module, sites = spot.function.module, spot.function.module.table.sites
+        sections = self.measured_sections(module, spot.function.key - module.base)
+        return any(sites[earlier].place < spot.place < sites[later].place for earlier, later in sections)
 
     def measured_sections(self, module: Module, scope: int) -> list[tuple[int, int]]:
         """The stretches between two reads of a clock in a function whose difference is taken: the reads' rows, in order."""

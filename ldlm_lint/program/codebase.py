@@ -12,7 +12,8 @@ from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Call, Class, Expr, expression
+from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop, expression
+from ldlm_lint.program.iterated import Iterated
 from ldlm_lint.program.mentions import Mentions
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.origins import Origins
@@ -23,6 +24,7 @@ from ldlm_lint.program.value_uses import ValueUses
 if TYPE_CHECKING:
     from ldlm_lint.code import Table
     from ldlm_lint.model import Span
+    from ldlm_lint.program.spots import Write
     from ldlm_lint.requirements import TorchRange
     from ldlm_lint.source import Kind, Source
 
@@ -81,6 +83,10 @@ class Trainings(Protocol):
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""
 
+    def launched_options(self, path: str, names: Collection[str]) -> list[frozenset[str] | None]:
+        """The texts that each launch of a program with a file gives options of these names, or of nested ones; None for
+        what is not known."""
+
     def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
         GPU: under no engine that creates one of its own."""
@@ -126,6 +132,7 @@ class ScaledRead(NamedTuple):
     def related(self) -> Related:
         """The place that reads them."""
         return Related(self.span, "gradients are read here, after the scaler's step")
+
 
 
 class Concept:
@@ -245,11 +252,55 @@ class Codebase(ABC):
         """The files that take part in trainings."""
         return list(self.program.live)
 
-    @property
+    @cached_property
     def classes(self) -> list[Class]:
         """The classes of the project, in the order of its files."""
         owners = sorted(owner for owners in self.program.classes.values() for owner in owners)
         return [Class(self, one) for one in owners]
+
+    @cached_property
+    def iterated(self) -> Iterated:
+        """What loops go through."""
+        return Iterated(self)
+
+    @property
+    def functions(self) -> Iterator[Function]:
+        """The functions of the program, with class bodies and what modules run themselves."""
+        return (Function(self, module.base | one) for module in self.program.live for one in range(len(module.scopes)))
+
+    def sets_of(self, name: str) -> list[Write]:
+        """Where an attribute of this name is set on objects other than ``self``."""
+        return [one for one in self._sets.get(name, ()) if one.base.owner_if_self is None]
+
+    @cached_property
+    def _sets(self) -> dict[str, list[Write]]:
+        found: dict[str, list[Write]] = {}
+        for function in self.functions:
+            for write in function.writes:
+                found.setdefault(write.name, []).append(write)
+        return found
+
+    def functions_in(self, module: Module) -> list[Function]:
+        """The same for one module."""
+        return [Function(self, module.base | one) for one in range(len(module.scopes))]
+
+    @property
+    def container_changes(self) -> Iterator[Expr]:
+        """Every call that puts something into a container, and every ``x[key] = value``."""
+        return (expression(self, one) for one in dict.fromkeys(key for keys in self.program.changes.values() for key in keys))
+
+    def container_changes_of(self, *names: str) -> Iterator[Expr]:
+        """Those of containers that others may reach by these names."""
+        return (expression(self, one) for one in dict.fromkeys(key for name in names for key in self.program.changes.get(name, ())))
+
+    def classes_with_field(self, name: str) -> list[Class]:
+        """The records of the program with a field of this name."""
+        return [one for one in self.classes if self.program.is_field(one.key, name)]
+
+    @property
+    def loops(self) -> Iterator[Loop]:
+        """The loops of the program."""
+        return (Loop(self, module.base | one) for module in self.program.live for one in range(len(module.table.loops)))
 
     def calls(self, interfaces: Collection[str]) -> Iterator[Call]:
         """Every call that may be a call of one of these functions or classes of other packages, once, under any name."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
-from ldlm_lint.program.atoms import DEVICE, FIRST, HOMES, HOST_TENSOR, MASK, TENSOR
+from ldlm_lint.program.atoms import DEVICE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.operands import operands
+from ldlm_lint.program.queries import Argument as Found
 from ldlm_lint.program.queries import Meaning, State
 from ldlm_lint.program.spots import Event, Spot, Write
 from ldlm_lint.program.walks import Through, are_alike, origins
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ldlm_lint.program.codebase import Codebase
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
-    from ldlm_lint.program.queries import Argument as Found
     from ldlm_lint.program.value_uses import Use
 
 _NAMES = frozenset({"attr", "free", "param", "impf"})
@@ -409,6 +409,84 @@ class Expr(_Handle):
         program = self.code.program
         return any(fields[2:3] == (call.key,) for fields in program.atoms.kinds(program.ask(self.key), "o"))
 
+    @property
+    def containers(self) -> frozenset[Expr]:
+        """The containers that it may be, by the expressions that made them."""
+        return frozenset(expression(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "d"))
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it may be what ``zip``, ``enumerate``, ``.keys()`` and the like give."""
+        return any(fields[1] != "items" for fields in self.code.program.atoms.kinds(self.value, "view"))
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it may be anything of Python but a constant and the value of an option."""
+        kinds = self.code.program.atoms.of
+        return any(one == HOST or (one >= FIRST and kinds[one][0] not in ("k", "flag")) for one in self.value)
+
+    @property
+    def is_falsy(self) -> bool:
+        """Whether it is surely False or None."""
+        return bool(self.value) and self.value <= FALSY
+
+    @property
+    def is_bare_tensor(self) -> bool:
+        """Whether it may be a tensor and is no object of a class, as far as the program shows."""
+        return bool(self.value & HOMES) and all(one < FIRST for one in self.value)
+
+    @property
+    def is_of_python(self) -> bool:
+        """Whether it is a number, an array or another thing of Python, as far as the program shows."""
+        return HOST in self.value and all(one < FIRST for one in self.value)
+
+    def is_container_or(self, made_by: tuple[str, ...]) -> bool:
+        """Whether it is surely a container, or made by functions whose dotted names begin like one of these."""
+        kinds = self.code.program.atoms.of
+        fields = [kinds[one] for one in self.value if one >= FIRST]
+        return bool(self.value) and all(one[0] in ("d", "k", "view") or (one[0] == "o" and one[1].startswith(made_by)) for one in fields)
+
+    @property
+    def callables(self) -> list[Function]:
+        """The functions of the project that a call of it may run: by methods of objects and `functools.partial`, too."""
+        atoms, program = self.code.program.atoms, self.code.program
+        found, todo = dict[int, None](), [self.value]
+        while todo:
+            value = todo.pop()
+            found.update((fields[1], None) for kind in ("f", "b") for fields in atoms.kinds(value, kind))
+            for kind in ("i", "self"):
+                for fields in atoms.kinds(value, kind):
+                    found.update((one, None) for one in program.methods(fields[1], "__call__", exact=kind == "i"))
+            todo += [program.ask(("unwrapped", fields[1])) for fields in atoms.kinds(value, "partial")]
+        return [Function(self.code, one) for one in found]
+
+    @property
+    def modules(self) -> list[Module]:
+        """The modules of the project that it may be."""
+        return [self.code.program.modules.all[fields[1]] for fields in self.code.program.atoms.kinds(self.value, "m")]
+
+    @property
+    def owner_if_self(self) -> Class | None:
+        """The class whose ``self`` it is."""
+        owner = self.code.program.class_of_self(self.module, self.key & MASK)
+        return Class(self.code, owner) if owner is not None else None
+
+    @property
+    def classes(self) -> list[Class]:
+        """The classes of the project that it may be."""
+        kinds = self.code.program.atoms.kinds
+        return [Class(self.code, fields[1]) for kind in ("c", "self") for fields in kinds(self.value, kind)]
+
+    @property
+    def options(self) -> list[Option]:
+        """The options of a command line whose value it may be."""
+        return [Option(self.code, one) for one in self.may_be().flags]
+
+    @property
+    def options_by_name(self) -> list[Option]:
+        """Those of its name, near it, if it is an attribute of an unknown object: ``args.workers``."""
+        return [Option(self.code, one) for one in self.code.ask.flags_by_name(self.key)]
+
     def may_be(self) -> Meaning:
         """Its possible values, and whether these are all."""
         return self.code.ask.meaning(self.key)
@@ -543,6 +621,16 @@ class Call(Expr):
                 return expression(self.code, node) if node is not None else None
         return None
 
+    def argument_for(self, parameter: Expr) -> Argument:
+        """The same with what unpacked mappings hold; open also where another package passes what it wants, and behind
+        ``*args``."""
+        target, name = parameter.function, str(parameter.row[2])
+        how = next((edge.how for edge in self.code.program.callers(target.key) if edge.call == self.key), UNKNOWN)
+        node = self.code.program.argument_node(self.key, target.key, how, name) if how != UNKNOWN else None
+        if how == UNKNOWN or (node is not None and expression(self.code, node).kind == "star"):
+            return Argument(self.code, Found(State.OPEN))
+        return self.argument(name) if node is None else Argument(self.code, Found(State.GIVEN, (node,), (self.key,)))
+
     @property
     def position(self) -> str:
         """Line and column, as ``12:4``."""
@@ -619,6 +707,26 @@ class Call(Expr):
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""
         return Argument(self.code, self.code.ask.argument(self.key, name, position))
+
+
+class Option(Call):
+    """An option of a command line: the call that adds it."""
+
+    @property
+    def flag(self) -> str:
+        """Its name, with its dashes."""
+        return self.code.ask.flag(self.key).name
+
+    @property
+    def default(self) -> Expr | None:
+        """The default that is written for it."""
+        found = self.code.ask.flag(self.key).default
+        return expression(self.code, found) if found is not None else None
+
+    @property
+    def default_value(self) -> object:
+        """The one constant that it is if it is not given; `Ellipsis` if that is not known."""
+        return self.code.ask.default_of(self.code.ask.flag(self.key)).only
 
 
 class Guard(_Handle):
@@ -845,6 +953,38 @@ class Function(_Handle):
         """Its parameters by their names."""
         return {name: Expr(self.code, self.module.base | one) for name, one in self.module.scopes[self.key & MASK].parameters.items()}
 
+    def options_for(self, parameter: str) -> list[Option]:
+        """The options of a command line that click passes for a parameter."""
+        module = self.module
+        value = self.code.program.option_of(module, module.scopes[self.key & MASK], parameter)
+        return [Option(self.code, fields[1]) for fields in self.code.program.atoms.kinds(value, "flag")]
+
+    @property
+    def takes_any_keyword(self) -> bool:
+        """Whether it has ``**kwargs``."""
+        return bool(self.module.scopes[self.key & MASK].kwarg)
+
+    @property
+    def globals(self) -> tuple[str, ...]:
+        """The names of its module that it declares global."""
+        return self.module.scopes[self.key & MASK].globals
+
+    def default(self, parameter: str) -> Expr | None:
+        """The default of a parameter."""
+        found = self.module.scopes[self.key & MASK].defaults.get(parameter)
+        return expression(self.code, self.module.base | found) if found is not None else None
+
+    @property
+    def loops(self) -> list[Loop]:
+        """Its loops, in the order of the text."""
+        here = self.key & MASK
+        return [Loop(self.code, self.module.base | at) for at, one in enumerate(self.module.table.loops) if one.scope == here]
+
+    def loop_defining(self, inner: Function) -> Loop | None:
+        """The loop in which it defines a function; None if it does so in none."""
+        loops = [event.spot.loop for event in self.events if event.kind == "bind" and event.expr.row == ("def", inner.key & MASK)]
+        return next((one for one in loops if one is not None), None)
+
     @property
     def writes(self) -> Iterator[Write]:
         """The attributes that it sets, in the order of evaluation."""
@@ -896,6 +1036,40 @@ class Class(_Handle):
     def methods(self, name: str) -> list[Function]:
         """The functions of the project that a method of this name may be for its objects."""
         return [Function(self.code, one) for one in self.code.program.methods(self.key, name)]
+
+    @property
+    def body(self) -> Function:
+        """What its body runs."""
+        return Function(self.code, self.key)
+
+    @property
+    def own_methods(self) -> list[Function]:
+        """The functions that its body binds to names."""
+        rows = [self.module.nodes[bound[-1]] for bound in self.module.scopes[self.key & MASK].bindings.values()]
+        return [Function(self.code, self.module.base | row[1]) for row in rows if row[0] == "def"]
+
+    @property
+    def reads(self) -> list[Expr]:
+        """What its methods read of ``self``, and by names that they do not bind."""
+        module, program = self.module, self.code.program
+        found = []
+        for number, row in enumerate(module.nodes):
+            of_self = row[0] == "attr" and program.class_of_self(module, row[1]) == self.key
+            if of_self or (row[0] == "free" and row[1] and _class_at(module, row[1]) == self.key & MASK):
+                found.append(expression(self.code, module.base | number))
+        return found
+
+    def field_values(self, name: str) -> list[Expr]:
+        """What its constructions give a field, if it is a record, and its default where one omits it or none is known."""
+        return [expression(self.code, one) for one in self.code.program.field_sources(self.key, name)]
+
+    def callables(self, name: str) -> list[Function]:
+        """The same with functions that are assigned to them, also by `functools.partial`: ``self.load = self._load``."""
+        program = self.code.program
+        value = program.ask(("attr", self.key, name, False))
+        for fields in program.atoms.kinds(value, "partial"):
+            value |= program.ask(("unwrapped", fields[1]))
+        return [Function(self.code, fields[1]) for kind in ("f", "b") for fields in program.atoms.kinds(value, kind)]
 
     @property
     def bases(self) -> list[Class]:
@@ -960,6 +1134,15 @@ class Argument:
         """Whether the call surely gives it."""
         return self.found.state is State.GIVEN
 
+    def may_be(self) -> Meaning:
+        """The possible values of all that it may be, and whether these are all."""
+        return self.code.ask.meaning(*self.found.sources)
+
+    @property
+    def givers(self) -> list[Expr]:
+        """The calls and dictionaries that give each of its `values`, as far as they are known."""
+        return [expression(self.code, one) for one in self.found.given_by]
+
     @property
     def is_open(self) -> bool:
         """Whether nothing in the program gives it, and something that it does not show may."""
@@ -974,6 +1157,13 @@ class Argument:
     def options(self) -> list[str]:
         """The options of a command line that alone can give it: ``--fused``."""
         return [self.code.ask.flag(one).name for one in self.found.flags]
+
+
+def _class_at(module: Module, scope: int) -> int:
+    """The innermost class around a scope; 0 for none."""
+    while scope > 0 and module.scopes[scope].kind != "class":
+        scope = module.scopes[scope].parent
+    return max(scope, 0)
 
 
 def expression(code: Codebase, key: int) -> Expr:

@@ -30,6 +30,7 @@ _MAY_CLIP = Trait(
 )
 
 
+
 class TrainingFiles:
     """Answers for the files of a project; see `ldlm_lint.program.codebase.Trainings`."""
 
@@ -124,6 +125,12 @@ class TrainingFiles:
         if key not in self._left_off:
             self._left_off[key] = is_off_everywhere(self._project, name, defaults)
         return self._left_off[key]
+
+    def launched_options(self, path: str, names: Collection[str]) -> list[frozenset[str] | None]:
+        """The texts that each launch of a program with a file gives options of these names, or of nested ones; None for
+        what is not known."""
+        given = (one for program in self._context.launches.running(path) for one in program.arguments if one.keys) if names else ()
+        return [one.texts for one in given if one.keys[-1] in names or one.name in names]
 
 
 __all__ = ["TrainingFiles"]

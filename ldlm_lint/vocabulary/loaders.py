@@ -27,6 +27,8 @@ GRAPHS = frozenset(
 )
 """Loaders of graphs; what they do not know of their keywords goes to torch."""
 OTHERS = frozenset({"monai.data.DataLoader", "litdata.StreamingDataLoader", "lightning.data.StreamingDataLoader"})
+LOADERS_OF_TORCH = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
+"""Those that trainings call."""
 LOADERS = TORCH | STREAMS | GRAPHS | OTHERS
 PASSES = frozenset({"shuffle", "batched", "unbatched", "map", "map_dict", "map_tuple", "select", "slice", "with_length", "compose", "then", "pipe"})
 """Methods of a stream's loader that give a loader of the same stream."""

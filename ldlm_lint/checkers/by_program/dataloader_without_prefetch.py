@@ -4,41 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_configured import are_configured_beyond
-from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import prefetch_fix
+from ldlm_lint.checkers.by_program.loader_places import TRAINS, related_to
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.model import Finding
+from ldlm_lint.concepts.item_work import ItemWork
+from ldlm_lint.concepts.loader_passes import LoaderPasses
+from ldlm_lint.concepts.loaders import Loader, Loaders
+from ldlm_lint.concepts.workers import Workers
+from ldlm_lint.model import Confidence, Finding
 from ldlm_lint.rules.data import MOST_WITH_DEEPER_QUEUE, PREFETCH, PREFETCH_FACTOR, WORKERS_LIMIT
 
 RULE = PREFETCH
 WORDS: tuple[bytes, ...] = (b"Loader",)
+_OPTION = "prefetch_factor"
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(code: View) -> Iterator[Finding]:
     """All loaders with a few workers that are trained on and leave the depth of their queue at its default."""
-    for one in view.loaders.all:
-        if not view.program.stands_in_handler(one.call) and _has_few_workers(view, one) and view.loaders.is_absent(one, "prefetch_factor"):
-            yield from _finding(view, one)
+    for loader in code[Loaders].shown:
+        if loader.call.is_in_handler or not _has_few_workers(code, loader) or not code[Loaders].lacks(loader, _OPTION):
+            continue
+        found = code[LoaderPasses].trains(loader.call) if not code[Loaders].is_for_evaluation(loader) else None
+        if found is None or not code[ItemWork].may_be_there(loader):
+            continue
+        factor = int(str(code.facts(loader.call.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
+        args = {"option": _OPTION, "setting": f"{_OPTION}={factor}"}
+        confidence = Confidence.HIGH if code[Workers].are_known(loader) else Confidence.MEDIUM
+        fix = prefetch_fix(code, loader, factor)
+        yield code.finding(RULE, loader.call.span, args, related_to(loader, found, TRAINS), fix=fix, confidence=confidence)
 
 
-def _has_few_workers(view: View, one: LoaderCall) -> bool:
-    limit = int(str(view.facts(one.module).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)))
+def _has_few_workers(code: View, loader: Loader) -> bool:
+    workers = code[Workers]
+    limit = int(str(code.facts(loader.call.module).get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)))
     most = min(MOST_WITH_DEEPER_QUEUE, limit - 1)
     # The rule about configurations covers users who fill a file with the options.
-    if one.from_file or not view.loaders.may_have_workers(one) or any(way.number is not None and way.number > most for way in one.ways):
+    if code[Loaders].is_filled_by_files(loader) or not workers.may_be_there(loader):
         return False
-    beyond = any(view.loaders.counts.may_exceed(source, most) for source in one.workers.sources)
-    return not beyond and not are_configured_beyond(view, one, most)
-
-
-def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
-    found = view.loaders.settled_training(one)
-    if found is None or not works_per_item(view, one):
-        return
-    factor = int(str(view.facts(one.module).get(PREFETCH_FACTOR.name, PREFETCH_FACTOR.default)))
-    fix = prefetch_fix(view, one, factor)
-    yield view.finding(
-        RULE, view.call_span(one.call), {"option": "prefetch_factor", "setting": f"prefetch_factor={factor}"}, found.related, fix=fix, confidence=one.confidence
-    )
+    if any(way.number is not None and way.number > most for way in workers.ways(loader)):
+        return False
+    beyond = any(workers.may_exceed(one, most) for one in workers.given(loader).values)
+    return not beyond and not are_configured_beyond(code, loader, most)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_worker_options import error_of, guard_fix, worker_options_of
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.concepts.loader_options import ROUNDED_DOWN, Way
+from ldlm_lint.concepts.loaders import Loaders
+from ldlm_lint.concepts.workers import ROUNDED_DOWN, Way, Workers
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import WORKERS_MAY_BE_ZERO
 from ldlm_lint.wording import listed, quoted
 
@@ -17,26 +16,18 @@ RULE = WORKERS_MAY_BE_ZERO
 WORDS: tuple[bytes, ...] = (b"Loader",)
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(code: View) -> Iterator[Finding]:
     """All loaders with options that need workers, which they do not have on one of the ways that the program shows."""
-    for one in view.loaders.all:
-        zero = next((way for way in one.ways if way.number == 0), None)
-        if zero is None or one.workers.state is not State.GIVEN or _is_always_zero(one):
+    workers = code[Workers]
+    for loader in code[Loaders].shown:
+        zero = next((way for way in workers.ways(loader) if way.number == 0), None)
+        if zero is None or not workers.given(loader).is_given or workers.are_surely_none(loader):
             continue
-        options = worker_options_of(view, one)
-        if options and not view.loaders.is_tested(one):
-            yield _finding(view, one, zero, options)
-
-
-def _is_always_zero(one: LoaderCall) -> bool:
-    return all(way.number == 0 and not way.default for way in one.ways)
-
-
-def _finding(view: View, one: LoaderCall, zero: Way, options: list[str]) -> Finding:
-    args = {"options": listed(options), "error": error_of(options), "why": _why(zero)}
-    related = (Related(view.call_span(zero.giver), "this decides it"),) if zero.giver else ()
-    fix = guard_fix(view, one, options)
-    return view.finding(RULE, view.call_span(one.call), args, related, fix=fix)
+        options = worker_options_of(code, loader)
+        if options and not workers.are_tested(loader):
+            args = {"options": listed(options), "error": error_of(options), "why": _why(zero)}
+            related = (Related(zero.giver.span, "this decides it"),) if zero.giver is not None else ()
+            yield code.finding(RULE, loader.call.span, args, related, fix=guard_fix(code, loader, options))
 
 
 def _why(zero: Way) -> str:

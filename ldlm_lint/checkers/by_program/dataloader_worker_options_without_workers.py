@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.loader_worker_options import error_of, removal_fix, worker_options_of
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.loaders import Loaders
+from ldlm_lint.concepts.workers import Workers
 from ldlm_lint.model import Confidence, Finding
-from ldlm_lint.program.queries import State
 from ldlm_lint.rules.data import OPTIONS_WITHOUT_WORKERS
 from ldlm_lint.wording import listed
 
@@ -16,19 +16,12 @@ RULE = OPTIONS_WITHOUT_WORKERS
 WORDS: tuple[bytes, ...] = (b"Loader",)
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(code: View) -> Iterator[Finding]:
     """All loaders that certainly have no workers and options that need some."""
-    for one in view.loaders.all:
-        if not _has_none(one):
+    for loader in code[Loaders].shown:
+        if not code[Workers].are_surely_none(loader):
             continue
-        options = worker_options_of(view, one)
-        if options and not view.loaders.is_tested(one):
+        options = worker_options_of(code, loader)
+        if options and not code[Workers].are_tested(loader):
             args = {"options": listed(options), "error": error_of(options), "option": "num_workers"}
-            fix = removal_fix(view, one, options)
-            yield view.finding(RULE, view.call_span(one.call), args, fix=fix, confidence=Confidence.HIGH)
-
-
-def _has_none(one: LoaderCall) -> bool:
-    if one.workers.state is State.ABSENT:
-        return True
-    return one.workers.state is State.GIVEN and bool(one.ways) and all(way.number == 0 and not way.default for way in one.ways)
+            yield code.finding(RULE, loader.call.span, args, fix=removal_fix(code, loader, options), confidence=Confidence.HIGH)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.concepts.loaders import Loader
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind
 
@@ -19,7 +19,7 @@ _WORKERS = lazily(rb"workers", re.I)
 _NUMBER = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
 
 
-def are_configured_beyond(view: View, one: LoaderCall, most: int) -> bool:
+def are_configured_beyond(view: View, loader: Loader, most: int) -> bool:
     """Whether a configuration sets a loader to more than a number of workers."""
     found = list(_large_entries(view, most))
     if not found:
@@ -27,7 +27,7 @@ def are_configured_beyond(view: View, one: LoaderCall, most: int) -> bool:
     from ldlm_lint.project.configured import TOPICS
     from ldlm_lint.project.questions.configuration import reached_by
 
-    context, place = view.context, (view.path(one.module), one.position)
+    context, place = view.context, (view.path(loader.call.module), loader.call.position)
     for file, entry in found:
         document = context.project.document(file)
         reached = reached_by(context, document, entry, TOPICS["too-many-workers"], lambda sink: (sink.path, sink.position) == place) if document else ()

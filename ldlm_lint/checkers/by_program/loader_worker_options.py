@@ -5,37 +5,36 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
+from ldlm_lint.checkers.by_program.loader_fixes import written_option
 from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import is_caught, parts_of, without_keywords
+from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.model import Applicability, Edit, Fix, Interface
-from ldlm_lint.program.queries import State
 from ldlm_lint.wording import enumerated
 
 WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
 """What each option is where there are no workers; the first three are checked by the constructor, the last when it is iterated."""
 
 
-def worker_options_of(view: View, one: LoaderCall) -> list[str]:
+def worker_options_of(view: View, loader: Loader) -> list[str]:
     """The options of a loader that certainly need workers."""
-    return [name for name in WITHOUT_WORKERS if _needs(view, one, name)]
+    return [name for name in WITHOUT_WORKERS if _needs(view, loader, name)]
 
 
-def _needs(view: View, one: LoaderCall, name: str) -> bool:
-    given = view.loaders.option(one, name)
-    if given.state is not State.GIVEN or not given.sources:
+def _needs(view: View, loader: Loader, name: str) -> bool:
+    given = view[Loaders].option(loader, name)
+    if not given.is_given or not given.values:
         return False
-    meaning = view.ask.meaning(*given.sources)
-    known = meaning.is_complete and len(meaning.constants) == len(meaning.value)
-    if name == "prefetch_factor" and 2 in meaning.constants and _accepts_two(view, one):
+    meaning = given.may_be()
+    if name == "prefetch_factor" and 2 in meaning.constants and _accepts_two(view, loader):
         return False
-    return known and _need_workers(name, meaning.constants)
+    return meaning.is_complete and len(meaning.constants) == len(meaning.value) and _need_workers(name, meaning.constants)
 
 
-def _accepts_two(view: View, one: LoaderCall) -> bool:
+def _accepts_two(view: View, loader: Loader) -> bool:
     """Whether no torch of a loader rejects a factor of 2 without workers: it was the default before None was."""
-    newest = view.torch_of(one.module).newest
+    newest = view.torch_of(loader.call.module).newest
     return newest is not None and newest < tables.interface("DataLoader(prefetch_factor=None)").since
 
 
@@ -54,22 +53,22 @@ def error_of(options: Collection[str]) -> str:
     return "AssertionError when it is iterated" if set(options) == {"timeout"} else "ValueError"
 
 
-def removal_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
+def removal_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | None:
     """Drop options that need workers; if a variable has the 0, the user may change it again."""
-    workers = view.loaders.written(one, "num_workers")
+    workers = written_option(view, loader, "num_workers")
     if workers is not None and not workers.is_constant:
-        return guard_fix(view, one, options)
-    edits = without_keywords(view, one.call, options)
-    return _mended(view, one, f"drop {enumerated(list(options))}", edits) if edits else None
+        return guard_fix(view, loader, options)
+    edits = without_keywords(view, loader.call.key, options)
+    return _mended(view, loader, f"drop {enumerated(list(options))}", edits) if edits else None
 
 
-def guard_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | None:
+def guard_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | None:
     """Set the options only where there are workers; None if one of them is not in the call as a constant."""
-    workers = view.loaders.written(one, "num_workers")
-    if workers is None or not can_be_repeated(view, one.call, workers):
+    workers = written_option(view, loader, "num_workers")
+    if workers is None or not can_be_repeated(view, loader.call.key, workers):
         return None
     count, edits = as_operand(workers), []
-    for part in parts_of(view, one.call):
+    for part in parts_of(view, loader.call.key):
         if part.name in options and part.is_constant:
             plain = part.name == "persistent_workers"
             text = f"{count} > 0" if plain else f"{part.text} if {count} > 0 else {WITHOUT_WORKERS[part.name]}"
@@ -78,11 +77,11 @@ def guard_fix(view: View, one: LoaderCall, options: Collection[str]) -> Fix | No
         return None
     # Before, a factor of 2 was passed without workers, where None raises.
     needs = (tables.interface("DataLoader(prefetch_factor=None)"),) if "prefetch_factor" in options else ()
-    return _mended(view, one, f"set {enumerated(list(options))} only with workers", tuple(edits), needs)
+    return _mended(view, loader, f"set {enumerated(list(options))} only with workers", tuple(edits), needs)
 
 
-def _mended(view: View, one: LoaderCall, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
+def _mended(view: View, loader: Loader, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
-    caught = is_caught(view, one.call)
+    caught = is_caught(view, loader.call.key)
     reason = "code around the call catches the error and will no longer run its handler" if caught else ""
     return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason, needs=needs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.data_purposes import says_evaluation
 from ldlm_lint.code.table import Loop, loops_above
 from ldlm_lint.concepts.losses import BACKWARD
 from ldlm_lint.concepts.reach import Reach
@@ -15,6 +14,7 @@ from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.model_names import looks_like_model
+from ldlm_lint.vocabulary.purposes import says_evaluation
 
 _LEARNS = frozenset({*BACKWARD, "step", "zero_grad", "grad"})
 _WRAPS = frozenset({"enumerate", "tqdm", "zip", "iter", "trange"})

@@ -21,7 +21,6 @@ from ldlm_lint.requirements import TorchRange
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.code import Table
     from ldlm_lint.program import Program
     from ldlm_lint.program.codebase import Configurations, Files, Trainings
@@ -150,13 +149,6 @@ class View(Codebase):
         from ldlm_lint.checkers.by_program.launch_codes import codes_of
 
         return tuple(codes_of(self))
-
-    @cached_property
-    def loaders(self) -> LoaderCalls:
-        """The data loaders, as rules look at them."""
-        from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
-
-        return LoaderCalls(self)
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

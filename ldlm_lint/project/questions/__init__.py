@@ -20,7 +20,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
     ),
     "data": (
-        *("collates-on-host", "dataset-works-per-item", "each-rank-has-its-loader", "loader-feeds-training", "loader-is-reiterated"),
+        *("dataset-works-per-item", "each-rank-has-its-loader", "loader-feeds-training", "loader-is-reiterated"),
         "no-dataset-takes-epochs",
     ),
     "distributed": (

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
-    from ldlm_lint.project.dataset_changes import DatasetChanges
-    from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
     from ldlm_lint.project.environments import Environments
     from ldlm_lint.project.filesets import FileSet
@@ -312,9 +310,9 @@ class Context:
         from ldlm_lint.project.samplers import Samplers
 
         def tells_constant(path: str, position: str) -> bool:
-            from ldlm_lint.concepts.epochs import tells_constant_epoch
+            from ldlm_lint.concepts.epochs import Epochs
 
-            return tells_constant_epoch(self.view, path, position)
+            return self.view[Epochs].is_constant_at(path, position)
 
         return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
@@ -393,13 +391,6 @@ class Context:
             self.answers[key] = _STARTS.search(without_comments(self.project.data(path))) is not None or self.runs_training(path)
         return self.answers[key]
 
-    @cached_property
-    def datasets(self) -> Datasets:
-        """Where the datasets of loaders come from."""
-        from ldlm_lint.project.datasets import Datasets
-
-        return Datasets(self.project, self.calls)
-
     def described(self, path: str, line: int, own: str = "") -> str:
         """The code of a line and its place: "the loop at line 12" of the finding's ``own`` file, "`run()` at
         train.py:12" of another."""
@@ -419,13 +410,6 @@ class Context:
     def _text(self, path: str, line: int) -> str:
         span = self.line_span(path, line)
         return self.project.data(path)[span.start : span.end].decode(errors="replace")
-
-    @cached_property
-    def dataset_changes(self) -> DatasetChanges:
-        """Which datasets a training changes between the passes of their loaders."""
-        from ldlm_lint.project.dataset_changes import DatasetChanges
-
-        return DatasetChanges(self.calls, self.tracer, self.datasets, self.trees)
 
     def line_span(self, path: str, line: int) -> Span:
         """The text of a line, without its indentation, as a span."""

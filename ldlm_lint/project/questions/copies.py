@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -69,7 +70,7 @@ def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str)
     files = trainings_of(project, path)
     if not project.any_shows(files, _DDP) or project.any_shows(files, _SHARES_OTHERWISE):
         return Verdict(False)
-    return Verdict(not project.any_shows(files, _SAMPLERS) or context.view.loaders.only_others_get(_DISTRIBUTED))
+    return Verdict(not project.any_shows(files, _SAMPLERS) or context.view[LoaderPasses].only_others_get(_DISTRIBUTED))
 
 
 _DISTRIBUTED = frozenset({"torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler"})

@@ -2,46 +2,42 @@
 
 from __future__ import annotations
 
-from ldlm_lint.checkers.by_program.dataloader_without_persistent_workers import ends_never
-from ldlm_lint.checkers.by_program.loader_calls import LoaderCall
-from ldlm_lint.checkers.by_program.loader_datasets import is_changed_between_passes, works_per_item
-from ldlm_lint.concepts.loader_passes import Pass
+from ldlm_lint.checkers.by_program.loader_places import AGAIN, TRAINS, described, related_to
+from ldlm_lint.concepts.datasets import Datasets
+from ldlm_lint.concepts.item_work import ItemWork
+from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
+from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.replicas import Replicas
+from ldlm_lint.concepts.workers import Workers
 from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
-    one = _loader(context, finding, position)
-    if one is None or ends_never(context.view, one) or context.view.loaders.has_none_by_default(one):
-        return Verdict(False)
-    found = context.view.loaders.repeated(one)
-    if found is None or is_changed_between_passes(context.view, one):
+    view, one = context.view, _loader(context, finding, position)
+    found = view[LoaderPasses].repeated(one) if one is not None and not view[Workers].are_none_by_default(one) else None
+    if one is None or found is None or view[Datasets].change_between_passes(one):
         # Restarted workers see a change; persistent ones would keep the old dataset.
         return Verdict(False)
-    return _at(context, finding, one, found, "this iterates the DataLoader repeatedly")
+    return _at(context, finding, one, found, AGAIN)
 
 
 def _no_dataset_takes_epochs(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The loop of a framework changes no dataset of the project: persistent workers would not see that."""
     known = finding.span.path in context.project.files or finding.span.path in context.project.others
-    return Verdict(known and not context.dataset_changes.some_takes_epochs())
+    return Verdict(known and not context.view[Datasets].may_take_epochs)
 
 
 def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
     one = _loader(context, finding, position)
-    found = context.view.loaders.concept.trains(one.call) if one is not None else None
-    return _at(context, finding, one, found, "this trains on its batches") if one is not None and found is not None else Verdict(False)
+    found = context.view[LoaderPasses].trains(one.call) if one is not None else None
+    return _at(context, finding, one, found, TRAINS) if one is not None and found is not None else Verdict(False)
 
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:
     """An unknown dataset may do so."""
     one = _loader(context, finding, position)
-    return Verdict(one is None or works_per_item(context.view, one))
-
-
-def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:
-    return Verdict(not context.datasets.collates_on_device(finding.span.path, name))
+    return Verdict(one is None or context.view[ItemWork].may_be_there(one))
 
 
 def _each_rank_has_its_loader(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -52,16 +48,16 @@ def _each_rank_has_its_loader(context: Context, finding: Finding, subject: str) 
     return Verdict(not modules or not all(map(context.view[Replicas].are_of_one_process, modules)))
 
 
-def _loader(context: Context, finding: Finding, position: str) -> LoaderCall | None:
+def _loader(context: Context, finding: Finding, position: str) -> Loader | None:
     """The loader at a place, unless it belongs to a test."""
     path = finding.span.path
-    return None if context.project.is_test(path) else context.view.loaders.at(path, position)
+    return None if context.project.is_test(path) else context.view[Loaders].at(path, position)
 
 
-def _at(context: Context, finding: Finding, one: LoaderCall, found: Pass, note: str) -> Verdict:
-    where, related = context.view.loaders.where(one, found, note)
+def _at(context: Context, finding: Finding, one: Loader, found: Pass, note: str) -> Verdict:
+    related = related_to(one, found, note)
     elsewhere = tuple(other for other in related if (other.span.path, other.span.start) != (finding.span.path, finding.span.start))
-    return Verdict(True, elsewhere, (("where", where),))
+    return Verdict(True, elsewhere, (("where", described(context.view, one, found)),))
 
 
 QUESTIONS: dict[str, Question] = {
@@ -69,6 +65,5 @@ QUESTIONS: dict[str, Question] = {
     "no-dataset-takes-epochs": _no_dataset_takes_epochs,
     "loader-feeds-training": _loader_feeds_training,
     "dataset-works-per-item": _dataset_works_per_item,
-    "collates-on-host": _collates_on_host,
     "each-rank-has-its-loader": _each_rank_has_its_loader,
 }

@@ -1,14 +1,12 @@
-"""Whether a pass goes through the loader of one branch of a function that makes separate loaders for training and
-evaluation.
+"""Whether an expression may be what a call made, by the branches that the calls on the way take.
 
-The values of a program merge all calls of a function. A pass through the result of *one* call takes only the branches
-that this call's arguments select.
+The values of a program merge all calls of a function. What holds the result of *one* call of a function that makes
+separate loaders for training and evaluation comes only from the branches that this call's arguments select.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.program.arms import Arms, Entries, Entry
 from ldlm_lint.program.atoms import MASK, NONE
@@ -16,15 +14,18 @@ from ldlm_lint.program.calls import UNKNOWN, Caller
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.loaders import LOADERS
 
-_MOST = 200
-"""Expressions that are looked at for one pass; beyond it anything may be."""
+if TYPE_CHECKING:
+    from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.handles import Call, Expr
+
+MOST = 200
+"""Expressions that are looked at for one value; beyond them it may be anything."""
 _HANDED_ON = {"copy": 1, "star": 1, "enter": 1, "item": 1, "part": 1, "elem": 1}
 _CHOOSES = frozenset({"phi", "choice", "copy", "call", "param", "free"})
 """The expressions through which a function is followed that a call goes to."""
-_Asked = Callable[[int, int], bool]
 
 
-class Held(NamedTuple):
+class _Held(NamedTuple):
     """What the mappings that an expression may be have under a literal key."""
 
     values: tuple[tuple[int, frozenset[int]], ...]
@@ -33,33 +34,46 @@ class Held(NamedTuple):
     """The expressions (keys) that make the mappings."""
 
 
-Fields = tuple["str | Held", ...]
+Fields = tuple["str | _Held", ...]
 """What is read of an expression, the innermost last: fields of records and keys of mappings, ``data["train"].loader``."""
 _Seen = set[tuple[int, Entries, Fields]]
 
 
-class LoaderArms:
-    """Follows the value of a pass back to the branches that may have made it."""
+class TakenWays:
+    """Follows a value back to the branches that may have made it."""
 
-    def __init__(self, arms: Arms, may_hold: _Asked, goes_on: _Asked, through: int = 0) -> None:
-        self.arms = arms
-        self.program = arms.program
-        self._may_hold = may_hold
-        """Whether an expression (key) may be or hold the loader that a call (key) makes, whatever arms are taken."""
-        self._goes_on = goes_on
-        """Whether going through it surely goes through that loader, or through what a generator gives."""
-        self._through = through
-        """A call (key) that the loader has to come from; 0 for any."""
+    def __init__(self, code: Codebase, through: Call | None = None) -> None:
+        self.arms = Arms(code.ask)
+        self.program = code.program
+        self._iterated = code.iterated
+        self._through = through.key if through is not None else 0
+        """A call (key) that the object has to come from; 0 for any."""
 
-    def may_come(self, key: int, loader: int) -> bool:
-        """Whether an expression may be the loader that a call makes, by a branch that the calls on the way can take."""
-        return self._comes(key, loader, (), set(), ())
+    def may_come(self, expr: Expr, made: Call) -> bool:
+        """Whether an expression may be the object that a call made, by a branch that the calls on the way can take."""
+        return self._comes(expr.key, made.key, (), set(), ())
+
+    def lead_to(self, call: Call, caller: Call) -> bool:
+        """Whether a call of the function that a call is in may come to it, by what it passes."""
+        function = self.program.function_of(call.key)
+        module = self.program.module_of(call.key)
+        edges = [edge for edge in self.program.callers(function) if edge.call == caller.key]
+        guard = module.table.sites[call.key & MASK].guard
+        return any(self.arms.may_take(module, guard, (Entry(function, edge.call, edge.how),)) for edge in edges)
+
+    def _may_hold(self, key: int, made: int) -> bool:
+        """Whether an expression may be or hold the object that a call makes, whatever branches are taken."""
+        return self._iterated.is_or_holds(key, made)
+
+    def _goes_on(self, key: int, made: int) -> bool:
+        """Whether going through it surely goes through that object, or through what a generator gives."""
+        return self._iterated.goes_on_with(key, made)
 
     def _comes(self, key: int, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
         if (key, entries, fields) in seen:
             return False
         seen.add((key, entries, fields))
-        if len(seen) > _MOST:
+        if len(seen) > MOST:
             return not self._through
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
@@ -68,7 +82,7 @@ class LoaderArms:
             return comes and self.arms.may_take(module, module.table.sites[key & MASK].guard, entries)
         if self._makes_another(key):
             return False
-        if fields and isinstance(fields[-1], Held) and not self._is_followed(module, key, row):
+        if fields and isinstance(fields[-1], _Held) and not self._is_followed(module, key, row):
             return self._comes_of_mapping(module, key, loader, entries, seen, fields)
         if row[0] == "phi":
             behind = list(row[1])
@@ -101,7 +115,7 @@ class LoaderArms:
     def _is_made_at(key: int, loader: int) -> bool:
         return key == loader
 
-    def _held(self, module: Module, row: tuple[object, ...]) -> Held | None:
+    def _held(self, module: Module, row: tuple[object, ...]) -> _Held | None:
         """The values of a mapping under a literal key; None if there may be others."""
         key = module.nodes[int(str(row[2]))] if row[0] == "item" else ("",)
         if key[0] != "const" or key[1].__class__ is not str:
@@ -112,7 +126,7 @@ class LoaderArms:
             return None
         made = frozenset(fields[1] for fields in self.program.atoms.kinds(self.program.ask(base), "d"))
         put = zip(keys.entries[name], keys.put_by[name], strict=True)
-        return Held(tuple((value, self._changed_by(by) & made) for value, by in put), made)
+        return _Held(tuple((value, self._changed_by(by) & made) for value, by in put), made)
 
     def _changed_by(self, change: int) -> frozenset[int]:
         """The expressions (keys) in its own function that a change of a container may change."""
@@ -135,7 +149,7 @@ class LoaderArms:
             return bool(self._written(module, row)) or self._is_of_record(module, row)
         return row[0] in ("phi", "choice", "copy", "enter", "param") or (row[0] == "item" and self._held(module, row) is not None)
 
-    def _comes_of_item(self, mapping: int, held: Held, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
+    def _comes_of_item(self, mapping: int, held: _Held, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
         """Whether the loader is what is read of a mapping (key): what is added where it is made, or elsewhere."""
         elsewhere = [value for value, made in held.values if not made]
         if len(elsewhere) < len(held.values) and self._comes(mapping, loader, entries, seen, (*fields, held)):
@@ -147,7 +161,7 @@ class LoaderArms:
     ) -> bool:
         """The same for the mapping itself, by the calls that lead to where it is made."""
         held, row, rest = fields[-1], module.nodes[key & MASK], fields[:-1]
-        if not isinstance(held, Held):
+        if not isinstance(held, _Held):
             return True
         if key in held.made:
             return any(self._comes(value, loader, entries, seen, rest) for value, made in held.values if key in made)
@@ -187,7 +201,7 @@ class LoaderArms:
         """Those of the functions that a call may go to that these calls can choose: ``builder(kind)(data)``."""
         if len(targets) < 2:
             return targets
-        functions = FunctionArms(self.arms)
+        functions = _FunctionWays(self.arms)
         return [target for target in targets if functions.may_be(self._function_of(call), target, entries)]
 
     def _makes_another(self, key: int) -> bool:
@@ -238,11 +252,11 @@ class LoaderArms:
         return not edges and not self._through
 
 
-class FunctionArms(LoaderArms):
+class _FunctionWays(TakenWays):
     """The same for the function that a call goes to."""
 
     def __init__(self, arms: Arms) -> None:
-        super().__init__(arms, self._may_go_to, lambda _, __: False)
+        self.arms, self.program, self._through = arms, arms.program, 0
 
     def may_be(self, key: int, function: int, entries: Entries) -> bool:
         """Whether an expression, where some calls have led, may be a function (key)."""
@@ -251,6 +265,12 @@ class FunctionArms(LoaderArms):
     def _comes(self, key: int, loader: int, entries: Entries, seen: _Seen, fields: Fields) -> bool:
         row = self.program.module_of(key).nodes[key & MASK]
         return super()._comes(key, loader, entries, seen, fields) if row[0] in _CHOOSES else self._may_go_to(key, loader)
+
+    def _may_hold(self, key: int, made: int) -> bool:
+        return self._may_go_to(key, made)
+
+    def _goes_on(self, key: int, made: int) -> bool:
+        return False
 
     def _may_go_to(self, key: int, function: int) -> bool:
         value = self.program.ask(key)

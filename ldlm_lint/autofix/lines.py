@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from astroid import nodes
 
 from ldlm_lint.model import Edit
@@ -61,8 +63,19 @@ def indent_of(source: Source, statement: nodes.NodeNG) -> str:
 
 def indent_at(source: Source, number: int) -> str:
     """The blanks that a line (by its 1-based number) begins with."""
-    line = source.lines[number - 1]
+    return _blanks(source.lines[number - 1])
+
+
+def _blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
+
+
+def indentation(lines: Sequence[str], outer: nodes.NodeNG, statement: nodes.NodeNG) -> tuple[str, str]:
+    """The indentation of a statement, and that of one level in the block around it."""
+    indent = _blanks(lines[(statement.lineno or 1) - 1])
+    around = _blanks(lines[(outer.lineno or 1) - 1])
+    level = indent[len(around) :] if indent.startswith(around) else ""
+    return indent, level or ("\t" if indent.endswith("\t") else "    ")
 
 
 def step_of(source: Source, statement: nodes.NodeNG) -> str:

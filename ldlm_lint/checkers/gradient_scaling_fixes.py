@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from astroid import nodes
 
+from ldlm_lint.autofix.lines import indentation
 from ldlm_lint.checkers.accumulating import MicroBatches
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.gradient_sync_boundaries import micro_boundary
-from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.checkers.scaled_loss import loss_of
 from ldlm_lint.checkers.scaler_steps import ScaledClip
 from ldlm_lint.checkers.step_events import Event, Kind

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.autofix.lines import indentation
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.gradient_sync import guard_of, is_step, own_calls
-from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, last_name, qualified

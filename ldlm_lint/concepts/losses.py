@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Class, Expr, Function
+from ldlm_lint.program.handles import Call, Class, Expr, Function, leading_to
 from ldlm_lint.program.value_uses import How
 from ldlm_lint.vocabulary.losses import (
     ABOUT,
@@ -48,6 +48,18 @@ class BackwardPasses(Concept):
     def steps_itself(self, call: Call) -> bool:
         """Whether a backward pass also steps the optimizer: an object of another package runs it."""
         return call in self._stepping
+
+    def lead_to_one(self, call: Call) -> bool:
+        """Whether a call is a backward pass, or goes to a function that leads to one."""
+        return call in self._every or not self._leading.isdisjoint(call.targets)
+
+    @cached_property
+    def _every(self) -> frozenset[Call]:
+        return frozenset(self.calls)
+
+    @cached_property
+    def _leading(self) -> frozenset[Function]:
+        return leading_to(call.function for call in self.calls)
 
     def loss(self, call: Call) -> Expr | None:
         """What is run backward: the receiver, or the argument of an engine."""

@@ -7,18 +7,15 @@ A forward pass of the inner module prepares no reduction: nothing is reduced in 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Expr, expression
 from ldlm_lint.program.ways_back import Held, WaysBack
 from ldlm_lint.vocabulary.tensors import MODULE_METHODS
 
-if TYPE_CHECKING:
-    from ldlm_lint.program.modules import Module
-
-_WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
+DDP = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _SAME_MODEL = ("torch.compile", "torch.nn.SyncBatchNorm.convert", "torch.nn.modules.batchnorm.SyncBatchNorm.convert", "copy.")
 """Functions that give the model they get, or a copy of it."""
 _TAKES_OFF = frozenset({"unwrap_model", "extract_model_from_parallel"})
@@ -29,16 +26,28 @@ _MOST = 4000
 """Expressions that are looked at for one question: a walk through very large programs is given up, and nothing is said."""
 
 
-class Runs(NamedTuple):
-    """The wrappers (keys of the calls that wrap) whose model runs ``through`` them, and those whose inner module runs
-    ``past`` them."""
+@dataclass(frozen=True)
+class Replica:
+    """A model in a wrapper: the call that wraps it, or that lets Accelerate do so, and the calls that lead there from where
+    it is used: two calls of one function wrap two models."""
 
-    through: frozenset[int]
-    past: frozenset[int]
+    wrapper: Call
+    made_for: tuple[Call, ...] = ()
 
 
-class _Wrapped(NamedTuple):
-    wrapper: int
+@dataclass(frozen=True)
+class Runs:
+    """The replicas that run ``through`` their wrappers, and those whose inner module runs ``past`` them."""
+
+    through: frozenset[Replica]
+    past: frozenset[Replica]
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A replica that an expression may be, or its inner module."""
+
+    replica: Replica
     is_bare: bool
 
 
@@ -48,193 +57,143 @@ class ReplicaRuns(Concept):
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._back = WaysBack(self.program)
-        self._wraps = frozenset(call for call, _ in code.ask.calls_of(_WRAPPERS))
-        self._known: dict[int, frozenset[_Wrapped]] = {}
+        self._wraps = frozenset(code.calls(DDP))
+        self._known: dict[Expr, frozenset[Wrapped]] = {}
         self._steps: dict[tuple[Held, bool], list[tuple[Held, bool]]] = {}
         """The steps back that were taken: many expressions lead to the same ones."""
 
-    def is_past(self, backward: int, wrapper: int) -> bool:
-        """Whether all forward passes before a backward pass (key) that are seen run the inner module of a wrapper (the
-        call that wraps, or that prepares)."""
-        runs = self.of(backward)
-        return wrapper in runs.past and wrapper not in runs.through
-
-    def of(self, backward: int) -> Runs:
-        """The wrappers that the loop of a backward pass runs models of, in its functions too."""
-        through: set[int] = set()
-        past: set[int] = set()
+    def of(self, backward: Call) -> Runs:
+        """The replicas that the loop around a backward pass runs, in its functions too."""
+        through: set[Replica] = set()
+        past: set[Replica] = set()
         for call in self._calls_around(backward):
-            module = self.program.module_of(call)
-            row = module.nodes[call & MASK]
-            for one in self._run_by(module, row):
-                (past if one.is_bare else through).add(one.wrapper)
+            for one in self._run_by(call):
+                (past if one.is_bare else through).add(one.replica)
             if self._may_run_its_arguments(call):
-                given = (*row[2], *(value for _, value in row[3]))
-                through.update(one.wrapper for value in given for one in self.behind(module.base | value) if not one.is_bare)
+                through.update(one.replica for value in call.arguments for one in self.behind(value) if not one.is_bare)
         return Runs(frozenset(through), frozenset(past))
 
-    def behind(self, key: int) -> frozenset[_Wrapped]:
-        """The wrappers that an expression may be, and whether it is the inner module."""
-        if key not in self._known:
-            self._known[key] = frozenset(self._walk(key))
-        return self._known[key]
+    def behind(self, model: Expr) -> frozenset[Wrapped]:
+        """The replicas that an expression may be, and whether it is the inner module."""
+        if model not in self._known:
+            self._known[model] = frozenset(self._walk(model))
+        return self._known[model]
 
-    def _walk(self, key: int) -> Iterator[_Wrapped]:
-        for held, is_bare, is_made in self._ways(key):
-            wrapper = self._wrapper(held)
-            if wrapper is not None:
-                yield _Wrapped(wrapper, is_bare)
+    def is_always_wrapped(self, model: Expr) -> bool:
+        """Whether an expression is a model in a wrapper, whatever way leads to it."""
+        return all(not is_made or (self._is_wrapper(self._at(held)) and not is_bare) for held, is_bare, is_made in self._ways(model))
+
+    def _walk(self, model: Expr) -> Iterator[Wrapped]:
+        for held, is_bare, is_made in self._ways(model):
+            at = self._at(held)
+            if isinstance(at, Call) and self._is_wrapper(at):
+                yield Wrapped(Replica(at, tuple(Call(self.code, one.call) for one in held.entered)), is_bare)
             elif is_made:
-                yield from (_Wrapped(one, True) for one in self._wrappers_of.get(held, ()))
+                yield from (Wrapped(Replica(one), is_bare=True) for one in self._wrappers_of.get(held, ()))
 
-    def _ways(self, key: int) -> Iterator[tuple[Held, bool, bool]]:
-        """Everything that an expression may be, up to a wrapper: whether that is taken off, and whether it is made
-        there."""
-        todo = [(Held(key), False)]
+    def _at(self, held: Held) -> Expr:
+        return expression(self.code, held.key)
+
+    def _ways(self, model: Expr) -> Iterator[tuple[Held, bool, bool]]:
+        """Everything that an expression may be, up to a wrapper: whether that is taken off, and whether it is made there."""
+        todo = [(Held(model.key), False)]
         seen = set(todo)
         while todo and len(seen) < _MOST:
             held, is_bare = todo.pop()
             before = self._steps.get((held, is_bare))
             if before is None:
-                before = self._steps[held, is_bare] = list(self._before(held, is_bare)) if self._wrapper(held) is None else []
+                at = self._at(held)
+                before = self._steps[held, is_bare] = list(self._before(at, held, is_bare)) if not self._is_wrapper(at) else []
             yield held, is_bare, not before
             todo += (fresh := [one for one in before if one not in seen])
             seen.update(fresh)
 
     @cached_property
-    def _wrappers_of(self) -> dict[Held, set[int]]:
+    def _wrappers_of(self) -> dict[Held, set[Call]]:
         """The wrappers of a model, by the expression that makes it: ``net`` of ``model = DDP(net)`` is the inner module."""
-        found: dict[Held, set[int]] = {}
-        for wrapper in sorted(self._wraps):
-            for source in self.ask.argument(wrapper, "module", 0).sources:
+        found: dict[Held, set[Call]] = {}
+        for wrapper in sorted(self._wraps, key=lambda one: one.key):
+            for source in wrapper.argument("module", 0).values:
                 for held, _, is_made in self._ways(source):
-                    if is_made and self.program.module_of(held.key).nodes[held.key & MASK][0] == "call":
+                    if is_made and isinstance(self._at(held), Call):
                         found.setdefault(held, set()).add(wrapper)
         return found
 
-    def _wrapper(self, held: Held) -> int | None:
-        """The call that an expression is, if that wraps a model."""
-        if held.key in self._wraps or self._prepares(held):
-            return held.key
-        return None
+    def _is_wrapper(self, at: Expr) -> bool:
+        """Whether an expression wraps a model itself, or is ``accelerator.prepare(model, …)``: which of its results is a
+        model, its use says."""
+        if not isinstance(at, Call) or at in self._wraps or at.callee.kind != "attr" or at.called_name not in _PREPARES:
+            return at in self._wraps
+        return at.receiver is not None and any(name.startswith("accelerate.") for name in at.receiver.made_by)
 
-    def _prepares(self, held: Held) -> bool:
-        """``accelerator.prepare(model, …)``: which of its results is a model, its use says."""
-        module = self.program.module_of(held.key)
-        row = module.nodes[held.key & MASK]
-        function = module.nodes[row[1]] if row[0] == "call" else ("",)
-        if function[0] != "attr" or function[2] not in _PREPARES:
-            return False
-        names = {fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | function[1]), "o")}
-        return any(name.startswith("accelerate.") for name in names)
-
-    def _before(self, held: Held, is_bare: bool) -> Iterator[tuple[Held, bool]]:
-        module = self.program.module_of(held.key)
-        row = module.nodes[held.key & MASK]
-        if row[0] == "attr" and row[2] == "module":
-            yield held._replace(key=module.base | row[1]), True
-        if row[0] == "call":
-            inner = self._taken_off(module, row)
-            if inner is not None:
-                yield held._replace(key=module.base | inner), True
+    def _before(self, at: Expr, held: Held, is_bare: bool) -> Iterator[tuple[Held, bool]]:
+        if _is_inner(at):
+            yield held._replace(key=at.operands[0].key), True
+        if isinstance(at, Call):
+            inner, same = self._taken_off(at), self._same_model(at)
+            if inner is not None or same is not None:
+                model = inner or same
+                assert model is not None
+                yield held._replace(key=model.key), is_bare or inner is not None
                 return
-            same = self._same_model(module, row)
-            if same is not None:
-                yield held._replace(key=module.base | same), is_bare
-                return
-        if row[0] in ("phi", "choice"):
-            yield from self._chosen(module, row, held, is_bare)
-            return
-        yield from ((one, is_bare) for one in self._back.before(held))
-
-    def _chosen(self, module: Module, row: tuple[object, ...], held: Held, is_bare: bool) -> Iterator[tuple[Held, bool]]:
-        """``model.module if is_wrapped(model) else model`` is the inner module where there is a wrapper."""
         ways = list(self._back.before(held))
-        bases = {base for way in ways for base in (self._module_of(module, way.key & MASK),) if base is not None}
-        for way in ways:
-            if module.uncopied(way.key & MASK) not in bases:
-                yield way, is_bare
+        if at.kind in ("phi", "choice"):
+            # ``model.module if is_wrapped(model) else model`` is the inner module where there is a wrapper.
+            bases = {one.operands[0].unnamed for one in (self._at(way).unnamed for way in ways) if _is_inner(one)}
+            ways = [way for way in ways if self._at(way).unnamed not in bases]
+        yield from ((way, is_bare) for way in ways)
 
-    def _module_of(self, module: Module, number: int) -> int | None:
-        """The ``x`` of ``x.module``."""
-        row = module.nodes[module.uncopied(number)]
-        return module.uncopied(row[1]) if row[0] == "attr" and row[2] == "module" else None
-
-    def _taken_off(self, module: Module, row: tuple[object, ...]) -> int | None:
+    @staticmethod
+    def _taken_off(call: Call) -> Expr | None:
         """The wrapped model from which a call takes the inner module: ``getattr(model, "module", model)``,
         ``accelerator.unwrap_model(model)``."""
-        function, args = int(str(row[1])), row[2]
-        if not isinstance(args, tuple) or not args:
-            return None
-        names = self.ask.names_of(self.program.ask(module.base | function))
-        if names == {"builtins.getattr"}:
-            return args[0] if len(args) > 1 and module.nodes[args[1]][:2] == ("const", "module") else None
-        is_outside = module.last_name(function) in _TAKES_OFF and not self._goes_into_project(module.base | function)
-        return args[0] if is_outside else None
+        given = call.positional
+        if call.callee.interfaces == {"builtins.getattr"}:
+            return given[0] if len(given) > 1 and given[1].constant == "module" else None
+        return given[0] if given and call.called_name in _TAKES_OFF and not call.targets else None
 
-    def _goes_into_project(self, function: int) -> bool:
-        value = self.program.ask(function)
-        return bool(self.program.atoms.kinds(value, "f") or self.program.atoms.kinds(value, "b"))
-
-    def _same_model(self, module: Module, row: tuple[object, ...]) -> int | None:
+    @staticmethod
+    def _same_model(call: Call) -> Expr | None:
         """The model that a call gives back: ``torch.compile(model)``, ``model.to(device)``."""
-        function, args = module.nodes[int(str(row[1]))], row[2]
-        if function[0] == "attr" and function[2] in MODULE_METHODS and not self._goes_into_project(module.base | int(str(row[1]))):
-            names = self.ask.names_of(self.program.ask(module.base | int(str(row[1]))))
-            if not any(one.startswith(_SAME_MODEL) for one in names):
-                return int(str(function[1]))
-        names = self.ask.names_of(self.program.ask(module.base | int(str(row[1]))))
-        given = isinstance(args, tuple) and args and any(one.startswith(_SAME_MODEL) for one in names)
-        return args[0] if given and isinstance(args, tuple) else None
+        gives = any(name.startswith(_SAME_MODEL) for name in call.callee.interfaces)
+        if gives:
+            return call.positional[0] if call.positional else None
+        return call.receiver if call.called_name in MODULE_METHODS and not call.targets else None
 
-    def _run_by(self, module: Module, row: tuple[object, ...]) -> Iterator[_Wrapped]:
-        """The wrappers whose model a call runs: of the called object, or of the object whose own method is called."""
-        function = int(str(row[1]))
-        yield from self.behind(module.base | function)
-        one = module.nodes[function]
-        if one[0] == "attr" and one[2] != "module" and (one[2] == "forward" or self._goes_into_project(module.base | function)):
-            yield from (found for found in self.behind(module.base | one[1]) if found.is_bare or one[2] == "forward")
+    def _run_by(self, call: Call) -> Iterator[Wrapped]:
+        """The replicas that a call runs: the called object, or the object whose own method is called."""
+        yield from self.behind(call.callee)
+        receiver, name = call.receiver, call.called_name
+        if receiver is not None and name != "module" and (name == "forward" or call.targets):
+            yield from (found for found in self.behind(receiver) if found.is_bare or name == "forward")
 
-    def _may_run_its_arguments(self, call: int) -> bool:
+    def _may_run_its_arguments(self, call: Call) -> bool:
         """Whether a call goes to unknown code, or to a package that runs the models it gets."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        if self.program.targets_of.get(call) or self._taken_off(module, row) is not None:
+        if call.targets or self._taken_off(call) is not None:
             return False
-        value = self.program.ask(module.base | row[1])
-        names = self.ask.names_of(value) or self._names_of_receiver(module, module.nodes[row[1]])
+        names = call.callee.interfaces or (call.receiver.made_by if call.receiver is not None else frozenset())
         if names:
             return not all(one.startswith(_RUNS_NOTHING) for one in names) or any(one.endswith(".checkpoint") for one in names)
-        return not value
+        return not call.callee.value
 
-    def _names_of_receiver(self, module: Module, function: tuple[object, ...]) -> set[str]:
-        """The classes of other packages whose method a call calls."""
-        if function[0] != "attr":
-            return set()
-        return {str(fields[1]) for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(function[1]))), "o")}
-
-    def _calls_around(self, backward: int) -> list[int]:
+    @staticmethod
+    def _calls_around(backward: Call) -> list[Call]:
         """The calls of the loop that a backward pass is in, and of the functions that they go to."""
-        program = self.program
-        home = program.module_of(backward)
-        site = home.table.sites[backward & MASK]
-        inside = [one for one in home.scopes[site.scope].calls if self._is_in(home, home.table.sites[one].loop, site.loop)]
-        found = [home.base | one for one in inside]
-        functions: set[int] = set()
+        found = list(backward.loops[0].calls if backward.loops else backward.function.calls)
+        functions = set()
         for call in found:
             if len(found) > _MOST:
                 break
-            for function in sorted(program.targets_of.get(call, set()) - functions):
-                functions.add(function)
-                module = program.module_of(function)
-                found += [module.base | one for one in module.scopes[function & MASK].calls]
+            for function in call.targets:
+                if function not in functions:
+                    functions.add(function)
+                    found += function.calls
         return found
 
-    @staticmethod
-    def _is_in(module: Module, loop: int, wanted: int) -> bool:
-        while loop != wanted and loop >= 0:
-            loop = module.table.loops[loop].parent
-        return loop == wanted
+
+def _is_inner(expr: Expr) -> bool:
+    """``model.module``."""
+    return expr.kind == "attr" and expr.name == "module"
 
 
-__all__ = ["ReplicaRuns", "Runs"]
+__all__ = ["DDP", "Replica", "ReplicaRuns", "Runs", "Wrapped"]

@@ -91,6 +91,12 @@ class Trainings(Protocol):
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
         GPU: under no engine that creates one of its own."""
 
+    def are_sharded(self, path: str) -> bool:
+        """Whether a launch of a file runs it under DeepSpeed or FSDP, which reduce gradients on their own terms."""
+
+    def leave_at_one(self, path: str, setting: str) -> bool:
+        """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""
+
     def read_scaled_gradients(self, path: str, callers: Collection[str]) -> ScaledRead | None:
         """Where such a training reads gradients after a scaler's step, still scaled by a fused optimizer."""
 
@@ -336,6 +342,12 @@ class Codebase(ABC):
     def calls_ending(self, end: str) -> Iterator[Call]:
         """Every call of a function or class whose last name ends like this."""
         return self.calls_named(*sorted(name for name in self.program.calls if name.endswith(end)))
+
+    def reads_of(self, attribute: str, near: Call) -> Iterator[Expr]:
+        """Every reading of an attribute of this name in the files that may run in one program with a call."""
+        for module in (self.program.modules.all[one] for one in sorted(self.program.together.programs_of(near.module))):
+            if module.index not in self.program.modules.dropped:
+                yield from (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)
 
     @property
     def updates(self) -> Iterator[Expr]:

@@ -7,7 +7,7 @@ A handle is small and frozen; two of one place are equal. Numbers of expressions
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -102,6 +102,21 @@ class Expr(_Handle):
     def text(self) -> str:
         """Its code; empty if it is written nowhere."""
         return self.code.expression_text(self.module, self.key & MASK)
+
+    @property
+    def line_span(self) -> Span:
+        """The line on which it begins."""
+        return self.code.line_span(self.module, self.place)
+
+    def called_in(self, function: Function) -> str:
+        """What it is called in a function: the name that holds it there, or its code."""
+        value = self.unnamed
+        ways = [one for one in value.origins(Through.NAMES) if one.kind not in ("copy", "phi")]
+        bound = [{event.name for event in one.events if event.kind == "bind" and event.spot.function == function} for one in ways]
+        common = set.intersection(*bound) if value.kind == "phi" else bound[0]
+        if len(common) == 1:
+            return common.pop()
+        return value.name if value.kind in ("param", "free") else value.text or repr(value.constant)
 
     @property
     def unnamed(self) -> Expr:
@@ -632,6 +647,11 @@ class Call(Expr):
         return self.argument(name) if node is None else Argument(self.code, Found(State.GIVEN, (node,), (self.key,)))
 
     @property
+    def last_line(self) -> int:
+        """The line on which it ends, from 1."""
+        return line_of(self._site.end)
+
+    @property
     def position(self) -> str:
         """Line and column, as ``12:4``."""
         return f"{line_of(self._site.place)}:{column_of(self._site.place)}"
@@ -703,6 +723,11 @@ class Call(Expr):
         modules = self.code.program.modules
         full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
         return not full or modules.find(full, module) is None
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether an ``except`` may catch what it raises."""
+        return any(begin <= self._site.place < end for begin, end in self.module.table.tries)
 
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""
@@ -1164,6 +1189,17 @@ def _class_at(module: Module, scope: int) -> int:
     while scope > 0 and module.scopes[scope].kind != "class":
         scope = module.scopes[scope].parent
     return max(scope, 0)
+
+
+def leading_to(functions: Iterable[Function]) -> frozenset[Function]:
+    """Some functions, and those that call them, directly or through others."""
+    todo = list(dict.fromkeys(functions))
+    found = set(todo)
+    for function in todo:
+        above = {call.function for call in function.callers} - found
+        found |= above
+        todo += above
+    return frozenset(found)
 
 
 def expression(code: Codebase, key: int) -> Expr:

@@ -144,7 +144,8 @@ class WaysBack:
         for owner in sorted(family):
             home = program.module_of(owner)
             yield from program.own_writes.get((owner, name), ())
-            yield from (home.base | one for one in home.scopes[owner & MASK].bindings.get(name, ()))
+            for one in home.scopes[owner & MASK].bindings.get(name, ()):
+                yield from self._of_property(home, one) or [home.base | one]
         for target, written in program.other_writes.get(name, ()) if family else ():
             held = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(program.ask(target), kind)}
             if held & family:
@@ -152,6 +153,14 @@ class WaysBack:
         for fields in program.atoms.kinds(value, "m"):
             target_module = program.modules.all[fields[1]]
             yield from (target_module.base | one for one in target_module.scopes[0].bindings.get(name, ()))
+
+    def _of_property(self, module: Module, number: int) -> list[int]:
+        """What a method that is read like an attribute returns (keys); empty for anything else."""
+        row = module.nodes[number]
+        while row[0] == "call" and row[2]:
+            row = module.nodes[row[2][0]]
+        is_one = row[0] == "def" and self.program.is_property(module.base | row[1])
+        return [module.base | value for value, _ in module.scopes[row[1]].returns if value] if is_one else []
 
 
 def all_before(start: Held, before: Callable[[Held], Iterable[Held]]) -> dict[Held, bool]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import ScaledRead
-from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed
+from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed, shards_optimizer
 from ldlm_lint.project.lightning_trainers import (
     is_written_out,
     lightning_trainers,
     may_clip_mixed_precision,
     trainers_in,
 )
-from ldlm_lint.project.optional_settings import is_off_everywhere
+from ldlm_lint.project.optional_settings import is_off_everywhere, is_one_by_default
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
 
@@ -92,6 +92,15 @@ class TrainingFiles:
             return all(hands_to_deepspeed(self._project, one) for one in programs)
         files = [one for one in self._context.engines.configs.values() if one.get("distributed_type") is not None]
         return bool(files) and all(map(names_deepspeed, files))
+
+    def are_sharded(self, path: str) -> bool:
+        """Whether a launch of a file runs it under DeepSpeed or FSDP, which reduce gradients on their own terms."""
+        return any(shards_optimizer(self._project, one) for one in self._context.launches.running(path))
+
+    def leave_at_one(self, path: str, setting: str) -> bool:
+        """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""
+        launched = setting and self._context.launches.running(path)
+        return bool(launched) and is_one_by_default(self._project, setting)
 
     def read_scaled_gradients(self, path: str, callers: Collection[str]) -> ScaledRead | None:
         """Where such a training reads gradients after a scaler's step, still scaled by a fused optimizer."""

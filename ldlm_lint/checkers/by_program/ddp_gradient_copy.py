@@ -21,7 +21,7 @@ from ldlm_lint.concepts.replica_runs import ReplicaRuns
 from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
-from ldlm_lint.program.handles import Call, expression
+from ldlm_lint.program.handles import Call, Expr, expression
 from ldlm_lint.project.wrap_guards import may_wrap
 from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.ddp import GRADIENT_COPY
@@ -81,13 +81,13 @@ def _trains_nothing(view: View, untrained: Untrained, call: int) -> bool:
     if any(names_evaluation(name) for name in calls.functions_around(view, call)[:1]) or untrained.records_nothing(Call(view, call)):
         return True
     model = view.ask.argument(call, "module", 0)
-    if untrained.is_only_evaluated(Call(view, call)) or view[RecordedRuns].is_wrapper_never_recorded(Call(view, call), lambda one: call in _wrappers_at(view, one.key)):
+    if untrained.is_only_evaluated(Call(view, call)) or view[RecordedRuns].is_wrapper_never_recorded(Call(view, call), lambda one: call in _wrappers_at(view, one)):
         return True
     return any(untrained.is_frozen_beside(Call(view, call), expression(view, one)) for one in model.sources)
 
 
-def _wrappers_at(view: View, key: int) -> set[int]:
-    return {one.wrapper for one in view[ReplicaRuns].behind(key)}
+def _wrappers_at(view: View, model: Expr) -> set[int]:
+    return {one.replica.wrapper.key for one in view[ReplicaRuns].behind(model)}
 
 
 def _is_small(view: View, call: int) -> bool:

@@ -24,8 +24,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "no-dataset-takes-epochs",
     ),
     "distributed": (
-        *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
-        *("gradients-stay-attached", "launches-accumulate", "model-draws-buffers", "prepared-model-is-reduced"),
+        *("accumulation-is-not-divided", "environment-variable-unread"),
+        *("gradients-stay-attached", "model-draws-buffers"),
         *("shards-with-fsdp",),
         "wrapped-model-trains",
     ),

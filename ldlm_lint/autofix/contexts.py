@@ -1,0 +1,63 @@
+"""Putting statements under a ``with``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ldlm_lint.autofix.branches import indent_unit
+from ldlm_lint.autofix.calls import MAX_LINE
+from ldlm_lint.autofix.lines import indent_at
+from ldlm_lint.model import Edit
+from ldlm_lint.python.syntax import syntax_of
+from ldlm_lint.source import Source
+
+
+def put_under(source: Source, first: int, last: int, context: Sequence[str]) -> Edit | None:
+    """Put the statements from one line to another under a ``with``, and indent them; its context is given in parts, which
+    get a line each if they do not fit on one.
+
+    None if these lines are not whole statements of one block, or one of them is inside of a text.
+    """
+    block = _block(source, first, last)
+    if not block or not _can_be_indented(source, block):
+        return None
+    begin, end = block[0].lineno, block[-1].end_lineno or block[-1].lineno
+    indent = indent_at(source, begin)
+    unit = indent_unit(source, begin, indent) or ("\t" if indent.endswith("\t") else "    ")
+    head = f"{indent}with {' '.join(context)}:"
+    if len(head.expandtabs()) > MAX_LINE:
+        inner = "".join(f"{source.newline}{indent}{unit}{part}" for part in context)
+        head = f"{indent}with ({inner}{source.newline}{indent}):"
+    stop = source.line_starts[end] if end < len(source.line_starts) else len(source.data)
+    span = source.span(source.line_starts[begin - 1], stop)
+    lines = source.slice(span).splitlines(keepends=True)
+    return Edit(span, head + source.newline + "".join(f"{unit}{line}" if line.strip() else line for line in lines))
+
+
+def _block(source: Source, first: int, last: int) -> list[ast.stmt]:
+    """The statements of the innermost block that has both lines, from the one to the other."""
+    found: list[ast.stmt] = []
+    tree = syntax_of(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                inside = [one for one in block if one.lineno <= last and (one.end_lineno or one.lineno) >= first]
+                is_whole = bool(inside) and inside[0].lineno <= first and (inside[-1].end_lineno or 0) >= last
+                found = inside if is_whole else found
+    return found
+
+
+def _can_be_indented(source: Source, block: Sequence[ast.stmt]) -> bool:
+    """Whether no text in some statements is on several lines, and no other code is on their first or last line."""
+    below = [node for statement in block for node in ast.walk(statement)]
+    if any(isinstance(node, (ast.Constant, ast.JoinedStr)) and node.lineno != node.end_lineno for node in below):
+        return False
+    first, last = block[0], block[-1]
+    before = source.lines[first.lineno - 1].encode()[: first.col_offset]
+    after = source.lines[(last.end_lineno or 1) - 1].encode()[last.end_col_offset or 0 :].strip()
+    return not before.strip() and (not after or after.startswith(b"#"))
+
+
+__all__ = ["put_under"]

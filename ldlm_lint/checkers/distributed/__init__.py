@@ -1,0 +1,1 @@
+"""Rules about process groups, DDP and the launch of several ranks."""

@@ -15,20 +15,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.assumed_values import AssumedValues
+from ldlm_lint.concepts.builders import Builders
 from ldlm_lint.concepts.call_contexts import CallContexts, Edge
-from ldlm_lint.concepts.class_builders import ClassBuilders
-from ldlm_lint.concepts.programs import Programs
+from ldlm_lint.concepts.programs import ANY, Programs
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.switched_off import SwitchedOff
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Call, Class, Function
 from ldlm_lint.program.spots import Spot
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.modules import Module
 
 
 class Chain(NamedTuple):
@@ -50,7 +53,7 @@ class EveryStep(Concept):
         super().__init__(code)
         self._training_steps = code[Steps]
         self._reached = code[Reach]
-        self.builders = code[ClassBuilders]
+        self.builders = code[Builders]
         self.contexts = CallContexts(code, self._programs_of)
         self.programs = code[Programs]
         self._rhythm = code[Rhythm]
@@ -180,6 +183,13 @@ class EveryStep(Concept):
     def _loaded(self) -> list[frozenset[int]]:
         return [self.programs.loads(one) for one in self._started]
 
+    @cached_property
+    def _programs_with_files(self) -> list[tuple[frozenset[Module], Module | None]]:
+        """The files that each program loads, and the one in which it starts."""
+        files = self.program.modules.all
+        started = (files[one] if one != ANY else None for one in self._started)
+        return [(frozenset(files[index] for index in loaded), one) for loaded, one in zip(self._loaded, started, strict=True)]
+
     def _builds(self, call: int, target: int) -> int:
         """The programs that build an object whose method is a target."""
         owner = self.program.owner.get(target)
@@ -190,7 +200,7 @@ class EveryStep(Concept):
         by_super = function[0] == "attr" and module.last_name(function[1]) == "()super"
         name = self.program.module_of(target).scopes[target & MASK].name
         having = [one for one in self.program.below(owner) if by_super or self._has(one, name) == owner]
-        if self.is_library and not any(map(self.builders.sites, self.program.below(owner))):
+        if self.is_library and not any(map(self.builders.sites, Class(self.code, owner).subclasses)):
             return -1
         found = 0
         for one in having:
@@ -203,7 +213,7 @@ class EveryStep(Concept):
         if owner is None:
             return False
         name = self.program.module_of(target).scopes[target & MASK].name
-        return any(self._has(one, name) == owner and self.builders.is_configured(one) for one in self.program.below(owner))
+        return any(self._has(one, name) == owner and self.builders.is_configured(Class(self.code, one)) for one in self.program.below(owner))
 
     def _has(self, owner: int, name: str) -> int | None:
         """The class that an object of a class has a method from."""
@@ -212,7 +222,7 @@ class EveryStep(Concept):
 
     def _building_of(self, owner: int) -> int:
         if owner not in self._building:
-            built = [self.builders.is_built(owner, loaded, started) for loaded, started in zip(self._loaded, self._started, strict=True)]
+            built = [self.builders.is_built(Class(self.code, owner), loaded, started) for loaded, started in self._programs_with_files]
             self._building[owner] = sum(1 << bit for bit, one in enumerate(built) if one)
         return self._building[owner]
 

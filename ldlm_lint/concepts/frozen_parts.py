@@ -111,8 +111,7 @@ class FrozenParts(Concept):
 
     def _in(self, module: Module, scope: int) -> Iterator[_Switch]:
         for model, is_off, guards in self._untrained.switches(Function(self.code, module.base | scope)):
-            guard = guards[0].key & MASK if guards else -1
-            may_run = guards is not None and self._left_off.may_hold(module, guard) and self._builds(module.base | scope)
+            may_run = guards is not None and self._left_off.may_hold(guards) and self._builds(module.base | scope)
             yield _Switch(model.key, is_off, may_run)
 
     def _builds(self, function: int) -> bool:
@@ -120,10 +119,8 @@ class FrozenParts(Concept):
         program = self.program
         if function not in program.owner or self._is_constructor(function):
             return True
-        calls = (edge.call for edge in program.callers(function))
-        return any(
-            self._is_constructor(program.function_of(one)) and not self._left_off.is_left_off(one) for one in calls
-        )
+        calls = Function(self.code, function).callers
+        return any(one.function.name == "__init__" and not self._left_off.is_left_off(one) for one in calls)
 
     def _is_constructor(self, function: int) -> bool:
         return self.program.module_of(function).scopes[function & MASK].name == "__init__"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ldlm_lint.concepts.class_builders import ClassBuilders
+from ldlm_lint.concepts.builders import Builders
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Class
 
 ANY = -1
 """Some program that the code does not show: a configuration or a registry brings the function there."""
@@ -15,7 +16,7 @@ class Programs(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.builders = code[ClassBuilders]
+        self.builders = code[Builders]
         self.scripts: set[int] = set()
         """The modules (indexes) whose own statements lead to one of the functions that were asked for."""
 
@@ -52,7 +53,8 @@ class Programs(Concept):
             return [program.function_of(edge.call) for edge in edges]
         owner = program.owner.get(function)
         if owner is not None:
-            return self.builders.functions_for(owner)
+            building = self.builders.functions_for(Class(self.code, owner))
+            return [one.key for one in building] if building is not None else None
         module = program.module_of(function)
         scope = module.scopes[function & MASK].parent
         while scope > 0 and module.scopes[scope].kind != "def":

@@ -411,6 +411,26 @@ class Expr(_Handle):
         return self.code.ask.mappings.keys_at(self.key).is_open
 
     @property
+    def only_classes(self) -> list[Class]:
+        """The classes of the project that it is an object of one of; empty if it may be anything else."""
+        of = self.code.program.atoms.of
+        fields = [of[one] if one >= FIRST else ("",) for one in self.value]
+        return [Class(self.code, one[1]) for one in fields] if all(one[0] in ("i", "self") for one in fields) else []
+
+    @property
+    def as_modules(self) -> list[Module]:
+        """The files of the project that it may be as modules."""
+        program = self.code.program
+        return [program.modules.all[fields[1]] for fields in program.atoms.kinds(self.value, "m")]
+
+    def may_mean(self, owner: Class) -> bool:
+        """Whether it is a class, or may be: a name that is not resolved may mean any class of that name."""
+        if self.kind == "class":
+            return bool(self.module.base | self.row[1] == owner.key)
+        found = self.as_classes
+        return owner in found or not found
+
+    @property
     def is_self(self) -> bool:
         """Whether it is the first parameter of a method."""
         return self.code.program.class_of_self(self.module, self.key & MASK) is not None
@@ -948,6 +968,18 @@ class Function(_Handle):
         return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
 
     @property
+    def is_special(self) -> bool:
+        """Whether Python or torch calls it: ``__len__``, ``forward``."""
+        return self.name.startswith("__") or self.name == "forward"
+
+    def is_inside(self, owner: Class) -> bool:
+        """Whether it is a method of a class, its body, or in one of these."""
+        at = self.key & MASK if self.module is owner.module else 0
+        while at > 0 and self.module.base | at != owner.key:
+            at = self.module.scopes[at].parent
+        return at > 0
+
+    @property
     def is_hook(self) -> bool:
         """Whether a framework, or code that is not visible, calls it with what is assumed of that."""
         return self.key in self.code.program.hooks
@@ -1044,6 +1076,16 @@ class Class(_Handle):
         return self.code.program.outside_of(self.key)
 
     @property
+    def decorators(self) -> list[Expr]:
+        """Its decorators, as written from top to bottom."""
+        return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].decorators]
+
+    @property
+    def keywords(self) -> list[tuple[str, Expr]]:
+        """What its statement gives by name: ``metaclass=ABCMeta``."""
+        return [(name or "", expression(self.code, self.module.base | one)) for name, one in self.module.scopes[self.key & MASK].keywords]
+
+    @property
     def functions(self) -> list[Function]:
         """The methods that are written in it."""
         scopes = enumerate(self.module.scopes)
@@ -1110,6 +1152,14 @@ class Class(_Handle):
         """What its methods, and those of its bases of the project, set as an attribute of ``self``."""
         program = self.code.program
         return [expression(self.code, value) for one in program.order(self.key) for value in program.own_writes.get((one, attribute), ())]
+
+    def set_itself(self, attribute: str) -> list[Expr]:
+        """What its own methods set as an attribute of ``self``."""
+        return [expression(self.code, one) for one in self.code.program.own_writes.get((self.key, attribute), ())]
+
+    def bound(self, name: str) -> list[Expr]:
+        """What its own body binds a name to."""
+        return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].bindings.get(name, ())]
 
     def changes(self, *names: str) -> bool:
         """Whether it, or one of its bases of the project, has a method or attribute of one of these names."""

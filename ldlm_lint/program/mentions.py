@@ -6,15 +6,20 @@ Comments, docstrings and imports mention nothing.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.handles import expression
 
 if TYPE_CHECKING:
     from ldlm_lint.program.codebase import Codebase
-    from ldlm_lint.program.handles import Class
+    from ldlm_lint.program.handles import Class, Expr
     from ldlm_lint.program.modules import Module
 
+_MEMBERS = "__dict__"
+"""The attribute by which the members of a module are looked up."""
 _WORD = lazily(r"-{0,2}\w[\w.-]*")
 
 
@@ -34,6 +39,32 @@ class Mentions:
         """Whether the code of a file outside of some classes mentions such a name."""
         own = [one for one in classes if one.module is module]
         return any(not any(self._is_inside(module, one, owner) for owner in own) for one in self._scopes(module, names))
+
+    def of(self, name: str) -> list[Expr]:
+        """The expressions that read the name of a class, a method or a function of the project, or an alias of it, import or
+        define it, and the texts that end with it: ``"package.module.Class"``."""
+        found = [one for written in (name, *sorted(self._code.program.aliases.get(name, ()))) for one in self._by_name.get(written, ())]
+        return [expression(self._code, one) for one in found]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        program = self._code.program
+        names = {scope.name for module in program.live for scope in module.scopes if scope.kind in ("class", "def")} | {_MEMBERS}
+        names |= {alias for name in names for alias in program.aliases.get(name, ())}
+        found: dict[str, list[int]] = defaultdict(list)
+        for module in program.live:
+            exported = _exported(module)
+            for number, row in enumerate(module.nodes):
+                kind, name = row[0], ""
+                if kind in ("free", "attr", "impf"):
+                    name = row[2]
+                elif kind == "class":
+                    name = module.scopes[row[1]].name
+                elif kind == "const" and row[1].__class__ is str and number not in exported:
+                    name = row[1].replace(":", ".").rpartition(".")[2]
+                if name in names:
+                    found[name].append(module.base | number)
+        return dict(found)
 
     def _is_inside(self, module: Module, scope: int, owner: Class) -> bool:
         while scope > 0:
@@ -78,6 +109,12 @@ class Mentions:
             if at and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
                 found = at
         return found
+
+
+def _exported(module: Module) -> frozenset[int]:
+    """The texts of ``__all__``, which only say who may import."""
+    rows = (module.nodes[one] for one in module.scopes[0].bindings.get("__all__", ()))
+    return frozenset(one for row in rows if row[0] == "seq" for one in row[2])
 
 
 __all__ = ["Mentions"]

@@ -33,6 +33,8 @@ class How(enum.Enum):
     decorator gives is always named."""
     SET = "set"
     """An attribute gets it."""
+    DEFAULT = "default"
+    """A parameter has it unless a call passes another one."""
     RETURNED = "returned"
     """A function gives it back, by ``return`` or ``yield``, or a lambda."""
     TESTED = "tested"
@@ -135,6 +137,8 @@ class _File:
                 # Names that another scope declares global or nonlocal are bound without an event of this one.
                 for one in set(held) - own:
                     found[one].append((How.NAMED, number, name))
+            for name, one in scope.defaults.items():
+                found[one].append((How.DEFAULT, number, name))
             if scope.name == "<lambda>":
                 for value, _ in scope.returns:
                     found[value].append((How.RETURNED, number, ""))

@@ -13,7 +13,7 @@ from ldlm_lint.checkers.by_program import calls
 from ldlm_lint.checkers.by_program.ddp_calls import DDP, WRAPPERS, may_have
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.old_torch import OldTorch
 from ldlm_lint.concepts.recorded_runs import RecordedRuns
@@ -59,7 +59,7 @@ def _never_runs(view: View, call: int) -> bool:
     node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
     if isinstance(node, nodes.Call) and not may_wrap(view.context.project, node):
         return True
-    never_runs = not view[Runs].may_run(view.program.function_of(call)) or view[LeftOff].is_left_off(call)
+    never_runs = not view[Runs].may_run(Call(view, call).function) or view[LeftOff].is_left_off(Call(view, call))
     return never_runs or view.program.stands_in_handler(call) or view[OldTorch].is_needed_at(call)
 
 

@@ -20,6 +20,7 @@ from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.queries import State
 from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers, is_left_off
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
@@ -114,7 +115,7 @@ class _Models:
 
     def _is_left_off(self, wrap: int, call: int) -> bool:
         """Whether a checkpoint is under a switch that no code of the training turns on."""
-        if self.view[LeftOff].is_left_off(call):
+        if self.view[LeftOff].is_left_off(Call(self.view, call)):
             return True
         module, project = self.program.module_of(call), self.view.context.project
         own, path = self.view.path(self.program.module_of(wrap)), self.view.path(module)

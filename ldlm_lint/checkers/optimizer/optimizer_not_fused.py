@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.host_models import HostModels
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.named_optimizers import NamedOptimizers
@@ -150,8 +150,8 @@ def _matters_little(code: View, call: Call) -> bool:
         code[Optimizers].has_few_tensors(call)
         or code[Optimizers].are_compiled(call)
         or code[HostModels].are_all(call.argument("params", 0).found.sources)
-        or not code[Runs].may_run(call.function.key)
-        or code[LeftOff].is_left_off(call.key)
+        or not code[Runs].may_run(call.function)
+        or code[LeftOff].is_left_off(call)
         or any("outer" in name for name in call.names)
         or any(one.name.startswith("test_") for one in call.function.around)
         or code[Optimizers].is_only_loaded(call)

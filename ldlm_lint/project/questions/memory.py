@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.block_sizes import BlockSizes
-from ldlm_lint.concepts.built_classes import Runs
+from ldlm_lint.concepts.builders import Runs
 from ldlm_lint.concepts.recorded_runs import RecordedRuns
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
@@ -109,7 +109,7 @@ def _keeps_nothing(context: Context, path: str, name: str) -> bool:
     """Whether a model is never built, or never with blocks, or runs only where autograd records nothing."""
     view, owner = context.view, context.view.class_at(path, name)
     if owner is not None and (
-        not view[Runs].may_be_built(owner) or view[RecordedRuns].is_never_recorded(Class(view, owner)) or view[BlockSizes].has_none(owner)
+        not view[Runs].may_be_built(Class(view, owner)) or view[RecordedRuns].is_never_recorded(Class(view, owner)) or view[BlockSizes].has_none(owner)
     ):
         return True
     return context.unlearning.keeps_nothing(path, name)

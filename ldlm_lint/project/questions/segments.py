@@ -9,6 +9,7 @@ from astroid import nodes
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.model import Applicability, Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.handles import Call
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import is_never_named
 from ldlm_lint.project.training import trainings_of
@@ -75,7 +76,7 @@ def _checkpoint_may_run(context: Context, finding: Finding, _subject: str) -> Ve
     if module is None or call is None:
         return Verdict(True)
     node = node_at(view, module, module.table.sites[call].place, nodes.Call)
-    is_off = view[LeftOff].is_left_off(module.base | call) or (isinstance(node, nodes.Call) and is_never_named(context.project, node))
+    is_off = view[LeftOff].is_left_off(Call(view, module.base | call)) or (isinstance(node, nodes.Call) and is_never_named(context.project, node))
     return Verdict(not is_off)
 
 

@@ -18,8 +18,8 @@ from ldlm_lint.project import QUESTIONS, Project
 from ldlm_lint.project.engines import checkpoints_activations, makes_optimizer
 from ldlm_lint.project.frameworks import sets
 from ldlm_lint.project.questions import Context
-from ldlm_lint.rules.kept_checkpoints import Schedule
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.vocabulary.kept_checkpoints import Schedule
 
 TRAINER = "per_device_train_batch_size: 4\nnum_train_epochs: 8\nlr_scheduler_type: cosine\n"
 FRAMEWORKS = ("transformers", "axolotl", "lightning", "deepspeed", "accelerate")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding, Rule
 
 _FILES: tuple[str, ...] = (
+    "checkpoints.unbounded_checkpoints",
     "distributed.accumulation_without_no_sync",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",

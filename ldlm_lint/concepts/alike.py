@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Node
-from ldlm_lint.program.handles import Expr
 from ldlm_lint.program.modules import Module
 
 _DEPTH = 8
@@ -35,18 +34,4 @@ def _parts(row: Node) -> tuple[tuple[object, ...], list[int]]:
     return (kind,), []
 
 
-def is_same(one: Expr, other: Expr) -> bool:
-    """Whether two expressions read the same value, by their text: ``args.every`` here and there."""
-    first, second = one.unnamed, other.unnamed
-    if first == second:
-        return True
-    if first.module is not second.module or first.kind != second.kind:
-        return False
-    if first.base is not None and second.base is not None and first.kind in ("attr", "item"):
-        keys = (first.index, second.index)
-        is_part = keys[0].row == keys[1].row if keys[0] is not None and keys[1] is not None else first.name == second.name
-        return is_part and is_same(first.base, second.base)
-    return first.kind in ("free", "const") and first.row == second.row
-
-
-__all__ = ["is_alike", "is_same"]
+__all__ = ["is_alike"]

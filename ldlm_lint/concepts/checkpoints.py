@@ -179,6 +179,14 @@ class Checkpoints(Concept):
         counters = {one.unnamed for one in series.counters}
         return any(one.kind == "if" and one.holds is True and _names_steps(one.test, counters) for one in series.call.guards)
 
+    def interval(self, series: Series) -> Expr | None:
+        """The outermost test of a counter around a save, inside of its loop."""
+        call = series.call
+        begin = call.spot.loop.spot.place if call.spot.loop is not None else call.function.spot.place
+        # The other branch of the same test has the same one.
+        tests = [one.test for one in call.guards if one.is_test and one.begin >= begin]
+        return next((one for one in reversed(tests) if self._counting.is_asked_in(one)), None)
+
     def file_names(self, series: Series) -> list[str]:
         """The patterns of the last component of a series' names."""
         return sorted({posixpath.basename(one) for one in self._patterns.of(series.path)})

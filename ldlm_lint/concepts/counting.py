@@ -105,6 +105,27 @@ class Counting(Concept):
         return found
 
 
+def written(counter: Expr) -> str:
+    """A counter as the code writes it: a name, or its expression without the conversion to text; empty for one that is
+    written nowhere."""
+    at = _unconverted(counter)
+    if at.kind == "param":
+        return at.name
+    parameters = [one.name for one in at.ways if one.kind == "param"] if at.kind == "phi" else []
+    names = parameters or ([name for one in (at, *at.ways) for name in one.variables] if at.kind in ("elem", "part", "phi", "op") else [])
+    return names[0] if names else at.text
+
+
+def _unconverted(counter: Expr) -> Expr:
+    """What is converted to text: ``i`` of ``str(i)`` and ``str(i).zfill(6)``."""
+    if isinstance(counter, Call) and counter.receiver is not None:
+        # A method of a text gives a text; any other object's stands for itself.
+        inner = _unconverted(counter.receiver)
+        return counter if inner == counter.receiver else inner
+    is_text = isinstance(counter, Call) and counter.called_name == "str" and len(counter.positional) == 1
+    return counter.positional[0] if is_text and isinstance(counter, Call) else counter
+
+
 def _may_be_left_out(guard: Guard) -> bool:
     """Whether ``parameter is None`` can hold: not if all known callers pass something else."""
     test = guard.test

@@ -7,10 +7,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.alike import is_same
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import expression
+from ldlm_lint.program.handles import Call, expression
 from ldlm_lint.program.queries import State
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ class LightningRhythm(Concept):
         """The calls (keys) that make Trainers."""
         return list(dict.fromkeys(call for call, _ in self.ask.calls_of(TRAINERS)))
 
-    def saves_once(self, call: int) -> bool:
+    def saves_once(self, callback: Call) -> bool:
         """Whether a `ModelCheckpoint`, by the call that makes it, saves only at the end of the run, with all Trainers
         that may use it."""
-        every = self._given(call, "every_n_epochs")
-        others = [name for name in ("every_n_train_steps", "train_time_interval") if self.ask.argument(call, name).state is not State.ABSENT]
-        trainers = self._near(self.program.module_of(call))
+        every = self._given(callback.key, "every_n_epochs")
+        others = [name for name in ("every_n_train_steps", "train_time_interval") if not callback.argument(name).is_absent]
+        trainers = self._near(callback.module)
         return every is not None and not others and bool(trainers) and all(self._lasts(every, one) for one in trainers)
 
     def validates_once(self, module: Module) -> bool:
@@ -98,7 +97,7 @@ class LightningRhythm(Concept):
         epochs = self._given(trainer, _EPOCHS)
         if epochs is None:
             return False
-        if is_same(expression(self.code, every), expression(self.code, epochs)):
+        if expression(self.code, every).is_alike(expression(self.code, epochs)):
             return True
         interval, length = self.ask.meaning(every).only, self.ask.meaning(epochs).only
         return isinstance(interval, int) and isinstance(length, int) and 0 < length <= interval

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ldlm_lint.concepts.alike import is_same
 from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Expr
 
@@ -34,7 +33,7 @@ def _asked_around(call: Call) -> Iterator[_Setting]:
     tests = [one.test for one in call.guards if one.kind == "if" and one.holds is True]
     tested = [value for test in tests for part in _conjuncts(test) for value in _tested(part)]
     for divisor in (one for test in tests for one in _divisors(test)):
-        setting = _setting(divisor, set()) if any(is_same(divisor, other) for other in tested) else None
+        setting = _setting(divisor, set()) if any(divisor.is_alike(other) for other in tested) else None
         if setting is not None:
             yield setting
 

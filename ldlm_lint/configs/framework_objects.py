@@ -80,9 +80,7 @@ def _is_complete(settings: Mapping[str, Setting]) -> bool:
 
 def _of_lightning(section: Section, name: str, options: Mapping[str, object]) -> Iterator[Finding]:
     """An object of a Lightning class."""
-    if name == "ModelCheckpoint":
-        yield from lightning.keeps_all(section, options)
-    elif name == "Trainer":
+    if name == "Trainer":
         yield from lightning.trainer(section)
     elif name in ("DDPStrategy", "FSDPStrategy"):
         yield from lightning.strategy(section, options)
@@ -95,4 +93,4 @@ def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Findin
         yield from lightning.trainer(section)
     if "save_top_k" in section.settings:
         known = Claim("project-uses-lightning")
-        yield from (one._replace(claims=(*one.claims, known)) for one in lightning.keeps_all(section, options))
+        yield from (one._replace(claims=(*one.claims, known)) for one in findings_of(section, options))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from ldlm_lint.frameworks.sections import Section, integer, unsafe, vocabulary
-from ldlm_lint.model import Claim, Finding
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
-from ldlm_lint.rules.kept_checkpoints import Schedule
+from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.vocabulary.kept_checkpoints import Schedule
 
 LIMIT = "save_total_limit"
 # Where the missing limit is reported: next to the setting for how often the Trainer saves.
@@ -19,25 +17,34 @@ _ADAPTER_TYPES = ("lora", "oft", "qlora")
 _SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", "gradient_accumulation_steps"
 
 
-def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The finding about a section without a limit on a Trainer's checkpoints."""
-    if vocabulary(section.framework).defaults.get(LIMIT) is not None or section.has(LIMIT):
-        return
+class Missing(NamedTuple):
+    """A section without a limit: where that is reported, the empty limit itself if there is one, and what becomes of the
+    checkpoints, as text."""
+
+    place: Setting
+    limit: Setting | None
+    becomes: str
+
+
+def without_limit(section: Section) -> Missing | None:
+    """What a Trainer does that keeps every checkpoint; None where few, or those of adapters, are kept, or that is unknown."""
+    if section.framework == "own" or vocabulary(section.framework).defaults.get(LIMIT) is not None or section.has(LIMIT):
+        return None
     limit = section.settings.get(LIMIT)
     place = limit or section.call or next((section.settings[name] for name in _PLACES if name in section.settings), None)
     becomes = _what_becomes(section)
     if place is None or not becomes or not (section.complete or limit) or trains_adapters(section):
-        return
-    keep = integer(options, CHECKPOINTS_TO_KEEP)
-    edits = section.editor.replace(limit, keep) if limit else section.editor.add(place, LIMIT, keep)
-    size = ", weights only" if section.flag("save_only_model") else ""
-    yield section.report(
-        UNBOUNDED_CHECKPOINTS,
-        place,
-        {"what": f"`{LIMIT}` is not set, so the Trainer {becomes}{size}"},
-        fix=unsafe(f"set {LIMIT}={keep}", edits, KEEP_REASON),
-        claims=(Claim("trainer-setting-is-unset", LIMIT),),
-    )
+        return None
+    return Missing(place, limit, becomes + (", weights only" if section.flag("save_only_model") else ""))
+
+
+def rhythm(section: Section) -> str:
+    """How often Lightning's ModelCheckpoint saves, from its settings: " (one every 500 steps)"."""
+    for name, unit in (("every_n_train_steps", "steps"), ("every_n_epochs", "epochs")):
+        number = section.number(name)
+        if number is not None and number >= 1:
+            return f" (one every {number:g} {unit})" if number > 1 else f" (one per {unit.removesuffix('s')})"
+    return ""
 
 
 def _what_becomes(section: Section) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.frameworks.sections import Section, Setting, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, compared
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
@@ -70,27 +69,3 @@ def _find_unused(section: Section, setting: Setting, plain: str | bool) -> Findi
     title = f"set {setting.name} to {str(plain).lower()}"
     fix = Fix(title, edits, Applicability.DISPLAY, _RAISES) if edits else None
     return section.report(FIND_UNUSED_PARAMETERS, setting, {}, fix=fix, confidence=Confidence.MEDIUM)
-
-
-def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    """The finding about a ModelCheckpoint that keeps every checkpoint."""
-    if section.number("save_top_k") != -1:
-        return
-    setting = section.settings["save_top_k"]
-    # Without `monitor` Lightning accepts -1, 0 and 1 only.
-    keep = integer(options, CHECKPOINTS_TO_KEEP) if section.has("monitor") else 1
-    yield section.report(
-        UNBOUNDED_CHECKPOINTS,
-        setting,
-        {"what": f"`save_top_k: -1` keeps every checkpoint{_rhythm(section)}"},
-        fix=unsafe(f"set save_top_k to {keep}", section.editor.replace(setting, keep), KEEP_REASON),
-    )
-
-
-def _rhythm(section: Section) -> str:
-    """How often a ModelCheckpoint saves, from its settings."""
-    for name, unit in (("every_n_train_steps", "steps"), ("every_n_epochs", "epochs")):
-        number = section.number(name)
-        if number is not None and number >= 1:
-            return f" (one every {number:g} {unit})" if number > 1 else f" (one per {unit.removesuffix('s')})"
-    return ""

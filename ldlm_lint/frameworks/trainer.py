@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
-from ldlm_lint.frameworks.checkpoints import unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
@@ -51,7 +50,6 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
     by_steps = section.has("max_steps") and not (section.number("max_steps") or 1) <= 0
     epochs = None if by_steps else section.number("num_train_epochs")
     yield from loader_findings(section, _LOADER, options, epochs=epochs)
-    yield from unbounded(section, options)
     yield from fixed_accumulation(section)
     yield from findings_of(section, options)
 

@@ -763,6 +763,11 @@ class Option(Call):
         return self.code.ask.flag(self.key).name
 
     @property
+    def setting(self) -> str:
+        """The name of the attribute that has its value: ``save_every`` of ``--save-every``."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+    @property
     def default(self) -> Expr | None:
         """The default that is written for it."""
         found = self.code.ask.flag(self.key).default
@@ -1232,6 +1237,19 @@ class Argument:
     def options(self) -> list[str]:
         """The options of a command line that alone can give it: ``--fused``."""
         return [self.code.ask.flag(one).name for one in self.found.flags]
+
+    @property
+    def only(self) -> object:
+        """The only constant that it may be; `Ellipsis` if there are others, or if it may be left out."""
+        return self.code.ask.meaning(*self.found.sources).only if self.is_given and self.found.sources else ...
+
+    @property
+    def option(self) -> Option | None:
+        """The option of a command line whose value it is, and nothing else."""
+        meaning = self.code.ask.meaning(*self.found.sources) if self.found.sources else None
+        if meaning is None or len(meaning.flags) != 1 or len(meaning.value) != 1:
+            return None
+        return Option(self.code, meaning.flags[0])
 
 
 def _class_at(module: Module, scope: int) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 
 _FILES = (
-    "amp", "attention", "autograd", "backends", "batch_size", "checkpoint_files", "checkpoint_loading",
+    "amp", "attention", "autograd", "backends", "batch_size", "checkpoint_loading",
     "checkpoint_saving", "collectives", "compilation", "copies", "data", "data_parallel", "ddp", "ddp_graph",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_order", "environment_tuning", "environment_values", "evaluation",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding
 
 _ROOMS = (
-    "automatic_names",
     "cache_emptied_in_training_loop",
     "data_parallel",
     "dataloader_conflicting_options",
@@ -44,13 +43,10 @@ _ROOMS = (
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
     "host_sync_in_training_loop",
-    "framework_checkpoints",
-    "mm_checkpoints",
     "python_launches",
     "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",
     "trainer_settings",
-    "unbounded_checkpoints",
     "unsynchronized_copy_to_host",
 )
 

@@ -12,6 +12,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import extent, span_of
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.checkpoints.unbounded_checkpoints import RULE as UNBOUNDED_CHECKPOINTS
 from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_dictionary, of_stores
 from ldlm_lint.checkers.trainer_settings import about
@@ -25,7 +26,6 @@ from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED
-from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,

@@ -1,51 +1,48 @@
-"""`unbounded-checkpoints` of OpenMMLab's configurations: ``checkpoint_config = dict(interval=1)`` keeps all files of
-its hook."""
+"""OpenMMLab's configurations whose hook keeps all checkpoints: ``checkpoint_config = dict(interval=1)``."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.code import Table
 from ldlm_lint.code.table import column_of, line_of
-from ldlm_lint.frameworks.sections import integer
-from ldlm_lint.model import Applicability, Finding, Fix
-from ldlm_lint.program.of_project import table_of_file
-from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, KEEP_REASON, UNBOUNDED_CHECKPOINTS
-from ldlm_lint.rules.kept_checkpoints import HANDFUL
-from ldlm_lint.source import Kind, Source
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.vocabulary.kept_checkpoints import HANDFUL
 
-RULE = UNBOUNDED_CHECKPOINTS
-WORDS: tuple[bytes, ...] = (b"checkpoint_config", b"CheckpointHook")
-_KEEP = "max_keep_ckpts"
+if TYPE_CHECKING:
+    from ldlm_lint.code import Table
+    from ldlm_lint.model import Span
+
+KEEP = "max_keep_ckpts"
+_WORDS = (b"checkpoint_config", b"CheckpointHook")
 _LENGTHS = ("max_", "total_")
 _OPERATIONS = {"Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "FloorDiv": operator.floordiv}
 _STEPS = 8
 _LARGEST = 1 << 40
 
 
-def find(view: View) -> Iterator[Finding]:
-    """The settings of hooks that save repeatedly without a limit in any file of their configuration."""
-    project, configs = view.context.project, view.context.mm_configs
-    for path in sorted(project.files):
-        if any(word in project.data(path) for word in WORDS) and not project.is_test(path) and configs.is_config(path):
-            table = table_of_file(project, path)
-            calls = _keeping_all(table) if table is not None else []
-            if table is not None and calls and not configs.is_unused(path) and _is_in_force(view, path):
-                source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
-                yield from (_finding(view, source, table, call) for call in calls)
+class MmHooks(Concept):
+    """Answers for the configurations of a project."""
 
+    def keeping_all(self) -> Iterator[tuple[str, Span]]:
+        """The files and places of settings that save repeatedly without a limit in any file of their configuration."""
+        for path in self.code.python_files():
+            if any(word in self.code.files.data(path) for word in _WORDS) and self.code.configurations.is_config(path):
+                table = self.code.table_of(path)
+                calls = _keeping_all(table) if table is not None else []
+                if table is not None and calls and not self.code.configurations.is_unused(path) and self._is_in_force(path):
+                    source = self.code.source_of(path)
+                    for site in (table.sites[one] for one in calls):
+                        yield path, source.span(*(source.offset(line_of(place), column_of(place)) for place in (site.place, site.end)))
 
-def _is_in_force(view: View, path: str) -> bool:
-    """Whether some configuration takes the hook from a file: none of its other files limits it, and none that is derived
-    from the file says itself when it saves."""
-    configs, project = view.context.mm_configs, view.context.project
-    derived = {one for one in configs.made_of(path) if one in project.files and b"checkpoint" in project.data(one)}
-    replacing = {one for one in derived if (table := table_of_file(project, one)) is not None and _says_when(table)}
-    files = configs.compositions(path)
-    return any(not configs.is_named(one - {path}, _KEEP.encode()) and not one & replacing for one in files)
+    def _is_in_force(self, path: str) -> bool:
+        """Whether some configuration takes the hook from a file: none of its other files limits it, and none that is derived
+        from the file says itself when it saves."""
+        configs = self.code.configurations
+        derived = {one for one in configs.made_of(path) & set(self.code.python_files()) if b"checkpoint" in self.code.files.data(one)}
+        replacing = {one for one in derived if (table := self.code.table_of(one)) is not None and _says_when(table)}
+        return any(not configs.is_named(one - {path}, KEEP.encode()) and not one & replacing for one in configs.compositions(path))
 
 
 def _says_when(table: Table) -> bool:
@@ -65,15 +62,6 @@ def _hooks(table: Table) -> list[int]:
     return [*bindings.get("checkpoint_config", ()), *(value for row in hooks if row[0] == "call" for name, value in row[3] if name == "checkpoint")]
 
 
-def _finding(view: View, source: Source, table: Table, call: int) -> Finding:
-    site = table.sites[call]
-    span = source.span(*(source.offset(line_of(place), column_of(place)) for place in (site.place, site.end)))
-    keep = integer(view.options_of(source.path), CHECKPOINTS_TO_KEEP)
-    edit = add_keyword(source, span, _KEEP, str(keep))
-    fix = Fix(f"set {_KEEP}={keep}", (edit,), Applicability.UNSAFE, KEEP_REASON) if edit else None
-    return view.finding(RULE, span, {"what": f"`{_KEEP}` is not set, so the CheckpointHook keeps every checkpoint"}, fix=fix)
-
-
 def _keeping_all(table: Table) -> list[int]:
     """The settings of a file that save at an interval, more than a few times as far as known, and keep all."""
     old = table.scopes[0].bindings.get("checkpoint_config", ())
@@ -84,7 +72,7 @@ def _keeping_all(table: Table) -> list[int]:
             continue
         given = dict(row[3])
         kind = _name(table, given["type"]) if "type" in given else ""
-        if (kind == "CheckpointHook" or (not kind and call in old)) and _KEEP not in given and _saves_often(table, given):
+        if (kind == "CheckpointHook" or (not kind and call in old)) and KEEP not in given and _saves_often(table, given):
             found.append(call)
     return found
 
@@ -126,3 +114,6 @@ def _constant(table: Table, number: int, steps: int = 0) -> object:
         if isinstance(left, int) and isinstance(right, int) and max(abs(left), abs(right)) < _LARGEST and (right or row[1] != "FloorDiv"):
             return _OPERATIONS[row[1]](left, right)
     return row[1] if row[0] == "const" else None
+
+
+__all__ = ["KEEP", "MmHooks"]

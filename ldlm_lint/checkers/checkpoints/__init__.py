@@ -1,0 +1,1 @@
+"""Rules about checkpoints: how they are written, kept and loaded."""

@@ -85,7 +85,7 @@ def test_the_good_cases_tempt_the_rule_as_often_as_the_bad_ones(rule):
     own = [case for case in CASES if case.symbol == rule.symbol and not case.path.stem.endswith("_short")]
     good = [data for case in own if not case.bad for data in contents(case.path).values()]
     # The linked program looks where the words of its queries stand.
-    words = {*rule.triggers, *(word for query in queries() if rule.symbol in query.symbols for word in query.words)}
+    words = {*rule.triggers, *rule.setting_triggers, *(word for query in queries() if rule.symbol in query.symbols for word in query.words)}
     tempting = sum(data.count(word) for data in good for word in words if word)
     positive = sum(count for case in own for place, count in expected(case).items() if place[2] == rule.symbol)
     assert tempting >= positive

@@ -24,11 +24,13 @@ ROOMS = (
 # Groups whose rules are not in the module with their name.
 _RULES = {
     "distributed_environment": (
-        *("collectives", "ddp", "environment", "environment_aliases", "environment_allocator"),
+        *("ddp", "environment", "environment_aliases", "environment_allocator"),
         *("environment_connections", "environment_debugging", "environment_error_handling", "environment_order"),
         *("environment_tuning", "environment_values", "launch"),
     )
 }
+# Rules with a file of their own which a variable that a file sets may break, too.
+_MORE = {"distributed_environment": frozenset({"excessive-collective-timeout"})}
 
 
 def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:
@@ -40,7 +42,7 @@ def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...
 def symbols_of(room: str) -> frozenset[str]:
     """The rules of a group."""
     modules = (importlib.import_module(f"ldlm_lint.rules.{name}") for name in _RULES.get(room, (room,)))
-    return frozenset(rule.symbol for module in modules for rule in module.RULES)
+    return frozenset(rule.symbol for module in modules for rule in module.RULES) | _MORE.get(room, frozenset())
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
+from ldlm_lint import rules
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers
 from ldlm_lint.checkers.environment import findings_of, options_of
@@ -14,7 +15,6 @@ from ldlm_lint.checkers.environment_order import allocator_settings_after_use, e
 from ldlm_lint.model import Fix
 from ldlm_lint.python.names import meant
 from ldlm_lint.rules import (
-    collectives,
     ddp,
     environment,
     environment_aliases,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _ROOMS = (
-    *(collectives, ddp, environment, environment_aliases, environment_allocator),
+    *(ddp, environment, environment_aliases, environment_allocator),
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
     *(environment_tuning, environment_values, launch),
 )
@@ -61,7 +61,7 @@ class DistributedEnvironmentChecker(LdlmChecker):
         """Look at the environment variables that the file sets."""
         if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
             self._check_allocator(node)
-        if self.may_break(*_OF_ENVIRONMENT):
+        if self.may_break(*_OF_ENVIRONMENT, rules.by_symbol["excessive-collective-timeout"]):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
 

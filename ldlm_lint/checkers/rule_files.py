@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FILES: tuple[str, ...] = (
     "checkpoints.unbounded_checkpoints",
     "distributed.accumulation_without_no_sync",
+    "distributed.excessive_collective_timeout",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
     "precision.mse_on_unit_vectors",

@@ -11,7 +11,8 @@ from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.modules import Module
 
 if TYPE_CHECKING:
-    from ldlm_lint.program.codebase import ScaledRead
+    from ldlm_lint.model import Span
+    from ldlm_lint.program.codebase import LongWait, ScaledRead
     from ldlm_lint.program.handles import Call, Expr
 
 _CONFIGURES = "configure_optimizers"
@@ -47,6 +48,10 @@ class Roles(Concept):
     def read_scaled_gradients(self, optimizer: Expr) -> ScaledRead | None:
         """Where a training that steps an optimizer reads gradients after a scaler's step."""
         return self.code.trainings.read_scaled_gradients(self.code.path(optimizer.module), self._callers(optimizer))
+
+    def wait_for_one_rank(self, place: Span) -> LongWait | None:
+        """Where ranks of a process group that is made at a place wait for long work of one of them."""
+        return self.code.trainings.wait_for_one_rank(place)
 
     def may_be_clipped_by_lightning(self, optimizer: Call) -> bool:
         """Whether Lightning, which refuses to clip for a fused optimizer in mixed precision, may get it."""

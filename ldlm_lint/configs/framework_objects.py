@@ -83,7 +83,7 @@ def _of_lightning(section: Section, name: str, options: Mapping[str, object]) ->
     if name == "Trainer":
         yield from lightning.trainer(section)
     elif name in ("DDPStrategy", "FSDPStrategy"):
-        yield from lightning.strategy(section, options)
+        yield from lightning.strategy(section)
 
 
 def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:

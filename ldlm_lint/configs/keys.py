@@ -17,7 +17,6 @@ from ldlm_lint.configs.framework_sections import DocumentEditor, setting_of
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
@@ -40,7 +39,6 @@ _CPU_COUNT = lazily(
     r"\$\{[\w.]+:\s*[\"']?((?:len\()?(?:__import__\([\"']\w+[\"']\)|os|multiprocessing|psutil)"
     r"\.(?:sched_getaffinity\(0\)\)|(?:process_)?cpu_count\(\)))[\"']?\}"
 )
-_TIMEOUT = lazily(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 # A loader in a section for evaluation may work in the main process.
 _EVALUATES = lazily(
     r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
@@ -105,8 +103,6 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
             continue
         yield from _of_workers(source, document, entry, options)
         yield from _of_switch(source, document, entry)
-        if _TIMEOUT.fullmatch(entry.name) and _is_number(entry.value):
-            yield _timeout(entry, options)
     yield from findings_of(_own_settings(source, document), options)
     yield from _dead(document)
 
@@ -188,7 +184,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
     )
 
 
-# Flags, timeouts
+# Flags
 
 
 def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Finding]:
@@ -208,14 +204,6 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
 def _has_no_workers(document: Document, entry: Entry) -> bool:
     beside = document.children(*entry.path[:-1], document=entry.document)
     return any(_WORKERS.fullmatch(one.name) and type(one.value) is int and one.value == 0 for one in beside)
-
-
-def _timeout(entry: Entry, options: Mapping[str, object]) -> Finding:
-    """The unit is in the Python code that reads the number, which determines the length."""
-    limit = _number(options, COLLECTIVE_LIMIT.name, COLLECTIVE_LIMIT.default)
-    args = (("length", entry.text), ("limit", str(limit)))
-    found = _finding(EXCESSIVE_COLLECTIVE_TIMEOUT, entry, args, Claim("configured-timeout-is-excessive", str(limit)))
-    return found._replace(claims=(*found.claims, Claim("timeout-may-be-lowered")))
 
 
 def _finding(rule: Rule, entry: Entry, args: tuple[tuple[str, object], ...], claim: Claim, fix: Fix | None = None) -> Finding:

@@ -11,15 +11,8 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.loaders import Names, loader_findings
-from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, integer, unsafe
+from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.collectives import (
-    COLLECTIVE_LIMIT,
-    COLLECTIVE_TIMEOUT,
-    EXCESSIVE_COLLECTIVE_TIMEOUT,
-    compared,
-    length_of,
-)
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.segments import NON_REENTRANT
@@ -42,7 +35,6 @@ _REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpo
 
 def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """Every finding about the settings of one place; ``options`` are the rule options by name."""
-    yield from _collective_timeout(section, options)
     if not section.has(*SHARDED):
         yield from _find_unused(section)
         yield from _static_graph(section)
@@ -52,24 +44,6 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
     yield from loader_findings(section, _LOADER, options, epochs=epochs)
     yield from fixed_accumulation(section)
     yield from findings_of(section, options)
-
-
-def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
-    seconds, limit = section.number("ddp_timeout"), integer(options, COLLECTIVE_LIMIT)
-    if seconds is None or seconds <= limit:
-        return
-    setting, target = section.settings["ddp_timeout"], integer(options, COLLECTIVE_TIMEOUT)
-    yield section.report(
-        EXCESSIVE_COLLECTIVE_TIMEOUT,
-        setting,
-        compared(seconds, limit),
-        fix=unsafe(
-            f"set {setting.name} to {length_of(target)}",
-            section.editor.replace(setting, target),
-            "a phase in which one rank works alone for longer then ends the job",
-        ),
-        claims=(in_force(setting), Claim("timeout-may-be-lowered")),
-    )
 
 
 def _find_unused(section: Section) -> Iterator[Finding]:

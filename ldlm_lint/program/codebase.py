@@ -117,6 +117,27 @@ class Trainings(Protocol):
         """Whether a setting is off by default (``defaults``: also by those of the code), and no configuration or launch sets it."""
 
 
+    def wait_for_one_rank(self, place: Span) -> LongWait | None:
+        """Where ranks of a process group that is made at a place wait for long work of one of them, in the programs that
+        the place takes part in."""
+
+
+class LongWait(NamedTuple):
+    """Ranks that wait for one of them, which runs something that may take long, and both places."""
+
+    path: str
+    line: int
+    work: int
+    called: str
+    related: tuple[Related, ...]
+
+    @property
+    def why(self) -> str:
+        """Why a timeout must not be shorter."""
+        where = f"{self.path.rpartition('/')[2]}:{self.work}, and the others wait for it in line {self.line}"
+        return f"one rank alone runs {self.called} in {where}: a timeout that is shorter than this work would end the job there"
+
+
 class ScaledRead(NamedTuple):
     """The line that reads gradients, and the earlier one of the scaler's step."""
 

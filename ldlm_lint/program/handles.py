@@ -360,6 +360,11 @@ class Expr(_Handle):
         """The functions and classes of other packages that may have made it, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
 
+    def made_at(self, name: str) -> list[Call]:
+        """The calls of a function or class of another package that may have made it, where the program tells them apart."""
+        made = self.code.program.atoms.kinds(self.value, "o")
+        return [Call(self.code, fields[2]) for fields in made if fields[1] == name and fields[2:] and fields[2]]
+
     @property
     def may_be_tensor(self) -> bool:
         """Whether it may be a tensor, wherever that is."""
@@ -1165,6 +1170,12 @@ class Class(_Handle):
     def bound(self, name: str) -> list[Expr]:
         """What its own body binds a name to."""
         return [expression(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].bindings.get(name, ())]
+
+    def line_of(self, name: str) -> Span | None:
+        """The line on which its body binds a name; None if it does not."""
+        events = self.module.scopes[self.key & MASK].events
+        place = next((event[4] for event in events if event[0] == "bind" and event[5] == name), None)
+        return None if place is None else self.code.line_span(self.module, place)
 
     def changes(self, *names: str) -> bool:
         """Whether it, or one of its bases of the project, has a method or attribute of one of these names."""

@@ -32,6 +32,10 @@ class Spot:
         """The loops in its function, innermost first."""
         return list(self.loop.around) if self.loop is not None else []
 
+    def is_beside(self, other: Spot) -> bool:
+        """Whether two places are in one function, under the same conditions and in the same loop."""
+        return (self.function, self.guard, self.loop) == (other.function, other.guard, other.loop)
+
     @property
     def line(self) -> int:
         """The line, from 1."""

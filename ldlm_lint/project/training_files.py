@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.joined import Joined, Path
+from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.codebase import ScaledRead
+from ldlm_lint.program.codebase import LongWait, ScaledRead
 from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed, shards_optimizer
 from ldlm_lint.project.lightning_trainers import (
     is_written_out,
@@ -17,11 +19,14 @@ from ldlm_lint.project.lightning_trainers import (
 from ldlm_lint.project.optional_settings import is_off_everywhere, is_one_by_default
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ldlm_lint.model import Span
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.project.waiting_ranks import Wait
 
 # Clipping calls, and code that a command or a configuration may make clip.
 _MAY_CLIP = Trait(
@@ -107,6 +112,31 @@ class TrainingFiles:
         scaled = self._context.scaled_gradients
         read = next((found for one in self._trainers(path, callers) if (found := scaled.read_in(one)) is not None), None)
         return read and ScaledRead(read.path, read.line, read.step, self._context.line_span(read.path, read.line))
+
+    def wait_for_one_rank(self, place: Span) -> LongWait | None:
+        """Where ranks of a process group that is made at a place wait for long work of one of them, in the programs that
+        the place takes part in."""
+        wait = next((one for one in self._context.waiting.in_files(self._programs_of(place)) if self._may_be_joined(place, one)), None)
+        if wait is None:
+            return None
+        places = ((wait.line, "the other ranks wait here"), (wait.work, f"while one rank runs {wait.called}"))
+        return LongWait(*wait, related=tuple(Related(self._context.line_span(wait.path, line), note) for line, note in places))
+
+    def _may_be_joined(self, place: Span, wait: Wait) -> bool:
+        """Whether the ranks that wait may belong to the group that is made at a place: calls join both, or one of them runs
+        when its module is imported; unknown, so true, for scripts and configurations."""
+        view = self._context.view
+        made, waiting = view.function_around(place), view.function_around(self._context.line_span(wait.path, wait.line))
+        return made is None or waiting is None or made.is_module or view[Joined].path(made.key, waiting.key) is not Path.NONE
+
+    def _programs_of(self, place: Span) -> Iterable[str]:
+        """The files of a place's programs: by imports, by the launches around it, by the readers of the configuration."""
+        project, path = self._project, place.path
+        if path in project.files:
+            return project.reach_of_all((path, *(project.importers(path) & project.plain)))
+        if project.others.get(path) is Kind.SHELL:
+            return project.reach_of_all(self._context.launches.entries_at(place))
+        return project.reach_of_all({one.entry for one in self._context.homes.of(path)})
 
     def may_be_clipped_by_lightning(self, path: str, *, is_known: bool) -> bool:
         """Whether Lightning may clip the gradients of a file's modules in mixed precision; ``is_known``: nothing but Trainers

@@ -16,6 +16,7 @@ from astroid import nodes
 from ldlm_lint.python.built_texts import Part, parts_of
 from ldlm_lint.python.names import bindings, qualified, scope_of
 from ldlm_lint.untrusted_numbers import is_printable
+from ldlm_lint.vocabulary.durations import SECONDS, UNITS
 
 _DEPTH = 8
 _MOST_VALUES = 1000
@@ -29,18 +30,8 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "//": operator.floordiv,
 }
 _CASTS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool, "str": str}
-TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
 # timedelta itself accepts at most 999,999,999 days, and no NaN or infinity.
 _MOST = 1e15
-SECONDS = {
-    "days": 86400.0,
-    "seconds": 1.0,
-    "microseconds": 1e-6,
-    "milliseconds": 1e-3,
-    "minutes": 60.0,
-    "hours": 3600.0,
-    "weeks": 604800.0,
-}
 
 
 def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
@@ -107,7 +98,7 @@ def seconds(
     if call is None:
         return None
     total = 0.0
-    parts = [*zip(TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    parts = [*zip(UNITS, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
     for unit, value in parts:
         amount = (amount_of or constant)(value)
         if unit not in SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):

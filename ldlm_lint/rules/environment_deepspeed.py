@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint import rules
 from ldlm_lint.model import Claim
 from ldlm_lint.rules.collectives import (
     COLLECTIVE_LIMIT,
     COLLECTIVE_TIMEOUT,
-    EXCESSIVE_COLLECTIVE_TIMEOUT,
     compared,
     length_of,
 )
@@ -35,7 +35,7 @@ def drafts(view: View) -> Iterator[Draft]:
         plan = rewrite(setting, lambda _: True, str(max(target // _MINUTE, 1)), "a phase in which one rank works alone for longer then ends the job")
         plan = plan._replace(title=f"set {_NAME} to {length_of(max(target // _MINUTE, 1) * _MINUTE)}")
         claims = (OUTSIDE_TESTS, Claim("deepspeed-reads-timeout"), Claim("timeout-may-be-lowered"))
-        yield Draft(EXCESSIVE_COLLECTIVE_TIMEOUT, setting, tuple(compared(shortest, limit).items()), (plan,), claims=claims)
+        yield Draft(rules.by_symbol["excessive-collective-timeout"], setting, tuple(compared(shortest, limit).items()), (plan,), claims=claims)
 
 
 def _seconds(value: Value) -> int | None:

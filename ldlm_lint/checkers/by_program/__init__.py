@@ -38,7 +38,6 @@ _ROOMS = (
     "environment_set_too_late",
     "environment_variables",
     "evaluation_with_gradients",
-    "excessive_collective_timeout",
     "find_unused_with_reentrant_checkpoint",
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",

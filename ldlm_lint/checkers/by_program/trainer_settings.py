@@ -26,7 +26,6 @@ from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED
-from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
@@ -40,7 +39,7 @@ from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.tables.training_arguments import WORDS as NAMED
 
 RULES = (
-    *(UNBOUNDED_CHECKPOINTS, EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS),
+    *(UNBOUNDED_CHECKPOINTS, FIND_UNUSED_PARAMETERS),
     *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
     *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, GRADIENT_ACCUMULATION_FIXED),
 )

@@ -13,7 +13,7 @@ from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
@@ -174,6 +174,11 @@ class View(Codebase):
     def source(self, module: Module) -> Source:
         """The text of a module."""
         return self.source_of(self.path(module))
+
+    def function_around(self, span: Span) -> Function | None:
+        """The function at a place; None if its file takes part in no training."""
+        module = self.module(span.path)
+        return None if module is None else Function(self, self.function_at(module, self.place_at(module, span.start)))
 
     def module(self, path: str) -> Module | None:
         """The module of an absolute path, if it takes part in a training."""

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.concepts.joined import Joined, Path
-from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
+from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.project.waiting_ranks import Wait
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import DEFAULT_GROUP, default_groups, makes_default_group
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.collectives import length_of
-from ldlm_lint.source import Kind
+from ldlm_lint.rules.collectives import DO_WORK_BEFORE, length_of
 from ldlm_lint.wording import quoted
 
 _DEEPSPEED = Trait(lazily(rb"\bdeepspeed\b"), (b"deepspeed",), code=True)
-_DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a separate run, then shorten the timeout; until then keep it above the longest wait"
 
 
 def _set_later(context: Context, path: str) -> bool:
@@ -82,39 +75,11 @@ def _made_in(context: Context, path: str) -> _Made:
 
 def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The finding is confirmed; its fix is only described if ranks of the program wait for long work of one of them."""
-    waits = context.waiting.in_files(_program_of(context, finding.span))
-    wait = next((one for one in waits if _is_in_group_of(context, finding.span, one)), None)
+    wait = context.view.trainings.wait_for_one_rank(finding.span)
     if wait is None:
         return Verdict(True)
-    name = wait.path.rpartition("/")[2]
-    places = ((wait.line, "the other ranks wait here"), (wait.work, f"while one rank runs {wait.called}"))
-    related = tuple(Related(context.line_span(wait.path, line), note) for line, note in places)
-    where = f"{name}:{wait.work}, and the others wait for it in line {wait.line}"
-    reason = f"one rank alone runs {wait.called} in {where}: a timeout that is shorter than this work would end the job there"
-    fix = Fix(_DO_IT_BEFORE, (), Applicability.DISPLAY, reason) if finding.fix is not None else None
-    return Verdict(True, related, withdraws=fix is None, fix=fix)
-
-
-def _is_in_group_of(context: Context, place: Span, wait: Wait) -> bool:
-    """Whether the ranks that wait may belong to the group that is made at a place: calls join both, or one of them runs
-    when its module is imported; unknown, so true, for scripts and configurations."""
-    view = context.view
-    modules = view.module(place.path), view.module(wait.path)
-    if modules[0] is None or modules[1] is None:
-        return True
-    made = view.function_at(modules[0], view.place_at(modules[0], place.start))
-    waiting = view.function_at(modules[1], wait.line << COLUMNS)
-    return made & MASK == 0 or view[Joined].path(made, waiting) is not Path.NONE
-
-
-def _program_of(context: Context, place: Span) -> Iterable[str]:
-    """The files of a place's programs: by imports, by the launches around it, by the readers of the configuration."""
-    project, path = context.project, place.path
-    if path in project.files:
-        return project.reach_of_all((path, *(project.importers(path) & project.plain)))
-    if project.others.get(path) is Kind.SHELL:
-        return project.reach_of_all(context.launches.entries_at(place))
-    return project.reach_of_all({one.entry for one in context.homes.of(path)})
+    fix = Fix(DO_WORK_BEFORE, (), Applicability.DISPLAY, wait.why) if finding.fix is not None else None
+    return Verdict(True, wait.related, withdraws=fix is None, fix=fix)
 
 
 def _deepspeed_reads_timeout(context: Context, _finding: Finding, _subject: str) -> Verdict:

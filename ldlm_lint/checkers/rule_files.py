@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 _FILES: tuple[str, ...] = (
     "checkpoints.unbounded_checkpoints",
+    "data.dataloader_conflicting_options",
+    "data.dataloader_in_main_process",
+    "data.dataloader_too_many_workers",
+    "data.dataloader_without_persistent_workers",
+    "data.dataloader_without_pin_memory",
+    "data.dataloader_without_prefetch",
+    "data.dataloader_worker_count_may_be_zero",
+    "data.dataloader_worker_options_without_workers",
     "distributed.accumulation_without_no_sync",
     "distributed.excessive_collective_timeout",
     "optimizer.optimizer_not_fused",

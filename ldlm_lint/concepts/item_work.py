@@ -25,6 +25,7 @@ _NUMBERS = frozenset({"range", "arange", "randperm"})
 """Functions that give numbers one by one: with them as a dataset, a loader draws indices."""
 _STREAMED = lazily(rb"streaming[ \t]*=[ \t]*True")
 _GETS = ("__getitem__", "__getitems__")
+_SHARES_OUT = frozenset({"torch.utils.data.get_worker_info", "torch.utils.data._utils.worker.get_worker_info"})
 _DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
 _NO_TENSOR = lazily(r"model|net($|_)|module|encoder|decoder|vae|policy|arg|cfg|conf|opt|param|setting|self|trainer|accelerator", re.I)
 _NONE, _WORK = "none", "work"
@@ -146,10 +147,13 @@ def _load_of(owner: Class) -> str:
     getters = [function for name in _GETS for function in owner.methods(name)]
     if TOYS.search(owner.name):
         return _NONE
-    if not getters:
+    iterators = owner.methods("__iter__") if not getters else []
+    if not getters and not iterators:
+        return ""
+    calls = _calls_within((getters or iterators)[0])
+    if iterators and not any(_SHARES_OUT & call.callee.interfaces for call in calls):
         # An iterable dataset repeats its items in each worker unless it shares them out.
-        return _NONE if owner.methods("__iter__") else ""
-    calls = _calls_within(getters[0])
+        return _NONE
     if any(_moves_to_gpu(call) and not _follows_tensor(call) for call in calls):
         return _NONE
     return _WORK if any(call.called_name not in CHEAP for call in calls) else _NONE

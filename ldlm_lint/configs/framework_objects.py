@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
 from ldlm_lint.frameworks import lightning
-from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import Section, Setting
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
@@ -18,10 +16,7 @@ from ldlm_lint.source import Source
 # Words of files that create objects, or set options that only Lightning's classes have.
 HINT = lazily(rb"_target_|class_path|save_top_k|strategy")
 _LIGHTNING = lazily(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
-_TORCH_LOADER = lazily(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
 _PARTS = frozenset({"strategy", "save_top_k"})
-_LOADER = Names("num_workers", "persistent_workers", "prefetch_factor")
-_EVALUATES = lazily(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -42,11 +37,9 @@ def _of_mapping(source: Source, document: Document, mapping: Entry, options: Map
     section = Section("lightning", settings, editor, _is_complete(settings), (Claim("stands-outside-tests"),))
     where = ".".join(map(str, mapping.path))
     if name:
-        yield from findings_of(section._replace(call=document_setting(document, mapping), made=name), options)
-    if _TORCH_LOADER.fullmatch(name):
-        trains = _EVALUATES.search(where) is None and _EVALUATES.search(source.path.rpartition("/")[2]) is None
-        yield from loader_findings(section, _LOADER, options, trains=trains)
-    elif match := _LIGHTNING.fullmatch(name):
+        made = section._replace(call=document_setting(document, mapping), made=name, where=f"{source.path.rpartition('/')[2]}/{where}")
+        yield from findings_of(made, options)
+    if match := _LIGHTNING.fullmatch(name):
         yield from _of_lightning(section, match[1], options)
     elif not name:
         yield from _by_keys(section, options)

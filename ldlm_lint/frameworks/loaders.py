@@ -1,35 +1,29 @@
-"""Findings about the settings of a DataLoader created by a framework: workers, and the options that need them."""
+"""The settings of a DataLoader: those of a Trainer, of an object that a configuration creates, and the keys of a project's own
+configuration that say how many workers there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe, vocabulary
-from ldlm_lint.model import Claim, Confidence, Finding
-from ldlm_lint.rules.data import (
-    DATALOADER_TOO_MANY_WORKERS,
-    IN_MAIN_PROCESS,
-    MOST_WITH_DEEPER_QUEUE,
-    NUM_WORKERS,
-    OPTIONS_WITHOUT_WORKERS,
-    PERSISTENT_WORKERS,
-    PREFETCH,
-    PREFETCH_FACTOR,
-    WORKERS_LIMIT,
-    fewer_workers,
+from ldlm_lint.frameworks.sections import Section, Setting, unsafe, vocabulary
+from ldlm_lint.model import Fix
+from ldlm_lint.patterns import lazily
+
+_TORCH_LOADER = lazily(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
+_WORKERS = lazily(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
+# A loader for evaluation may work in the main process.
+_OBJECT_EVALUATES = lazily(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
+_KEY_EVALUATES = lazily(
+    r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
 )
-from ldlm_lint.wording import enumerated, listed, quoted
-
-_FEWER = "fewer workers can be too few for a slow dataset"
-_MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
-_KEPT = "workers keep their copies of the dataset and their random streams between epochs"
-_KEPT_SINCE = f"{_KEPT}, and transformers before 4.36 does not know the setting"
-_QUEUED = "more batches are buffered in host memory and /dev/shm"
-_GIVEN_LATER = "a launch can pass workers on its command line"
+# The main process loads the data when debugging.
+_DEBUGS = lazily(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
+_OTHER_NUMBER = "another number of workers takes other memory and draws other random numbers, and fewer can be too few"
 
 
-class Names(NamedTuple):
+class _Names(NamedTuple):
     """A framework's names of its loader options, and its error for ``prefetch_factor`` without workers."""
 
     workers: str
@@ -38,134 +32,100 @@ class Names(NamedTuple):
     error_of_prefetch: str = "ValueError"
 
 
-def loader_findings(
-    section: Section, names: Names, options: Mapping[str, object], *, epochs: float | None = None, trains: bool = True
-) -> Iterator[Finding]:
-    """The findings about one loader; ``epochs`` of the run, None if unknown.
+_OF_TORCH = _Names("num_workers", "persistent_workers", "prefetch_factor")
+_OF_TRAINER = _Names(
+    "dataloader_num_workers", "dataloader_persistent_workers", "dataloader_prefetch_factor", "ValueError when the arguments are read"
+)
+
+
+class LoaderSettings(NamedTuple):
+    """The settings of one loader; ``epochs`` of the run, None if unknown.
 
     ``trains``: its batches feed a training; a loader of an evaluation may have no workers.
     """
-    workers = section.number(names.workers)
-    if workers is not None and not section.from_command:
-        # Options for any program are already checked by the launch rules.
-        yield from _too_many(section, names, workers, integer(options, WORKERS_LIMIT))
-    if workers == 0 and trains:
-        yield from _no_workers(section, names, integer(options, NUM_WORKERS))
-    yield from _useless_options(section, names, workers)
-    if workers is not None and workers > 0:
-        yield from _started_anew(section, names, epochs)
-        most = min(MOST_WITH_DEEPER_QUEUE, integer(options, WORKERS_LIMIT) - 1)
-        yield from _short_queue(section, names, integer(options, PREFETCH_FACTOR), most, trains)
+
+    section: Section
+    names: _Names
+    epochs: float | None = None
+    trains: bool = True
+
+    @property
+    def workers(self) -> float | None:
+        """Its number of workers; None if it is not set or unknown."""
+        return self.section.number(self.names.workers)
+
+    @property
+    def persistent(self) -> str:
+        """The name of the option that keeps workers."""
+        return self.names.persistent
+
+    @property
+    def prefetch(self) -> str:
+        """The name of the option for the depth of the queue."""
+        return self.names.prefetch
+
+    @property
+    def lacks_workers(self) -> bool:
+        """Whether no number of workers is set, by which the framework has none."""
+        return self.names.workers not in self.section.settings and self.section.complete
+
+    def is_off_by_default(self, name: str) -> bool:
+        """Whether a missing option is off: the place is complete, and the framework's default says so."""
+        return self.section.complete and vocabulary(self.section.framework).defaults.get(name) is False
+
+    def error_of(self, option: str) -> str:
+        """The error that an option raises without workers."""
+        return self.names.error_of_prefetch if option == self.names.prefetch else "ValueError"
 
 
-def _too_many(section: Section, names: Names, workers: float, limit: int) -> Iterator[Finding]:
-    if workers < limit:
-        return
-    setting, fewer = section.settings[names.workers], limit // 2
-    yield section.report(
-        DATALOADER_TOO_MANY_WORKERS,
-        setting,
-        {"workers": int(workers), "advice": fewer_workers(limit)},
-        fix=unsafe(f"set {setting.name} to {fewer}", section.editor.replace(setting, fewer), _FEWER) if fewer else None,
-        claims=(in_force(setting),),
-    )
+def loader_of(section: Section) -> LoaderSettings | None:
+    """What a place says about a loader; None if it says nothing of one."""
+    if _TORCH_LOADER.fullmatch(section.made):
+        return LoaderSettings(section, _OF_TORCH, trains=_OBJECT_EVALUATES.search(section.where) is None)
+    if section.made or section.framework in ("own", "lightning"):
+        return None
+    # A number of steps ends the run, in whichever epoch.
+    by_steps = section.has("max_steps") and not (section.number("max_steps") or 1) <= 0
+    return LoaderSettings(section, _OF_TRAINER, None if by_steps else section.number("num_train_epochs"))
 
 
-def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Finding]:
-    setting = section.settings[names.workers]
-    yield section.report(
-        IN_MAIN_PROCESS,
-        setting,
-        {"why": f" ({quoted(setting.name)} is 0)", "option": section.written(names.workers)},
-        fix=unsafe(f"set {setting.name} to {workers}", section.editor.replace(setting, workers), _MORE),
-        claims=(in_force(setting),),
-    )
+def own_workers(section: Section) -> Iterator[tuple[str, Setting]]:
+    """The numbers of workers in a project's own configuration, by their paths."""
+    for path, setting in section.settings.items() if section.framework == "own" else ():
+        if _WORKERS.fullmatch(setting.name):
+            yield path, setting
 
 
-def _useless_options(section: Section, names: Names, workers: float | None) -> Iterator[Finding]:
-    """Options that raise without workers; without a setting the framework has no workers."""
-    absent = names.workers not in section.settings and section.complete
-    if workers != 0 and not absent:
-        return
-    given = [name for name in (names.prefetch, names.persistent) if section.has(name) and _speaks_to_workers(section, name)]
-    if not given:
-        return
-    first = section.settings[given[0]]
-    raises = {name: names.error_of_prefetch if name == names.prefetch else "ValueError" for name in given}
-    edits = [section.editor.remove(section.settings[name]) for name in given]
-    fix = unsafe(
-        f"remove {enumerated([section.written(name) for name in given])}",
-        tuple(edit for one in edits for edit in one or ()) if all(edits) else None,
-        _GIVEN_LATER,
-    )
-    claims = [in_force(first)]
-    if absent:
-        claims.append(Claim("trainer-setting-is-unset", section.written(names.workers)))
-    yield section.report(
-        OPTIONS_WITHOUT_WORKERS,
-        first,
-        {"options": listed(section.written(name) for name in given), "error": raises[given[0]], "option": section.written(names.workers)},
-        fix=fix,
-        claims=claims,
-        confidence=Confidence.MEDIUM if absent else None,
-    )
+def beside(section: Section, path: str) -> list[str]:
+    """The paths of the other settings in the same mapping."""
+    head = path.rpartition(".")[0] or path.partition(":")[0] + ":"
+    return [one for one in section.settings if one != path and (one.rpartition(".")[0] or one.partition(":")[0] + ":") == head]
 
 
-def _speaks_to_workers(section: Section, name: str) -> bool:
-    return section.flag(name) is True or (section.number(name) or 0) > 0
+def needing_workers(section: Section, path: str) -> list[str]:
+    """The paths of the settings beside a number of workers that raise without any."""
+    names = {one: section.settings[one].name for one in beside(section, path)}
+    return [
+        one
+        for one, name in names.items()
+        if (name == "prefetch_factor" and section.number(one) is not None) or (name == "persistent_workers" and section.flag(one) is True)
+    ]
 
 
-def _started_anew(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """Options switched off manually, or left off if the section shows repeated iteration of the loader."""
-    if names.persistent not in section.settings:
-        yield from _left_off(section, names, epochs)
-        return
-    if section.flag(names.persistent) is not False or (epochs is not None and epochs <= 1):
-        return
-    setting = section.settings[names.persistent]
-    where = f"{epochs:g} epochs" if epochs is not None else "once per epoch"
-    yield section.report(
-        PERSISTENT_WORKERS,
-        setting,
-        {"where": where, "how": "off", **_named(section, names)},
-        fix=unsafe(f"set {setting.name} to {section.spelled(True)}", section.editor.replace(setting, True), _KEPT),
-        claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
-        confidence=Confidence.MEDIUM,
-    ).lowered("switched off on purpose")
+def has_no_workers_beside(section: Section, path: str) -> bool:
+    """Whether the mapping of a setting says that there are no workers."""
+    return any(_WORKERS.fullmatch(section.settings[one].name) and section.number(one) == 0 for one in beside(section, path))
 
 
-def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """The framework's default applies if the same place sets workers and more than one epoch, and no other place
-    can.
-    """
-    if epochs is None or epochs <= 1 or not section.complete or vocabulary(section.framework).defaults.get(names.persistent) is not False:
-        return
-    workers = section.settings[names.workers]
-    yield section.report(
-        PERSISTENT_WORKERS,
-        workers,
-        {"where": f"{epochs:g} epochs", "how": "not set", **_named(section, names)},
-        fix=unsafe(f"set {section.written(names.persistent)} to {section.spelled(True)}", section.editor.add(workers, names.persistent, True), _KEPT_SINCE),
-        claims=(in_force(workers), Claim("trainer-setting-is-unset", section.written(names.persistent)), Claim("no-dataset-takes-epochs")),
-        confidence=Confidence.MEDIUM,
-    )
+def is_meant(section: Section, path: str) -> bool:
+    """No workers for an evaluation, or in a file for debugging."""
+    file = section.settings[path].span.path.rpartition("/")[2]
+    return any(map(_KEY_EVALUATES.search, path.partition(":")[2].split("."))) or _DEBUGS.search(file) is not None
 
 
-def _named(section: Section, names: Names) -> dict[str, object]:
-    """The option that keeps workers, by the framework's name of it."""
-    return {"option": section.written(names.persistent), "setting": section.shown(names.persistent, True)}
+def another_number(section: Section, setting: Setting, count: int) -> Fix | None:
+    """Write another number of workers in a project's own configuration."""
+    return unsafe(f"set {setting.name} to {count}", section.editor.replace(setting, count), _OTHER_NUMBER)
 
 
-def _short_queue(section: Section, names: Names, factor: int, most: int, trains: bool) -> Iterator[Finding]:
-    """Only where the options are the loader's own, written out in full, and it shuffles as a training does."""
-    if (section.number(names.workers) or 0) > most or not (trains and section.complete) or section.has(names.prefetch) or section.flag("shuffle") is not True:
-        return
-    workers = section.settings[names.workers]
-    yield section.report(
-        PREFETCH,
-        workers,
-        {"option": section.written(names.prefetch), "setting": section.shown(names.prefetch, factor)},
-        fix=unsafe(f"set {names.prefetch} to {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
-        claims=(in_force(workers),),
-        confidence=Confidence.MEDIUM,
-    )
+__all__ = ["LoaderSettings", "another_number", "beside", "has_no_workers_beside", "is_meant", "loader_of", "needing_workers", "own_workers"]

@@ -67,7 +67,7 @@ class Section(NamedTuple):
     ``complete``: missing settings are not set there. ``claims`` belong to every finding about the place: that the
     framework reads it at all. ``call``: the settings are the arguments of this Python call, ``in_code``: they are in
     Python code. ``made`` is the class of an object that a configuration creates from them, with ``call``, the line that
-    names it. The framework ``own`` stands for the keys of a project's own configuration, by their dotted paths.
+    names it, and ``where`` the name of the file with the dotted place in it. The framework ``own`` stands for the keys of a project's own configuration, by their dotted paths.
     """
 
     framework: str
@@ -79,6 +79,7 @@ class Section(NamedTuple):
     call: Setting | None = None
     in_code: bool = False
     made: str = ""
+    where: str = ""
 
     def has(self, *names: str) -> bool:
         """Whether one of the settings has a value, known or not."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
-from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
@@ -18,12 +17,6 @@ from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STA
 from ldlm_lint.rules.segments import NON_REENTRANT
 from ldlm_lint.wording import quoted
 
-_LOADER = Names(
-    "dataloader_num_workers",
-    "dataloader_persistent_workers",
-    "dataloader_prefetch_factor",
-    error_of_prefetch="ValueError when the arguments are read",
-)
 SEARCH, STATIC_GRAPH = "ddp_find_unused_parameters", "ddp_static_graph"
 _STEPS = "gradient_accumulation_steps"
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
@@ -38,10 +31,6 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
     if not section.has(*SHARDED):
         yield from _find_unused(section)
         yield from _static_graph(section)
-    # A number of steps ends the run, in whichever epoch.
-    by_steps = section.has("max_steps") and not (section.number("max_steps") or 1) <= 0
-    epochs = None if by_steps else section.number("num_train_epochs")
-    yield from loader_findings(section, _LOADER, options, epochs=epochs)
     yield from fixed_accumulation(section)
     yield from findings_of(section, options)
 

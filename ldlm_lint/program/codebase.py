@@ -87,6 +87,9 @@ class Trainings(Protocol):
         """The texts that each launch of a program with a file gives options of these names, or of nested ones; None for
         what is not known."""
 
+    def configure_more_workers(self, path: str, position: str, most: int) -> bool:
+        """Whether a configuration sets the loader at ``line:column`` of a file to more than a number of workers."""
+
     def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
         GPU: under no engine that creates one of its own."""

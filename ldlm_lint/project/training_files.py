@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,16 +25,17 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ldlm_lint.configs.document import Document, Entry
     from ldlm_lint.model import Span
     from ldlm_lint.project.questions import Context
     from ldlm_lint.project.waiting_ranks import Wait
 
+_NUMBER_OF_WORKERS = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
 # Clipping calls, and code that a command or a configuration may make clip.
 _MAY_CLIP = Trait(
     lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
     (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
 )
-
 
 
 class TrainingFiles:
@@ -170,6 +172,30 @@ class TrainingFiles:
         what is not known."""
         given = (one for program in self._context.launches.running(path) for one in program.arguments if one.keys) if names else ()
         return [one.texts for one in given if one.keys[-1] in names or one.name in names]
+
+    def configure_more_workers(self, path: str, position: str, most: int) -> bool:
+        """Whether a configuration sets the loader at ``line:column`` of a file to more than a number of workers."""
+        if not self._large_workers:
+            return False
+        from ldlm_lint.project.configured import TOPICS
+        from ldlm_lint.project.questions.configuration import reached_by
+
+        topic = TOPICS["too-many-workers"]
+        for document, entry in self._large_workers:
+            is_it = isinstance(entry.value, int) and entry.value > most and any(reached_by(self._context, document, entry, topic, lambda sink: (sink.path, sink.position) == (path, position)))
+            if is_it:
+                return True
+        return False
+
+    @cached_property
+    def _large_workers(self) -> list[tuple[Document, Entry]]:
+        """The numbers of workers in the project's configurations."""
+        project, found = self._project, []
+        for path in project.of_kind(Kind.YAML, Kind.JSON, Kind.TOML):
+            document = project.document(path) if _NUMBER_OF_WORKERS.search(project.data(path)) else None
+            if document is not None:
+                found += [(document, entry) for entry in document.scalars() if "workers" in entry.name.lower() and type(entry.value) is int]
+        return found
 
 
 __all__ = ["TrainingFiles"]

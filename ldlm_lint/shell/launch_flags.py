@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint import rules
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Rule, Span
-from ldlm_lint.rules.data import IN_MAIN_PROCESS, NUM_WORKERS
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, arguments, values, written_words
@@ -38,7 +38,7 @@ def _without_workers(script: Code, launch: Launch, options: Mapping[str, object]
     for name, argument in given.items():
         if "worker" in name and _is_zero(script, argument):
             args = (("option", argument.name), ("why", f" ({quoted(argument.name)} is 0 here)"))
-            yield _finding(IN_MAIN_PROCESS, argument.span, args, f"no-workers|{name}", _workers_fix(argument, options))
+            yield _finding(rules.by_symbol["dataloader-in-main-process"], argument.span, args, f"no-workers|{name}", _workers_fix(argument, options))
 
 
 def _is_zero(script: Code, argument: Argument) -> bool:
@@ -47,7 +47,8 @@ def _is_zero(script: Code, argument: Argument) -> bool:
 
 
 def _workers_fix(argument: Argument, options: Mapping[str, object]) -> Fix | None:
-    count = options.get(NUM_WORKERS.name, NUM_WORKERS.default)
+    option = rules.OPTIONS["num-workers"]
+    count = options.get(option.name, option.default)
     if argument.value_span is None or argument.value != "0" or not isinstance(count, int):
         return None
     return Fix(f"use {count} workers", (Edit(argument.value_span, str(count)),), Applicability.UNSAFE, _REASON)

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ldlm_lint.model import Claim, Confidence, Finding, Span
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_accumulation
-from ldlm_lint.rules.data import WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known
 from ldlm_lint.shell.launch_code import Code
-from ldlm_lint.shell.launch_values import always, trains, workers_finding
+from ldlm_lint.shell.launch_values import always, trains, workers_finding, workers_limit
 from ldlm_lint.shell.script import Form, Launch
 from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
@@ -19,7 +18,7 @@ from ldlm_lint.wording import quoted
 
 def values_for_others(script: Code, found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
     """Values that a script only sets, for others that source it and pass them to a launch; ``found`` are reported already."""
-    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    limit = workers_limit(options)
     claims = (Claim("holds-in-sourcing-script"),)
     if any(trains(script, one) and not _is_in_function(script, one) for one in script.script.launches):
         return
@@ -30,7 +29,7 @@ def values_for_others(script: Code, found: Collection[Span], options: Mapping[st
         if value.origin is Origin.VARIABLE or not value.text.isdecimal():
             continue
         known = Known(value.text, one.span, value.origin, one, value.span)
-        if "workers" in one.name.lower() and isinstance(limit, int) and whole(value.text) >= limit:
+        if "workers" in one.name.lower() and whole(value.text) >= limit:
             place = Argument(one.name, value.text, one.span)
             yield workers_finding(script, place, known, limit)._replace(confidence=Confidence.MEDIUM, claims=claims)
         elif is_accumulation(one.name) and whole(value.text) > 1:

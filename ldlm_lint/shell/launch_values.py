@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ldlm_lint import rules
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import (
@@ -15,7 +16,6 @@ from ldlm_lint.rules.batch_size import (
     is_world_size,
     may_accumulate,
 )
-from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
@@ -234,9 +234,10 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
 
 def workers_limit(options: Mapping[str, object]) -> int:
     """From how many workers per rank on there are too many."""
-    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    option = rules.OPTIONS["workers-limit"]
+    limit = options.get(option.name, option.default)
     if not isinstance(limit, int):
-        raise TypeError(f"{WORKERS_LIMIT.name} must be an int, not {limit!r}")
+        raise TypeError(f"{option.name} must be an int, not {limit!r}")
     return limit
 
 
@@ -247,13 +248,13 @@ def is_workers(name: str) -> bool:
 
 def workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
     """The finding for a number of workers passed to a launch, or to a launching script."""
-    rule = DATALOADER_TOO_MANY_WORKERS
+    rule = rules.by_symbol["dataloader-too-many-workers"]
     related = (Related(argument.span, "the value is passed on here"),) if known.span != argument.span else ()
     return Finding(
         rule.symbol,
         rule.code,
         known.span,
-        (("advice", fewer_workers(limit)), ("workers", whole(known.text))),
+        (("advice", f"start with {max(limit // 2, 1)}"), ("workers", whole(known.text))),
         confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
         related=related,
         fix=_workers_fix(known, limit // 2),

@@ -20,17 +20,9 @@ if TYPE_CHECKING:
 _ROOMS = (
     "cache_emptied_in_training_loop",
     "data_parallel",
-    "dataloader_conflicting_options",
-    "dataloader_in_main_process",
     "batch_size_drift",
     "checkpoint_load_unspecified",
     "compile_result_dropped",
-    "dataloader_too_many_workers",
-    "dataloader_without_persistent_workers",
-    "dataloader_without_pin_memory",
-    "dataloader_without_prefetch",
-    "dataloader_worker_count_may_be_zero",
-    "dataloader_worker_options_without_workers",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
@@ -67,4 +59,6 @@ def queries() -> tuple[Query, ...]:
 
 def _symbols(room: ModuleType) -> tuple[str, ...]:
     rules = room.RULES if hasattr(room, "RULES") else (room.RULE,)
+    if getattr(room, "ASKS_RULE_FILES", False):
+        rules = (*rules, *(rule for file in rule_files() if file.of_settings is not None for rule in file.rules))
     return tuple(rule.symbol for rule in rules)

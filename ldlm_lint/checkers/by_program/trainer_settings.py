@@ -26,12 +26,6 @@ from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED
-from ldlm_lint.rules.data import (
-    DATALOADER_TOO_MANY_WORKERS,
-    IN_MAIN_PROCESS,
-    OPTIONS_WITHOUT_WORKERS,
-    PERSISTENT_WORKERS,
-)
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.source import Source
@@ -40,9 +34,10 @@ from ldlm_lint.tables.training_arguments import WORDS as NAMED
 
 RULES = (
     *(UNBOUNDED_CHECKPOINTS, FIND_UNUSED_PARAMETERS),
-    *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
-    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, GRADIENT_ACCUMULATION_FIXED),
+    *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, GRADIENT_ACCUMULATION_FIXED),
 )
+ASKS_RULE_FILES = True
+"""Rules in their final form speak of these settings, too."""
 # Code that trains with one of the classes creates a Trainer.
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 

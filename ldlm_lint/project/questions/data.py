@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.checkers.by_program.loader_places import AGAIN, TRAINS, described, related_to
+from ldlm_lint.checkers.data.passes_shown import AGAIN, TRAINS, described, related_to
 from ldlm_lint.concepts.datasets import Datasets
 from ldlm_lint.concepts.item_work import ItemWork
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass

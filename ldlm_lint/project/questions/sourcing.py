@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.environment_aliases import winner_beside
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
@@ -43,8 +42,8 @@ def _of_launches(context: Context, path: str, finding: Finding) -> Iterator[Find
 
     codes = context.sourcing.codes(path)
     for code in codes:
-        if finding.rule == DATALOADER_TOO_MANY_WORKERS.symbol:
-            options = {WORKERS_LIMIT.name: dict(finding.args)["workers"]}
+        if finding.rule == "dataloader-too-many-workers":
+            options = {"workers-limit": dict(finding.args)["workers"]}
             found = launch_values.too_many_workers(code, codes[0], options)
         else:
             found = launch_values.fixed_accumulation(code, codes[0])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.loader_fixes import written_option
-from ldlm_lint.checkers.by_program.repeats import as_operand, can_be_repeated
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import is_caught, parts_of, without_keywords
+from ldlm_lint.checkers.data.fixes import written_option
+from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.wording import enumerated
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
 
 WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
 """What each option is where there are no workers; the first three are checked by the constructor, the last when it is iterated."""

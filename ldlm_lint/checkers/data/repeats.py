@@ -4,13 +4,16 @@ that they are positive."""
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.tokens import tokens_of
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import Part
 from ldlm_lint.model import Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
 
 _LONGEST = 60
 _BUILTINS = frozenset({f"builtins.{name}" for name in ("min", "max", "int", "len", "getattr")})

@@ -1,27 +1,92 @@
-"""`dataloader-in-main-process` for loaders of every make, and for defaults of 0 workers that another file declares."""
+"""dataloader-in-main-process: loaders of every make, and defaults of 0 workers that another file declares."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.loader_fixes import raised_fix, workers_fix, written_option
-from ldlm_lint.checkers.by_program.loader_places import TRAINS, related_to
-from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.written import Part, parts_of
+from ldlm_lint.checkers.data.common import DATALOADER, MULTIPROCESS, TUNING, option_for
+from ldlm_lint.checkers.data.fixes import fix_with_option, written_option
+from ldlm_lint.checkers.data.passes_shown import TRAINS, related_to
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
 from ldlm_lint.concepts.item_work import ItemWork
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.workers import WORKERS_OF_TRAINER, Way, Workers
-from ldlm_lint.model import Claim, Confidence, Finding, Related
+from ldlm_lint.frameworks.loaders import another_number, is_meant, loader_of, needing_workers, own_workers
+from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
+from ldlm_lint.model import (
+    Applicability,
+    Claim,
+    Confidence,
+    Consequence,
+    Edit,
+    Finding,
+    Fix,
+    Frequency,
+    Option,
+    Probe,
+    Related,
+    Rule,
+)
 from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.queries import destination
-from ldlm_lint.rules.data import IN_MAIN_PROCESS, NUM_WORKERS
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.vocabulary.purposes import says_evaluation, wants_no_workers
 from ldlm_lint.wording import located, quoted
 
-RULE = IN_MAIN_PROCESS
-WORDS: tuple[bytes, ...] = (b"Loader",)
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+NUM_WORKERS = Option(
+    "num-workers",
+    4,
+    "num_workers that the fix of dataloader-in-main-process writes, in workers per rank",
+    minimum=1,
+    below="workers-limit",
+)
+
+RULE = Rule(
+    code="W7103",
+    symbol="dataloader-in-main-process",
+    frequency=Frequency.STEP,
+    consequence=Consequence.SLOW,
+    message="this training DataLoader has no worker processes%(why)s: the training process loads and prepares every "
+    "batch itself while the GPU waits; set `%(option)s`",
+    summary="A training loader with `num_workers=0` or no `num_workers`, over a dataset that does work for each item.",
+    rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenizes and collates a batch "
+    "in the training process, between two steps. Nothing overlaps: each step takes the loading time plus the "
+    "computing time.",
+    cost="The time to load a batch, in every step. Not measured here: it is nothing for tensors in memory and most of "
+    "the step for images that are decoded. Measure it before and after.",
+    exceptions="A dataset in memory (tensors, tokens, a memory map): workers would only add copies between processes. "
+    "A dataset on the GPU, which workers cannot use; a stream that each worker would repeat; evaluation, tests, toy "
+    "programs.",
+    versions="All versions. On Windows and macOS workers are spawned: the dataset and `collate_fn` must be picklable, "
+    "and the script needs `if __name__ == '__main__':`.",
+    verification="Measure the share of step time that is spent waiting for `next(loader)`; with workers it should be "
+    "near zero.",
+    references=(DATALOADER, MULTIPROCESS, TUNING),
+    reads=("py", "sh", "cfg"),
+    triggers=(b"DataLoader", b"workers"),
+    setting_triggers=(b"workers",),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main "
+    "process would, and repeat the items of an iterable dataset that does not split them. They fail with objects that "
+    "cannot be forked or pickled (open files, CUDA tensors, lambdas if processes are spawned).",
+    options=(NUM_WORKERS,),
+    probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
+)
+
+_REASON = (
+    "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
+    "is repeated, and a dataset that cannot be pickled or forked raises"
+)
+_MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
+_IS_WORKERS = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
 
 def find(code: View) -> Iterator[Finding]:
@@ -101,9 +166,9 @@ def _left_finding(code: View, loader: Loader, left: Call) -> Finding:
 def _at(
     code: View, loader: Loader, call: Call, why: str, related: tuple[Related, ...], confidence: Confidence = Confidence.MEDIUM
 ) -> Finding:
-    count = int(str(code.facts(loader.call.module).get(NUM_WORKERS.name, NUM_WORKERS.default)))
+    count = option_for(code, loader, NUM_WORKERS)
     claims = tuple(_in_force(code[Workers].ways(loader)))
-    fix = workers_fix(code, loader, count) if call == loader.call else raised_fix(code, call, count)
+    fix = _fix(code, loader, count) if call == loader.call else _fix_of_giver(code, call, count)
     return code.finding(RULE, call.span, {"why": why, "option": "num_workers"}, related, claims=claims, fix=fix, confidence=confidence)
 
 
@@ -129,3 +194,39 @@ def _wants_none(code: View, loader: Loader) -> bool:
     """Whether a comment next to or above the 0 says why there are no workers."""
     workers, source = written_option(code, loader, "num_workers"), code.source(loader.call.module)
     return workers is not None and workers.is_constant and wants_no_workers(remark_at(source, workers.span.start, workers.span.end))
+
+
+def _fix(code: View, loader: Loader, count: int) -> Fix | None:
+    """Add workers if the call has none, or raise a 0 in it."""
+    if code[Workers].given(loader).is_absent:
+        fix = fix_with_option(code, loader, "num_workers", str(count), _REASON)
+        return fix._replace(group="") if fix is not None else None
+    return _raised(written_option(code, loader, "num_workers"), "num_workers", count)
+
+
+def _fix_of_giver(code: View, call: Call, count: int) -> Fix | None:
+    """Raise the 0 workers that a call of the project's function passes."""
+    given = [one for one in parts_of(code, call.key) if _IS_WORKERS.match(one.name)]
+    return _raised(given[0], given[0].name, count) if len(given) == 1 else None
+
+
+def _raised(value: Part | None, name: str, count: int) -> Fix | None:
+    if value is None or not value.is_constant or value.text != "0":
+        return None
+    return Fix(f"set {name}={count}", (Edit(value.span, str(count)),), Applicability.UNSAFE, _REASON)
+
+
+def of_settings(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """0 workers of a Trainer, of a loader that a configuration creates, and in the project's own configuration."""
+    count, loader = integer(options, NUM_WORKERS), loader_of(section)
+    for path, setting in own_workers(section):
+        if section.number(path) == 0 and not is_meant(section, path):
+            wrong = [section.settings[one].name for one in needing_workers(section, path)]
+            args = {"option": setting.name, "why": f" ({quoted(setting.name)} is 0 here)"}
+            claim, fix = Claim("configured-value-reaches-call", " ".join(["no-workers", *wrong])), another_number(section, setting, count)
+            yield section.report(RULE, setting, args, fix=fix, claims=(claim,), confidence=Confidence.MEDIUM)
+    if loader is not None and loader.workers == 0 and loader.trains:
+        setting = section.settings[loader.names.workers]
+        args = {"why": f" ({quoted(setting.name)} is 0)", "option": section.written(loader.names.workers)}
+        fix = unsafe(f"set {setting.name} to {count}", section.editor.replace(setting, count), _MORE)
+        yield section.report(RULE, setting, args, fix=fix, claims=(in_force(setting),))

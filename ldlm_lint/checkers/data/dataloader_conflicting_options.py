@@ -1,21 +1,45 @@
-"""`dataloader-conflicting-options`: loaders of every make, datasets and samplers of any file."""
+"""dataloader-conflicting-options: loaders of every make, datasets and samplers of any file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import without_keywords
+from ldlm_lint.checkers.data.common import DATALOADER, SOURCE
 from ldlm_lint.concepts.loaders import Loader, Loaders
-from ldlm_lint.model import Applicability, Confidence, Finding, Fix
+from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Rule
 from ldlm_lint.program.handles import Class
-from ldlm_lint.rules.data import CONFLICTING_OPTIONS
 from ldlm_lint.vocabulary.loaders import TORCH
 from ldlm_lint.wording import enumerated, listed
 
-RULE = CONFLICTING_OPTIONS
-WORDS: tuple[bytes, ...] = (b"Loader",)
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+RULE = Rule(
+    code="E7108",
+    symbol="dataloader-conflicting-options",
+    consequence=Consequence.CRASH,
+    message="this DataLoader raises ValueError because %(left)s excludes %(right)s: drop %(right)s",
+    summary="DataLoader options that exclude each other: `shuffle=True` with a sampler, a batch sampler with "
+    "`batch_size`, and similar pairs.",
+    rationale="A sampler decides the order, so `shuffle=True` with a sampler is an error. A batch sampler decides "
+    "order and size, so `batch_size`, `shuffle`, `sampler` and `drop_last` with it are errors. An `IterableDataset` "
+    "has its own order and accepts neither `shuffle=True` nor a sampler. With `batch_size=None` there are no batches, "
+    "so `drop_last` has none to drop.",
+    cost="The program ends when the loader is created.",
+    exceptions="None. `shuffle=(sampler is None)` and `shuffle=False` with a sampler are correct and are not reported.",
+    versions="All versions.",
+    verification="Create the loader once.",
+    references=(DATALOADER, SOURCE),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it removes the option that the other one replaces, but only you know which of the two was "
+    "meant.",
+    overrides="the constructor raises with it",
+)
+
 _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
 
 

@@ -1,0 +1,1 @@
+"""Rules about data loaders, their workers and their options."""

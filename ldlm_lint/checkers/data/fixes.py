@@ -1,0 +1,58 @@
+"""Fixes of calls that make loaders: options that are added to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.by_program.written import UNPACKED, Part, parts_of, written_argument
+from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated, is_positive
+from ldlm_lint.concepts.loaders import Loader, Loaders
+from ldlm_lint.concepts.workers import Workers
+from ldlm_lint.model import Applicability, Fix
+from ldlm_lint.vocabulary.loaders import GRAPHS
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+def fix_with_workers(view: View, loader: Loader, name: str, values: tuple[str, str], reason: str) -> Fix | None:
+    """Add an option that needs workers: plain if they are a positive literal, else guarded by their number."""
+    plain, guarded = values
+    workers = written_option(view, loader, "num_workers")
+    if workers is None:
+        # A number in a dictionary that only some runs pass is not a number of the others, which would raise.
+        ways = view[Workers].ways(loader)
+        certain = view[Workers].given(loader).is_given and ways and all(way.number and not way.default for way in ways)
+        return fix_with_option(view, loader, name, plain, reason) if certain else None
+    if is_positive(view, loader.call.module, workers):
+        return fix_with_option(view, loader, name, plain, reason)
+    if any(part.name == UNPACKED for part in parts_of(view, loader.call.key)) or not can_be_repeated(view, loader.call.key, workers):
+        # Next to a dictionary of options, where the author sets them, a condition would be misplaced.
+        return None
+    return fix_with_option(view, loader, name, guarded.format(as_operand(workers)), reason)
+
+
+def fix_with_option(view: View, loader: Loader, name: str, value: str, reason: str) -> Fix | None:
+    """Add an option to the call that makes a loader."""
+    if view[Loaders].is_filled_by_files(loader) or not _takes_keywords(loader):
+        # A keyword next to options from a user's file could be passed twice.
+        return None
+    edit = add_keyword(view.source(loader.call.module), loader.call.span, name, value)
+    group = f"{view.path(loader.call.module)}:{loader.call.position}:workers"
+    return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group) if edit else None
+
+
+def _takes_keywords(loader: Loader) -> bool:
+    """Whether the loader's class forwards unknown keywords, without a partial in between."""
+    if loader.interface in GRAPHS and "Sampler" in loader.interface:
+        return False
+    init = next(iter(loader.owner.methods("__init__")), None) if loader.owner is not None else None
+    return init is None or init.takes_any_keyword
+
+
+def written_option(view: View, loader: Loader, name: str) -> Part | None:
+    """What the call that makes a loader writes for an option."""
+    return written_argument(view, loader.call.key, name, view[Loaders].place_of(loader, name))
+
+
+__all__ = ["fix_with_option", "fix_with_workers", "is_positive", "written_option"]

@@ -6,9 +6,9 @@ import pytest
 from collected import for_every
 
 from ldlm_lint.python.gradients import FunctionGradients, gradient_facts
-from ldlm_lint.python.model_names import looks_like_model, names_evaluation, names_training
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.vocabulary.models import looks_like_model, names_evaluation, names_training
 
 HEAD = "import contextlib\nimport torch\nfrom helpers import quietly, no_gradients_here\n"
 

@@ -7,9 +7,9 @@ from astroid import nodes
 from ldlm_lint.checkers.evaluation_modes import switches
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.gradients import computes_gradients, mode_of
-from ldlm_lint.python.model_names import names_training
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.models import names_training
 
 COMPUTING = (nodes.Call, nodes.AssignAttr, nodes.Attribute)
 _LEARNS = "_ldlm_learns"

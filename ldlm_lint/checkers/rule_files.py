@@ -28,6 +28,7 @@ _FILES: tuple[str, ...] = (
     "data.dataloader_worker_count_may_be_zero",
     "data.dataloader_worker_options_without_workers",
     "distributed.accumulation_without_no_sync",
+    "distributed.data_parallel",
     "distributed.excessive_collective_timeout",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",

@@ -11,7 +11,7 @@ from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Expr, Function, Guard
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.value_uses import How
-from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
+from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _LEADS_ON = frozenset({"phi", "copy", "choice", "bool"})

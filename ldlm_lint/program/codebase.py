@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ldlm_lint.source import Kind, Source
 
 C = TypeVar("C", bound="Concept")
+_READS = frozenset({"free", "attr", "impf"})
 _NAME = lazily(r"\w*")
 
 
@@ -76,6 +77,15 @@ class Trainings(Protocol):
 
     def belong_to(self, path: str) -> bool:
         """Whether a training is reached from the same files as this one."""
+
+    def trainings_of(self, path: str) -> list[str]:
+        """The files that train, or start a training, and use a file."""
+
+    def start_many_ranks(self, path: str) -> bool:
+        """Whether a launch starts a file in several processes, or may."""
+
+    def end_early(self, path: str) -> bool:
+        """Whether a file does not parse to its end."""
 
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
@@ -367,11 +377,31 @@ class Codebase(ABC):
         """Every call of a function or class whose last name ends like this."""
         return self.calls_named(*sorted(name for name in self.program.calls if name.endswith(end)))
 
+    @cached_property
+    def arms_by_default(self) -> Arms:
+        """Which branches may be taken if no option and no variable is set."""
+        return Arms(self.ask, by_default=True)
+
+    def modules_near(self, module: Module) -> frozenset[Module]:
+        """The files that may run in one program with a file, with itself."""
+        every = self.program.modules
+        return frozenset(every.all[one] for one in self.program.together.programs_of(module))
+
+    def is_read(self, name: str) -> bool:
+        """Whether any code reads a name, or has it as a text."""
+        if name not in self._read:
+            nodes = (row for module in self.program.live for row in module.nodes)
+            self._read[name] = any((row[0] in _READS and row[2] == name) or (row[0] == "const" and row[1] == name) for row in nodes)
+        return self._read[name]
+
+    @cached_property
+    def _read(self) -> dict[str, bool]:
+        return {}
+
     def reads_of(self, attribute: str, near: Call) -> Iterator[Expr]:
         """Every reading of an attribute of this name in the files that may run in one program with a call."""
-        for module in (self.program.modules.all[one] for one in sorted(self.program.together.programs_of(near.module))):
-            if module.index not in self.program.modules.dropped:
-                yield from (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)
+        for module in sorted(self.modules_near(near.module), key=lambda one: one.path):
+            yield from (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)
 
     @property
     def updates(self) -> Iterator[Expr]:

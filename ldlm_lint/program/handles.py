@@ -340,6 +340,11 @@ class Expr(_Handle):
         return self.code.program.ask(self.key)
 
     @property
+    def identities(self) -> frozenset[object]:
+        """The functions, classes and objects that it may be, to be compared with those of another expression."""
+        return frozenset(one for one in self.value if one >= FIRST)
+
+    @property
     def outside_names(self) -> frozenset[str]:
         """The functions, classes and modules of other packages that it may be, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "x"))
@@ -672,6 +677,13 @@ class Call(Expr):
         return self.argument(name) if node is None else Argument(self.code, Found(State.GIVEN, (node,), (self.key,)))
 
     @property
+    def callee_span(self) -> Span:
+        """Where what it calls is written."""
+        if self.callee.place == self.place:
+            return self.callee.span
+        return self.span._replace(end=self.span.start + len(self.text.partition("(")[0].rstrip().encode()))
+
+    @property
     def last_line(self) -> int:
         """The line on which it ends, from 1."""
         return line_of(self._site.end)
@@ -710,6 +722,11 @@ class Call(Expr):
     def is_possible(self) -> bool:
         """Whether the conditions around it in its function may hold together, for what is known of its parameters."""
         return self.code.arms.may_take(self.module, self._site.guard, ())
+
+    @property
+    def may_run_by_default(self) -> bool:
+        """Whether the conditions around it in its function may hold together if no option and no variable is set."""
+        return self.code.arms_by_default.may_take(self.module, self._site.guard, ())
 
     def excludes(self, other: Call) -> bool:
         """Whether a condition lets only one of two calls run, in one run of the code around both."""

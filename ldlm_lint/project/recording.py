@@ -12,10 +12,10 @@ from ldlm_lint.project.text import is_handed_on
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.freezing_statements import is_frozen_at
 from ldlm_lint.python.gradients import FunctionGradients
-from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.python.places import position_of, scope_name
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.models import names_evaluation
 
 _DEPTH = 4
 _DEEP = 3

@@ -62,6 +62,18 @@ class TrainingFiles:
         """Whether a file is a test or a tutorial."""
         return self._project.is_test(path) or is_tutorial(self._project, path)
 
+    def trainings_of(self, path: str) -> list[str]:
+        """The files that train, or start a training, and use a file."""
+        return [one for one in self._project.trainers_of(path) if self._context.runs_training(one)]
+
+    def start_many_ranks(self, path: str) -> bool:
+        """Whether a launch starts a file in several processes, or may."""
+        return any(one.launcher != "python" or not one.complete for one in self._context.launches.running(path))
+
+    def end_early(self, path: str) -> bool:
+        """Whether a file does not parse to its end."""
+        return bool(self._context.trees.parsed(path).error_line)
+
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
         return trains_on_cuda(self._project, path)

@@ -18,7 +18,6 @@ from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
 from ldlm_lint.python.iterations import Iteration, iterations_of, repeating
 from ldlm_lint.python.mode_calls import sets_mode
-from ldlm_lint.python.model_names import STOPPERS
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
 from ldlm_lint.python.sites import site_of
@@ -34,6 +33,7 @@ from ldlm_lint.python.slots import (
 )
 from ldlm_lint.python.stars import behind_star
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.models import STOPPERS
 
 SAVES = frozenset({"torch.save"})
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, looks_like_model
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.python.warm_ups import is_warm_up
+from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS, looks_like_model
 
 # Context managers that leave autograd as it is; all others are unknown.
 _HARMLESS = lazily(

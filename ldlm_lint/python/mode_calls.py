@@ -9,9 +9,9 @@ import re
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.model_names import looks_like_model
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of
+from ldlm_lint.vocabulary.models import looks_like_model
 
 _MODES = ("train", "eval")
 _TRAINS_OTHERS = lazily(r"train|runner|learner|solver|engine|worker|experiment|pipeline|algo", re.I)

@@ -9,7 +9,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.model_names import (
+from ldlm_lint.shapes.classes import is_model
+from ldlm_lint.shapes.modes import Modes, Switch
+from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
+from ldlm_lint.shapes.walks import FIELDS
+from ldlm_lint.vocabulary.models import (
     BUILDS,
     NO_FORWARD,
     RUNS,
@@ -19,11 +24,6 @@ from ldlm_lint.python.model_names import (
     names_evaluation,
     words_of,
 )
-from ldlm_lint.shapes.classes import is_model
-from ldlm_lint.shapes.modes import Modes, Switch
-from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
-from ldlm_lint.shapes.owners import FUNCTIONS, Owner
-from ldlm_lint.shapes.walks import FIELDS
 
 _CALLED_BACKWARDS = lazily(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
 # A comment between a name and its call: the name is unknown then.

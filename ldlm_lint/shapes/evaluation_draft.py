@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.model_names import RUNS, SPEAKS_OF_GRADIENTS, looks_like_model, names_evaluation
 from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.evaluation import BROKEN_CALL, PASSED_ON, model_calls
 from ldlm_lint.shapes.outline import GAP
+from ldlm_lint.vocabulary.models import RUNS, SPEAKS_OF_GRADIENTS, looks_like_model, names_evaluation
 
 # ``model.eval()``, and ``model.train(…)`` with any argument.
 _SWITCHES = (

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "cache_emptied_in_training_loop",
-    "data_parallel",
     "batch_size_drift",
     "checkpoint_load_unspecified",
     "compile_result_dropped",

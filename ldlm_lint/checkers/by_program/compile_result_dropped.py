@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import bound_at, function_span, is_caught, written_argument
+from ldlm_lint.checkers.by_program.written import bound_at, is_caught, written_argument
 from ldlm_lint.model import Applicability, Edit, Finding, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
@@ -53,7 +53,7 @@ def _fix(view: View, call: Call, given: Argument) -> Fix | None:
         return None
     if not all(one.objects and all(map(_compiles_in_place, one.objects)) for one in given.values):
         return None
-    function, edits = function_span(view, call.key), remove_arguments(source, [written.whole])
+    function, edits = call.callee_span, remove_arguments(source, [written.whole])
     for name in call.names:
         place = bound_at(call.module, call.key & MASK, name)
         start = view.offset(call.module, place)

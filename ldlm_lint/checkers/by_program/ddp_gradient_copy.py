@@ -23,8 +23,8 @@ from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.handles import Call, Expr, expression
 from ldlm_lint.project.wrap_guards import may_wrap
-from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.rules.ddp import GRADIENT_COPY
+from ldlm_lint.vocabulary.models import names_evaluation
 
 RULE = GRADIENT_COPY
 WORDS = (b"DistributedDataParallel", b"DDP")

@@ -18,8 +18,8 @@ from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.together import closure
 from ldlm_lint.python.frozen_texts import is_frozen
-from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS
 from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS
+from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS
 
 RULE = EVALUATION_WITH_GRADIENTS
 WORDS = (b"load_state_dict", b"from_pretrained", b"val", b"test", b"dev")

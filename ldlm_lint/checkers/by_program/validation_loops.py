@@ -13,7 +13,7 @@ from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call, Function
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.model_names import looks_like_model
+from ldlm_lint.vocabulary.models import looks_like_model
 from ldlm_lint.vocabulary.purposes import says_evaluation
 
 _LEARNS = frozenset({*BACKWARD, "step", "zero_grad", "grad"})

@@ -194,15 +194,6 @@ def bound_at(module: Module, number: int, name: str) -> int:
     return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
 
 
-def function_span(view: View, call: int) -> Span:
-    """The span of what a call calls."""
-    module = view.program.module_of(call)
-    function, span = module.nodes[call & MASK][1], view.call_span(call)
-    if module.table.places[function] == module.table.sites[call & MASK].place:
-        return view.expression_span(module.base | function)
-    return span._replace(end=span.start + len(view.call_text(call).partition("(")[0].rstrip().encode()))
-
-
 def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
     """Take keywords out of a call; empty if one of them is not in it, or the text between them is too unusual."""
     wanted = set(names)

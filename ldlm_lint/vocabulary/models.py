@@ -1,4 +1,4 @@
-"""The meaning of names: models, evaluating functions."""
+"""The meaning of names where only these are known: models, methods that run them, evaluating and training functions."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import Finding, InStep, Span
 from ldlm_lint.projects import Projects
-from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP, after_a_wait
+from ldlm_lint.wording import RUNS_IN_EVERY_STEP
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.wait_order import Row, WaitOrder
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # So many earlier waits are checked for one that leaves this one nothing to wait for.
 _MOST_BEFORE = 50
+_WAITS = "host-sync-in-training-loop"
 _Placed = tuple[Finding, "Row | None"]
 
 
@@ -51,7 +52,7 @@ def arranged(findings: Sequence[Finding], projects: Projects) -> list[Finding]:
 
 def _told_step(finding: Finding) -> Span | None:
     """The line that begins the step, from the finding's own note."""
-    if finding.rule != HOST_SYNC_IN_TRAINING_LOOP.symbol:
+    if finding.rule != _WAITS:
         return None
     return next((one.span for one in finding.related if one.message == RUNS_IN_EVERY_STEP), None)
 
@@ -95,7 +96,8 @@ def _ordered(context: Context, step: Span, waits: Mapping[int, _Placed]) -> Iter
 def _lowered(context: Context, finding: Finding, earlier: Finding) -> Finding:
     """The finding for a wait that adds nothing to an earlier one, at a lower level."""
     line = context.project.data(earlier.span.path)[: earlier.span.start].count(b"\n") + 1
-    args = dict(finding.args) | {"wait": after_a_wait(line)}
+    waits = f", but only for work that line {line} already waits for (it matters once line {line} no longer waits)"
+    args = dict(finding.args) | {"wait": waits}
     return finding._replace(args=tuple(sorted(args.items()))).lowered("an earlier wait leaves it nothing to wait for")
 
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldlm_lint.source import Source
 
 LONGEST = 60
 """How many characters of an expression a message shows."""
 _LOOPS = ("for", "while")
+_REACH = 8
+"""Lines above a statement that may say something about it."""
+RUNS_IN_EVERY_STEP = "this runs in every step"
+"""The note at the line that begins the step in which something runs."""
 
 
 def quoted(text: str, longest: int = LONGEST) -> str:
@@ -50,3 +58,17 @@ def function_begun(text: str) -> str:
     """The name of the function that a line of Python begins; empty for any other line."""
     words = text.removeprefix("async ").split(maxsplit=1)
     return words[1].partition("(")[0].strip() if words[:1] == ["def"] and len(words) > 1 else ""
+
+
+def remark_at(source: Source, start: int, end: int) -> str:
+    """The comment after the statement at ``[start, end)`` and those in the lines above, up to a blank line."""
+    first, last = source.position(start)[0], source.position(end)[0]
+    lines = source.lines
+    said = [lines[last - 1].partition("#")[2]]
+    for line in reversed(lines[max(first - 1 - _REACH, 0) : first - 1]):
+        text = line.strip()
+        if not text:
+            break
+        if text.startswith("#"):
+            said.append(text.lstrip("# "))
+    return " ".join(reversed(said)).strip()

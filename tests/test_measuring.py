@@ -7,7 +7,6 @@ from collected import for_every
 from linking import Alone, program_of
 
 from ldlm_lint.concepts.measuring import Measuring
-from ldlm_lint.program.atoms import MASK
 
 HEAD = "import time\nimport torch\n\ndef train(model, batches, optimizer, log, tracker):\n    model.cuda().train()\n"
 STEP = "        loss = model(batch.cuda()).mean()\n        loss.backward()\n        optimizer.step()\n"
@@ -29,12 +28,14 @@ STEP = "        loss = model(batch.cuda()).mean()\n        loss.backward()\n    
 def test_a_wait_is_measured(before: str, behind: str, measured: bool) -> None:
     text = f"{HEAD}    for batch in batches:\n{before}{STEP}        torch.cuda.synchronize()\n{behind}"
     program = program_of({"train.py": text})
-    (call,) = program.calls["synchronize"]
-    assert Alone(program)[Measuring].is_measured(program.module_of(call), call & MASK) is measured
+    code = Alone(program)
+    (call,) = code.calls_named("synchronize")
+    assert code[Measuring].is_measured(call) is measured
 
 
 def test_a_clock_that_was_read_before_the_loop_measures_no_step() -> None:
     text = f"{HEAD}    begin = time.time()\n    for batch in batches:\n{STEP}        torch.cuda.synchronize()\n        log(time.time() - begin)\n"
     program = program_of({"train.py": text})
-    (call,) = program.calls["synchronize"]
-    assert not Alone(program)[Measuring].is_measured(program.module_of(call), call & MASK)
+    code = Alone(program)
+    (call,) = code.calls_named("synchronize")
+    assert not code[Measuring].is_measured(call)

@@ -23,9 +23,9 @@ from ldlm_lint.rules.backends import (
     RULES,
     TF32_DISABLED,
 )
-from ldlm_lint.rules.roles import remark_at, speaks_of_debugging
+from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.source import Source
-from ldlm_lint.wording import quoted
+from ldlm_lint.wording import quoted, remark_at
 
 _CUDNN = "torch.backends.cudnn"
 _DETERMINISTIC = {"torch.use_deterministic_algorithms", "torch.set_deterministic"}

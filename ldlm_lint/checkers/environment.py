@@ -25,9 +25,10 @@ from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.environment_names import why_ineffective
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
-from ldlm_lint.rules.roles import is_diagnostic, remark_at, speaks_of_debugging
+from ldlm_lint.rules.roles import is_diagnostic, speaks_of_debugging
 from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source
+from ldlm_lint.wording import remark_at
 
 _WORDS = (b"environ", b"putenv", b"env=")
 _REMOVED = lazily(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Expr, Function
 from ldlm_lint.program.modules import Module
 
 _REDUCES = frozenset(f"torch.distributed.{name}" for name in ("all_reduce", "broadcast", "reduce", "all_gather_into_tensor"))
@@ -23,8 +24,9 @@ class Agreement(Concept):
         super().__init__(code)
         self._reduced: dict[int, frozenset[int]] = {}
 
-    def decides(self, module: Module, number: int, function: int) -> bool:
+    def decides(self, read: Expr, inside: Function) -> bool:
         """Whether an expression reads an agreed value, and a condition or the function's result depends on it."""
+        module, number, function = read.module, read.key & MASK, inside.key
         reduced = self._reduced_in(module, function)
         if not reduced or reduced.isdisjoint(self._read_by(module, number)):
             return False

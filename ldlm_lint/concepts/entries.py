@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FIRST, Value
+from ldlm_lint.program.handles import Expr
 from ldlm_lint.program.mappings import Mappings
-from ldlm_lint.program.modules import Module
 
 
 class Entries:
@@ -21,22 +21,22 @@ class Entries:
         self.program = program
         self._mappings = Mappings(program)
 
-    def of(self, module: Module, number: int) -> Iterator[Value]:
+    def of(self, expr: Expr) -> Iterator[Value]:
         """The possible values of the entries that an expression iterates over; empty if it does not iterate over a
         mapping."""
-        for mapping in self._mappings_behind(module, number):
+        for mapping in self._mappings_behind(expr):
             for keys in self._mappings.keys(mapping).entries.values():
                 yield frozenset().union(*map(self.program.get, keys))
 
-    def _mappings_behind(self, module: Module, number: int) -> Iterator[Value]:
+    def _mappings_behind(self, expr: Expr) -> Iterator[Value]:
         """The mappings whose values a loop iterates over: ``for name, value in losses.items()``, ``for value in
         losses.values()``."""
-        row, wanted = module.plain(number), "values"
-        if row[0] == "part" and row[2] == 1:
-            row, wanted = module.plain(row[1]), "items"
-        if row[0] != "elem":
+        at, wanted = expr.plain, "values"
+        if at.part == 1 and at.base is not None:
+            at, wanted = at.base.plain, "items"
+        if at.kind != "elem" or at.base is None:
             return
-        for one in sorted(self.program.get(module.base | row[1])):
+        for one in sorted(at.base.value):
             fields = self.program.atoms.of[one] if one >= FIRST else ("",)
             if fields[0] == "view" and fields[1] == wanted:
                 mapping = self.program.get(fields[2])

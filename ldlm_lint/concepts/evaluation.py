@@ -9,7 +9,7 @@ from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Function
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS
+from ldlm_lint.vocabulary.evaluation import EVALUATION, EVALUATOR, RUNTIME_CALLS
 
 _STOPS = frozenset({"no_grad", "inference_mode"})
 _PIPELINES = ("transformers", "diffusers")

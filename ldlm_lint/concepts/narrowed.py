@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ldlm_lint.code.table import Node, guards_above
 from ldlm_lint.concepts.alike import is_alike
-from ldlm_lint.concepts.type_tests import tests_around
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
 from ldlm_lint.program.modules import Module
@@ -34,7 +33,7 @@ class Narrowed:
     def value(self, key: int, guard: int, known: Known) -> Value:
         """What an expression may be under a guard, also if it was wrapped or named anew since the test."""
         module = self.program.module_of(key)
-        tests = [(test, holds) for test, holds in tests_around(module, guard) if self._asks_for_class(module, test)]
+        tests = [(test, holds) for test, holds in _tests_around(module, guard) if self._asks_for_class(module, test)]
         return self._narrow(module, key & MASK, tests, known, {}) if tests else known(key)
 
     @staticmethod
@@ -105,6 +104,27 @@ class Narrowed:
         placed = {place for base, written, _, place in scope.writes if written == name and module.nodes[base][:2] == ("param", function)}
         around = [guards_above(guards, guard) for kind, _, _, guard, place, _ in scope.events if kind == "write" and place in placed]
         return any(all(guards[one].kind == "with" or guards[one].ends in _RAISES for one in every) for every in around)
+
+
+def _tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
+    """The calls in the conditions around a place, with their results there: ``a(x)`` and ``b(x)`` failed behind ``if a(x) or
+    b(x): raise``."""
+    while guard >= 0:
+        one = module.table.guards[guard]
+        if one.kind in ("if", "rest") and one.test and one.holds is not None:
+            yield from _conjuncts(module, one.test, one.holds)
+        guard = one.parent
+
+
+def _conjuncts(module: Module, test: int, holds: bool) -> Iterator[tuple[int, bool]]:
+    row = module.nodes[test]
+    if row[0] == "not":
+        yield from _conjuncts(module, row[1], not holds)
+    elif row[0] == "bool" and (row[1] == "And") is holds:
+        for one in row[2]:
+            yield from _conjuncts(module, one, holds)
+    elif row[0] == "call":
+        yield test, holds
 
 
 __all__ = ["Narrowed"]

@@ -4,105 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.code.table import Node
-from ldlm_lint.concepts.alike import is_alike
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr
+from ldlm_lint.program.spots import Spot
 
 _ON_HOST = frozenset({"ndarray", "generic", "number", "floating", "integer", "Number", "Real"})
 """NumPy's arrays and numbers, and those of Python's abstract base classes."""
 _NUMBERS = frozenset({"float", "int", "bool", "complex"})
-_MOST = 20
 
 
-def is_told_from_tensors(module: Module, guard: int, value: int) -> bool:
-    """Whether a value is, under a guard, in the branch of a test that no tensor reaches: ``int(x)`` after
-    ``is_tensor(x)``."""
-    is_param = module.plain(value)[0] == "param"
-    for test, holds in tests_around(module, guard):
-        kinds = _kinds(module, test)
+def is_told_from_tensors(spot: Spot, value: Expr) -> bool:
+    """Whether a value is in the branch of a test that no tensor reaches: ``int(x)`` after ``is_tensor(x)``."""
+    is_param = value.plain.kind == "param"
+    for test, holds in _tests_around(spot):
+        kinds = _kinds(test)
         if not kinds:
             continue
         tensors = {one.endswith("Tensor") for one in kinds}
-        asked = module.nodes[test][2][0]
-        if len(tensors) == 1 and is_alike(module, asked, value) and tensors.pop() is not holds:
+        asked = test.positional[0]
+        if len(tensors) == 1 and asked.is_alike(value) and tensors.pop() is not holds:
             return True
         # A caller that passes a number has not made a device tensor of it.
-        if holds and not is_param and kinds <= _NUMBERS and module.plain(asked)[0] == "param":
+        if holds and not is_param and kinds <= _NUMBERS and asked.plain.kind == "param":
             return True
     return False
 
 
-def may_be_array(module: Module, guard: int, scope: int, value: int) -> bool:
+def may_be_array(spot: Spot, value: Expr) -> bool:
     """Whether a value comes from a name that is tested for arrays or host numbers: around the value, or anywhere if it
     is a parameter."""
-    root = root_of(module, value)
-    around = [test for test, holds in tests_around(module, guard) if holds]
-    if module.nodes[root][0] == "param":
-        around += module.scopes[scope].calls
-    return any(not _ON_HOST.isdisjoint(_kinds(module, test)) and _is_of(module, module.nodes[test][2][0], root) for test in around)
+    root = root_of(value)
+    around = [test for test, holds in _tests_around(spot) if holds]
+    if root.kind == "param":
+        around += spot.function.calls
+    return any(not _ON_HOST.isdisjoint(_kinds(test)) and _is_of(test.positional[0], root) for test in around)
 
 
-def root_of(module: Module, number: int) -> int:
+def root_of(value: Expr) -> Expr:
     """The first value in a chain of attributes, methods and items."""
-    for _ in range(_MOST):
-        row = module.nodes[number]
-        if row[0] in ("attr", "item", "copy"):
-            number = row[1]
-        elif row[0] == "call" and module.nodes[row[1]][0] == "attr":
-            number = module.nodes[row[1]][1]
-        else:
-            break
-    return number
+    at: Expr | None = value
+    while at is not None:
+        value = at
+        at = at.receiver if isinstance(at, Call) else at.base if at.kind in ("attr", "item", "copy") else None
+    return value
 
 
-def _is_of(module: Module, asked: int, root: int) -> bool:
+def _is_of(asked: Expr, root: Expr) -> bool:
     """Whether the tested expression is a value, or one of its alternatives."""
-    one = root_of(module, asked)
-    ways = {one, *(module.nodes[one][1] if module.nodes[one][0] == "phi" else ())}
-    return root in ways or one in (module.nodes[root][1] if module.nodes[root][0] == "phi" else ())
+    one = root_of(asked)
+    return root == one or any(root == way for way in one.ways if one.kind == "phi") or any(one == way for way in root.ways if root.kind == "phi")
 
 
-def tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
+def _tests_around(spot: Spot) -> Iterator[tuple[Call, bool]]:
     """The calls in the conditions around a place, with their results there: ``a(x)`` and ``b(x)`` failed behind ``if a(x) or
     b(x): raise``."""
-    while guard >= 0:
-        one = module.table.guards[guard]
-        if one.kind in ("if", "rest") and one.test and one.holds is not None:
-            yield from _conjuncts(module, one.test, one.holds)
-        guard = one.parent
+    for guard in spot.guards:
+        if guard.is_test:
+            yield from _conjuncts(guard.test, bool(guard.holds))
 
 
-def _conjuncts(module: Module, test: int, holds: bool) -> Iterator[tuple[int, bool]]:
-    row = module.nodes[test]
-    if row[0] == "not":
-        yield from _conjuncts(module, row[1], not holds)
-    elif row[0] == "bool" and (row[1] == "And") is holds:
-        for one in row[2]:
-            yield from _conjuncts(module, one, holds)
-    elif row[0] == "call":
+def _conjuncts(test: Expr, holds: bool) -> Iterator[tuple[Call, bool]]:
+    if test.kind == "not":
+        yield from _conjuncts(test.operands[0], not holds)
+    elif test.kind == "bool" and (test.operator == "And") is holds:
+        for one in test.operands:
+            yield from _conjuncts(one, holds)
+    elif isinstance(test, Call):
         yield test, holds
 
 
-def _kinds(module: Module, call: int) -> frozenset[str]:
+def _kinds(call: Call) -> frozenset[str]:
     """The last names of the types that a call tests for; empty for another call."""
-    row = module.nodes[call]
-    name = module.last_name(row[1]) if row[0] == "call" and row[2] else ""
-    if name == "is_tensor":
+    if not call.positional:
+        return frozenset()
+    if call.called_name == "is_tensor":
         return frozenset({"Tensor"})
-    return frozenset(_types(module, module.nodes[row[2][1]])) if name == "isinstance" and len(row[2]) == 2 else frozenset()
+    return frozenset(_types(call.positional[1])) if call.called_name == "isinstance" and len(call.positional) == 2 else frozenset()
 
 
-def _types(module: Module, row: Node) -> Iterator[str]:
-    if row[0] == "seq":
-        for one in row[2]:
-            yield from _types(module, module.nodes[one])
-    elif row[0] == "op" and row[1] == "BitOr":
-        for one in row[2:4]:
-            yield from _types(module, module.nodes[one])
-    elif row[0] == "copy":
-        yield from _types(module, module.nodes[row[1]])
-    elif row[0] in ("attr", "free", "impf"):
-        yield str(row[2])
+def _types(types: Expr) -> Iterator[str]:
+    if types.kind in ("seq", "copy") or types.operator == "BitOr":
+        for one in types.operands:
+            yield from _types(one)
+    elif types.name and types.kind != "param":
+        yield types.name
 
 
-__all__ = ["is_told_from_tensors", "may_be_array", "root_of", "tests_around"]
+__all__ = ["is_told_from_tensors", "may_be_array", "root_of"]

@@ -7,9 +7,9 @@ that are *always* there, since they are also used for Python numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ldlm_lint.code.table import Event, Node
 from ldlm_lint.concepts.entries import Entries
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.restarts import Restarts
@@ -24,7 +24,6 @@ from ldlm_lint.program.atoms import (
     HOST_TENSOR,
     IF_TENSOR,
     MARKS,
-    MASK,
     MAY_BE_ON_DEVICE,
     NONE,
     OF_PYTHON,
@@ -35,8 +34,9 @@ from ldlm_lint.program.atoms import (
     Value,
 )
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function, event_of, expression
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr
+from ldlm_lint.program.spots import Event, Spot
+from ldlm_lint.program.walks import Through
 from ldlm_lint.vocabulary.tensors import (
     SIZE_KEYWORDS,
     SIZES_OF_FUNCTIONS,
@@ -47,31 +47,45 @@ from ldlm_lint.vocabulary.tensors import (
     WRITERS_METHODS,
 )
 
+if TYPE_CHECKING:
+    from ldlm_lint.model import Span
+
 # Of a tensor on the device ``numpy()`` is an error and no wait: where it runs, the tensor is on the host.
 _METHODS = frozenset(["item", "tolist", "cpu", "nonzero", "unique", "masked_select", "equal", "is_nonzero", "unique_consecutive", "argwhere"])
 _BUILTINS = frozenset(["float", "int", "bool", "print", "min", "max", "range", "str", "round"])
+_EVENTS = frozenset({"test", "format", "item", "store"})
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])
 _OFF_DEVICE = frozenset([HOST, HOST_TENSOR])
 _GIVEN = frozenset([IF_TENSOR, TENSOR])
 _ORDERS = frozenset(["Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"])
 _SWITCHES = frozenset([TRUE, FALSE])
-_MOST_SOURCES = 100
-_MOST_STEPS = 20
 _THERE = frozenset([DEVICE, IF_TENSOR])
 _ATTRIBUTES = WAITING_METHODS | WRITERS_METHODS | SIZES_OF_FUNCTIONS.keys() | SIZES_OF_METHODS.keys()
 
 
-class Wait(NamedTuple):
-    """A place where Python waits: its module, start and end, the waiting operation, and its function."""
+@dataclass(frozen=True)
+class Wait:
+    """A place where Python waits, and the operation that does: the name of a function, ``test``, ``format``, …; ``?item``
+    where an object is a tensor by its method only."""
 
-    module: Module
-    place: int
-    end: int
     what: str
-    function: int
-    node: int
-    guard: int = -1
+    at: Call | Event
+
+    @property
+    def expr(self) -> Expr:
+        """The call that waits, or the expression that is read."""
+        return self.at.expr if isinstance(self.at, Event) else self.at
+
+    @property
+    def spot(self) -> Spot:
+        """Where it runs."""
+        return self.at.spot
+
+    @property
+    def span(self) -> Span:
+        """Where it is written."""
+        return self.at.span
 
 
 class Waits(Concept):
@@ -82,345 +96,205 @@ class Waits(Concept):
         self._steps = code[Steps]
         self._reach = code[Reach]
         self._entries = Entries(code.program)
-        self._inverted: dict[int, frozenset[Node]] = {}
 
     def all(self) -> list[Wait]:
-        """The waits that run in every step, by module and place."""
-        return sorted(set(self._found()), key=lambda wait: (wait.module.path, wait.place, wait.what, wait.node))
+        """The waits that run in every step, by file and place."""
+        found = dict.fromkeys(self._found())
+        return sorted(found, key=lambda wait: (wait.expr.module.path, wait.spot.place, wait.what, wait.expr.key))
 
     def _found(self) -> Iterator[Wait]:
-        for function in self._reach.loops:
-            module = self.program.module_of(function)
-            scope = module.scopes[function & MASK]
-            for call in scope.calls:
-                if self._may_wait(module, call) and self._reach.runs(Call(self.code, module.base | call)):
-                    what = self._of_call(module, call)
-                    if what:
-                        site = module.table.sites[call]
-                        if not (what == "print" or _is_printed(module, call)) or not self._is_told_apart(module, site.guard):
-                            yield Wait(module, site.place, site.end, what, function, call, site.guard)
-            for event in scope.events:
-                if event[0] in ("test", "format", "item", "store") and self._reach.runs_at(event_of(Function(self.code, function), event).spot):
-                    what = self._of_event(module, event)
-                    if what and not self._comes_rarely(module, event, what, function):
-                        yield Wait(module, event[4], 0, what, function, event[1], event[3])
+        for function in self._reach.functions:
+            for call in function.calls:
+                what = self._of_call(call) if self._may_wait(call) and self._reach.runs(call) else ""
+                if what and not ((what == "print" or _is_printed(call)) and self._is_told_apart(call.spot)):
+                    yield Wait(what, call)
+            for event in function.events:
+                if event.kind in _EVENTS and self._reach.runs_at(event.spot):
+                    what = self._of_event(event)
+                    if what and not self._comes_rarely(event, what):
+                        yield Wait(what, event)
 
-    def _comes_rarely(self, module: Module, event: Event, what: str, function: int) -> bool:
+    def _comes_rarely(self, event: Event, what: str) -> bool:
         if what == "format":
-            return self._is_told_apart(module, event[3])
-        return what == "test" and self.code[Restarts].settles(expression(self.code, module.base | event[1]), Function(self.code, function).spot)
+            return self._is_told_apart(event.spot)
+        return what == "test" and self.code[Restarts].settles(event.expr, event.spot)
 
-    def _is_told_apart(self, module: Module, guard: int) -> bool:
+    @staticmethod
+    def _is_told_apart(spot: Spot) -> bool:
         """Whether something is under a condition on the device: output there is occasional."""
-        while guard >= 0:
-            one = module.table.guards[guard]
-            is_denied = bool(one.test) and module.nodes[one.test][0] == "not"
-            test = module.nodes[one.test][1] if is_denied else one.test
-            comes_true = one.kind == "if" or (one.kind == "rest" and one.holds is not is_denied)
-            if comes_true and test and BOOLEAN in (value := self._get(module, test)) and DEVICE in value:
+        for guard in spot.guards:
+            is_denied = guard.test.kind == "not"
+            comes_true = guard.kind == "if" or (guard.kind == "rest" and guard.holds is not is_denied)
+            value = _value(guard.test.operands[0] if is_denied else guard.test) if comes_true else frozenset()
+            if BOOLEAN in value and DEVICE in value:
                 return True
-            guard = one.parent
         return False
 
     @staticmethod
-    def _may_wait(module: Module, call: int) -> bool:
-        row = module.plain(module.nodes[call][1])
-        if row[0] == "attr":
-            return row[2] in _ATTRIBUTES or _is_math(module, row[1])
-        return row[0] == "free" and (row[2] in _BUILTINS or _is_from_math(module, row))
+    def _may_wait(call: Call) -> bool:
+        function = call.callee.plain
+        if function.kind == "attr":
+            return function.name in _ATTRIBUTES or _is_of_math(call)
+        return function.kind == "free" and (function.name in _BUILTINS or _is_of_math(call))
 
-    def _get(self, module: Module, number: int) -> Value:
-        # What is read as a tensor is one, whatever else it may be elsewhere.
-        return self.program.get(module.base | number) - MARKS
-
-    def _of_call(self, module: Module, call: int) -> str:
-        row = module.nodes[call]
-        function = module.plain(row[1])
-        if function[0] == "free":
-            name = "float" if function[2] not in _BUILTINS else function[2]
-            return self._of_builtin(module, row, name)
-        name = function[2]
-        if _is_math(module, function[1]):
-            return self._of_builtin(module, row, "float")
-        outside = [fields[1] for fields in self.program.atoms.kinds(self._get(module, row[1]), "x")]
+    def _of_call(self, call: Call) -> str:
+        function = call.callee.plain
+        if function.base is None or _is_of_math(call):
+            return self._of_builtin(call, function.name if function.base is None and function.name in _BUILTINS else "float")
+        name, outside = function.name, call.callee.outside_names
         if any(one.startswith("torch.") for one in outside):
-            return self._of_sizes(module, row, SIZES_OF_FUNCTIONS.get(name)) or self._of_function(module, row, name)
+            return self._of_sizes(call, SIZES_OF_FUNCTIONS.get(name)) or self._of_function(call, name)
         if outside:
             return ""
-        receiver = self._get(module, function[1])
+        receiver = _value(function.base)
         if name in WRITERS_METHODS:
-            return self._of_writer(module, call, row, name)
+            return self._of_writer(call, name)
         if name in SIZES_OF_METHODS:
-            is_tensor = bool(receiver & HOMES) and not self.program.targets_of.get(module.base | call)
-            return self._of_sizes(module, row, SIZES_OF_METHODS[name]) if is_tensor else ""
+            return self._of_sizes(call, SIZES_OF_METHODS[name]) if receiver & HOMES and not call.targets else ""
         if name == "repeat_interleave":
-            return name if DEVICE in receiver and self._repeats_by_tensor(module, row, 0) else ""
+            return name if DEVICE in receiver and self._repeats_by_tensor(call, 0) else ""
         if name in _METHODS:
             if receiver & MAY_BE_ON_DEVICE:
                 return name if receiver & _THERE or HOST_TENSOR not in receiver else ""
             # An unknown object has no other method of this name; at the beginning of a step it may still be on the
             # host.
-            is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(module, call)
-            return f"?{name}" if is_unknown and not self._comes_with_batch(module, function[1]) else ""
-        return self._of_moving(module, call, row, name, receiver)
+            is_unknown = name in ("item", "cpu") and not receiver and self._is_inside_step(call)
+            return f"?{name}" if is_unknown and not self._comes_with_batch(function.base) else ""
+        return self._of_moving(call, function.base, name)
 
-    def _of_writer(self, module: Module, call: int, row: Node, name: str) -> str:
+    def _of_writer(self, call: Call, name: str) -> str:
         """TensorBoard's writer converts its argument to a Python number; a method of the project is analysed itself."""
-        if self.program.targets_of.get(module.base | call):
-            return ""
-        given = dict(row[3]).get("scalar_value", row[2][1] if len(row[2]) > 1 else 0)
-        return name if given and self.is_only_on_device(self._get(module, given)) else ""
+        given = dict(call.keywords).get("scalar_value") or next(iter(call.positional[1:]), None)
+        return name if given is not None and not call.targets and self.is_only_on_device(_value(given)) else ""
 
-    def _is_inside_step(self, module: Module, call: int) -> bool:
+    def _is_inside_step(self, call: Call) -> bool:
         """Whether a call is in a function that a step calls, or that a framework calls with device values."""
-        function = module.base | module.table.sites[call].scope
-        return function in self.program.hooks or function not in self._steps.loops
+        return call.function.is_hook or not self._steps.are_in(call.function)
 
-    def _comes_with_batch(self, module: Module, number: int) -> bool:
+    def _comes_with_batch(self, expr: Expr) -> bool:
         """Whether a value is a part of the batch of a step's loop: it may still be on the host."""
-        seen: set[int] = set()
-        todo = [module.base | number]
-        while todo and len(seen) < _MOST_SOURCES:
-            key = todo.pop()
-            if key in seen:
-                continue
-            seen.add(key)
-            home = self.program.module_of(key)
-            row = home.nodes[key & MASK]
-            if row[0] in ("item", "attr", "part", "copy", "elem"):
-                if row[0] == "elem" and self._repeats_steps(home, row[1]):
-                    return True
-                todo.append(home.base | row[1])
-            elif row[0] == "phi":
-                todo += [home.base | one for one in row[1]]
-            elif row[0] == "param":
-                todo += self.ask.given(home.base | row[1], row[2])
-        return False
+        behind = expr.origins(Through.NAMES | Through.PARTS | Through.PARAMETERS)
+        return any(one.kind == "elem" and one.base is not None and self._steps.repeats(one.base) for one in behind)
 
-    def _repeats_steps(self, module: Module, iterable: int) -> bool:
-        """Whether the loop of a step iterates over an iterable."""
-        return module.base | iterable in self._steps.repeated
-
-    def _of_function(self, module: Module, row: tuple[object, ...], name: str) -> str:
-        args = row[2]
-        given = self._get(module, args[0]) if isinstance(args, tuple) and args else frozenset()
-        if not given & MAY_BE_ON_DEVICE:
+    def _of_function(self, call: Call, name: str) -> str:
+        if not call.positional or not _value(call.positional[0]) & MAY_BE_ON_DEVICE:
             return ""
-        if name in WAITING_FUNCTIONS or (name == "where" and isinstance(args, tuple) and len(args) == 1):
+        if name in WAITING_FUNCTIONS or (name == "where" and len(call.positional) == 1):
             return f"torch.{name}"
-        return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(module, row, 1) else ""
+        return "torch.repeat_interleave" if name == "repeat_interleave" and self._repeats_by_tensor(call, 1) else ""
 
-    def _of_sizes(self, module: Module, row: Node, places: slice | None) -> str:
+    def _of_sizes(self, call: Call, places: slice | None) -> str:
         """A size passed as a device tensor is converted to a Python number first."""
-        given = [] if places is None else [*row[2][places], *(value for keyword, value in row[3] if keyword in SIZE_KEYWORDS)]
-        parts = [inner for one in given for inner in (module.nodes[one][2] if module.nodes[one][0] == "seq" else (one,))]
-        return "size" if any(self._bounds_on_device(module, one) for one in parts) else ""
+        named = [value for keyword, value in call.keywords if keyword in SIZE_KEYWORDS]
+        given = [] if places is None else [*call.positional[places], *named]
+        parts = [inner for one in given for inner in (one.operands if one.kind == "seq" else (one,))]
+        return "size" if any(map(self._bounds_on_device, parts)) else ""
 
-    def _repeats_by_tensor(self, module: Module, row: tuple[Any, ...], place: int) -> bool:
+    def _repeats_by_tensor(self, call: Call, place: int) -> bool:
         """Whether ``repeat_interleave`` gets its counts as a tensor without ``output_size``."""
-        keywords = dict(row[3])
-        if "output_size" in keywords:
+        keywords = dict(call.keywords)
+        counts = keywords.get("repeats") or next(iter(call.positional[place:]), None)
+        if counts is None or "output_size" in keywords:
             return False
-        counts = keywords.get("repeats", row[2][place] if len(row[2]) > place else 0)
-        key = module.plain(counts)
         # Repeats along a dimension: for a device tensor torch requires the counts on the device.
-        takes_part = key[0] == "item" and module.nodes[key[2]][:2] == ("seq", "Tuple")
-        value = self._get(module, counts)
-        return bool(counts) and (self.is_only_on_device(value) or (takes_part and value.isdisjoint(_OFF_DEVICE)))
+        taken = counts.plain.index
+        value = _value(counts)
+        return self.is_only_on_device(value) or (taken is not None and taken.kind == "seq" and value.isdisjoint(_OFF_DEVICE))
 
-    def _of_moving(self, module: Module, call: int, row: tuple[object, ...], name: str, receiver: Value) -> str:
-        if DEVICE not in receiver:
-            if name == "get_scale" and any("GradScaler" in fields[1] for fields in self.program.atoms.kinds(receiver, "o")):
-                return name
-            return ""
-        result = self._get(module, call)
-        if name == "to" and HOST_TENSOR in result and isinstance(row[2], tuple) and row[2]:
-            return "to" if self._is_cpu(module, row[2][0]) else ""
+    def _of_moving(self, call: Call, receiver: Expr, name: str) -> str:
+        if DEVICE not in _value(receiver):
+            return name if name == "get_scale" and any("GradScaler" in one for one in receiver.made_by) else ""
+        result = _value(call)
+        if name == "to" and HOST_TENSOR in result and call.positional:
+            return "to" if self._is_cpu(call.positional[0]) else ""
         return "type" if name == "type" and result == frozenset([HOST_TENSOR]) else ""
 
-    def _is_cpu(self, module: Module, number: int) -> bool:
+    def _is_cpu(self, device: Expr) -> bool:
         """Whether a device is the host on every path: ``self.device if wanted else "cpu"`` may be another one."""
-        row = module.plain(number)
-        if row[0] == "choice":
-            return self._is_cpu(module, row[2]) and self._is_cpu(module, row[3])
-        if row[0] == "phi":
-            return all(self.program.is_cpu(self._get(module, one)) for one in row[1])
-        return self.program.is_cpu(self._get(module, number))
+        at = device.plain
+        return all(map(self._is_cpu, at.ways)) if at.kind == "choice" else self.program.is_cpu(_value(device))
 
-    def _of_builtin(self, module: Module, row: tuple[object, ...], name: str) -> str:
-        args = row[2] if isinstance(row[2], tuple) else ()
-        if name in ("min", "max") and len(args) < 2:
+    def _of_builtin(self, call: Call, name: str) -> str:
+        if name in ("min", "max") and len(call.positional) < 2:
             return ""
-        return name if any(self._is_read_from_device(module, one) for one in args) else ""
+        return name if any(map(self._is_read_from_device, call.positional)) else ""
 
-    def _is_read_from_device(self, module: Module, number: int) -> bool:
+    def _is_read_from_device(self, expr: Expr) -> bool:
         """Whether a value is on the device, or one of the entries that a loop iterates over is."""
-        if self._may_only_be_on_device(module, number):
-            return True
-        return any(map(self.is_only_on_device, self._entries.of(module, number)))
+        return self._may_only_be_on_device(expr) or any(map(self.is_only_on_device, self._entries.of(expr)))
 
-    def _of_event(self, module: Module, event: Event) -> str:
-        kind, node = event[0], event[1]
-        row = module.nodes[node]
-        if kind == "test":
-            return self._of_test(module, node, row)
-        if kind == "format":
-            value = self._get(module, node)
+    def _of_event(self, event: Event) -> str:
+        if event.kind == "test":
+            return self._of_test(event.expr)
+        if event.kind == "format":
+            value = _value(event.expr)
             return "format" if DEVICE in value and value <= frozenset([DEVICE, HOST_TENSOR, IF_TENSOR]) else ""
-        return self._of_index(module, row)
+        return self._of_index(event.expr)
 
-    def _of_test(self, module: Module, node: int, row: Node) -> str:
-        if row[0] in ("not", "bool", "const"):
+    def _of_test(self, test: Expr) -> str:
+        if test.kind in ("not", "bool", "const"):
             return ""
-        value = self._get(module, node)
-        if row[0] != "cmp" and not value.isdisjoint(_SWITCHES):
+        value = _value(test)
+        if test.kind != "cmp" and not value.isdisjoint(_SWITCHES):
             # An option with a default of Python, which a batch may contain as well.
             return ""
         if BOOLEAN in value and HOST not in value and (DEVICE in value or value >= _GIVEN):
-            if row[0] == "call" and self._may_return_plain(module.base | node):
+            if isinstance(test, Call) and any(HOST in _value(one) for one in test.results):
+                # For some caller it returns a Python value: a comparison of sizes, for one.
                 return ""
-            operands = (row[2], *row[3]) if row[0] == "cmp" else ()
-            if operands and row[1][0] in ("Eq", "NotEq") and any(_is_state(module, one) for one in operands):
+            operands = test.operands if test.kind == "cmp" else []
+            if test.operator in ("Eq", "NotEq") and any(map(_is_state, operands)):
                 return ""
-            return "" if operands and not any(self._may_be_pure(module, one) for one in operands) else "test"
+            return "" if operands and not any(map(self._may_be_pure, operands)) else "test"
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
-        return "truth" if DEVICE in value and value <= homes and row[0] in _ASKED else ""
+        return "truth" if DEVICE in value and value <= homes and test.kind in _ASKED else ""
 
-    def _may_be_pure(self, module: Module, number: int) -> bool:
+    def _may_be_pure(self, operand: Expr) -> bool:
         """Whether an operand is a tensor, or one of its alternatives is a device tensor while others are numbers."""
-        row = module.nodes[number]
-        ways = [self._get(module, one) for one in row[1]] if row[0] == "phi" else []
-        return self._is_pure(self._get(module, number)) or any(DEVICE in one and self._is_pure(one) for one in ways)
+        ways = [_value(one) for one in operand.ways] if operand.kind == "phi" else []
+        return _is_pure(_value(operand)) or any(DEVICE in one and _is_pure(one) for one in ways)
 
-    def _may_return_plain(self, call: int) -> bool:
-        """Whether a function that a call goes to returns a Python value for some caller: a comparison of sizes, for
-        one."""
-        program = self.program
-        for function in program.targets_of.get(call, ()):
-            module = program.module_of(function)
-            if any(number and HOST in self._get(module, number) for number, _ in module.scopes[function & MASK].returns):
-                return True
-        return False
-
-    def _of_index(self, module: Module, row: Node) -> str:
-        base = self._get(module, row[1])
-        key = module.nodes[row[2]]
-        if key[0] == "const":
-            return "scale" if key[1] == "scale" and SCALER_STATE in base else ""
-        if key[0] == "slice":
-            return "slice" if any(one and self._bounds_on_device(module, one) for one in key[1:]) else ""
-        for one in (row[2],) if key[0] != "seq" else key[2]:
-            if self._is_on_host(base) and BOOLEAN in (given := self._get(module, one)) and self.is_only_on_device(given):
+    def _of_index(self, item: Expr) -> str:
+        key = item.index
+        if item.base is None or key is None:
+            return ""
+        base = _value(item.base)
+        if key.kind == "const":
+            return "scale" if key.constant == "scale" and SCALER_STATE in base else ""
+        if key.kind == "slice":
+            return "slice" if any(map(self._bounds_on_device, key.operands)) else ""
+        for one in key.operands if key.kind == "seq" else [key]:
+            if _is_on_host(base) and BOOLEAN in (given := _value(one)) and self.is_only_on_device(given):
                 # Indexing a host value copies the mask to the host first.
                 return "mask"
-            if base & MAY_BE_ON_DEVICE and self._is_mask(module, one, base):
+            if base & MAY_BE_ON_DEVICE and _is_mask(one, base):
                 # A number is filled in without a wait, a tensor needs the places.
-                filled = self._get(module, row[3]) if row[0] == "upd" else ON_DEVICE
+                filled = _value(item.put) if item.put is not None else ON_DEVICE
                 return "mask" if DEVICE in filled or filled >= _GIVEN else ""
-            inner = module.nodes[one]
-            if inner[0] == "slice" and any(two and self._bounds_on_device(module, two) for two in inner[1:]):
+            if one.kind == "slice" and any(map(self._bounds_on_device, one.operands)):
                 return "slice"
         return ""
 
-    @staticmethod
-    def _is_on_host(value: Value) -> bool:
-        """Whether a value that is indexed can only be a tensor on the host; None cannot be indexed."""
-        return HOST_TENSOR in value and value <= frozenset([HOST_TENSOR, BOOLEAN, NONE])
-
-    def _bounds_on_device(self, module: Module, number: int) -> bool:
+    def _bounds_on_device(self, bound: Expr) -> bool:
         """Whether a bound is a tensor on the device; the sizes in a container that was moved and unpacked stay
         numbers.
         """
-        row = module.plain(number)
-        while row[0] == "item":
-            row = module.plain(row[1])
-        if _is_of_record(module, row) and not self._is_row_of_tensor(module, number):
+        at = bound.plain
+        while at.kind == "item" and at.base is not None:
+            at = at.base.plain
+        if _is_of_record(at) and not _is_row_of_tensor(bound):
             return False
-        return self.is_only_on_device(self._get(module, number))
-
-    def _is_row_of_tensor(self, module: Module, number: int) -> bool:
-        """Whether the unpacked value is a tensor from a torch function: ``for height, width in torch.stack(sizes)``."""
-        for _ in range(_MOST_STEPS):
-            row = module.nodes[number]
-            if row[0] in ("part", "elem", "copy", "item"):
-                number = row[1]
-            elif row[0] == "phi":
-                number = row[1][0]
-            elif row[0] == "call" and module.last_name(row[1]) == "enumerate" and row[2]:
-                number = row[2][0]
-            else:
-                break
-        return self._is_made_by_torch(module.base | number)
-
-    def _is_made_by_torch(self, key: int) -> bool:
-        """Whether an expression is the result of a torch function, also through parameters."""
-        seen: set[int] = set()
-        todo = [key]
-        while todo and len(seen) < _MOST_SOURCES:
-            key = todo.pop()
-            home = self.program.module_of(key)
-            row = home.nodes[key & MASK]
-            if key in seen:
-                continue
-            seen.add(key)
-            if row[0] == "call" and any(one[1].startswith("torch.") for one in self.program.atoms.kinds(self._get(home, row[1]), "x")):
-                return True
-            if row[0] in ("copy", "phi"):
-                todo += [home.base | one for one in (row[1] if row[0] == "phi" else (row[1],))]
-            elif row[0] == "param":
-                todo += self.ask.given(home.base | row[1], row[2])
-        return False
-
-    def _is_mask(self, module: Module, number: int, base: Value) -> bool:
-        """Whether an index is a tensor of booleans on the device."""
-        value = self._get(module, number)
-        if value <= OF_PYTHON:
-            return base == ON_DEVICE and self._compares_unknown(module, number)
-        row = module.plain(number)
-        # A mask on any device: its positions are copied to the device first.
-        if HOST_TENSOR in value or not value & (_THERE | frozenset([TENSOR])):
-            return False
-        if HOST in value:
-            # A comparison with None is plain Python and creates no index.
-            return row[0] == "cmp" and BOOLEAN in value and any(self._is_pure(self._get(module, one)) for one in (row[2], *row[3]))
-        # An inverted index is a mask: inverting positions would not give positions.
-        return BOOLEAN in value or row[:2] == ("un", "Invert") or row in self._inverted_in(module)
-
-    def _inverted_in(self, module: Module) -> frozenset[Node]:
-        """The inverted values of a module (rows)."""
-        if module.index not in self._inverted:
-            values = (module.plain(row[2]) for row in module.nodes if row[:2] == ("un", "Invert"))
-            self._inverted[module.index] = frozenset(row for row in values if row[0] == "param")
-        return self._inverted[module.index]
-
-    def _compares_unknown(self, module: Module, number: int) -> bool:
-        """Whether an index compares unknown values; as an index into a device tensor it is not a Python truth value."""
-        row = module.plain(number)
-        if row[0] == "op" and row[1] in ("BitAnd", "BitOr"):
-            return self._compares_unknown(module, row[2]) and self._compares_unknown(module, row[3])
-        if row[0] != "cmp" or not _ORDERS.issuperset(row[1]):
-            return False
-        return any(not self._get(module, one) for one in (row[2], *row[3]))
-
-    @staticmethod
-    def _is_pure(value: Value) -> bool:
-        """Whether an operand can only be a tensor; the argument of a module is one if a caller, or torch, has made it
-        one."""
-        allowed = _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
-        if DEVICE in value or value >= _GIVEN:
-            allowed |= _GIVEN
-        return bool(value & _ON_DEVICE) and value <= allowed
+        return self.is_only_on_device(_value(bound))
 
     @staticmethod
     def is_only_on_device(value: Value) -> bool:
         """Whether a value is a device tensor by everything that is known; unknown callers are ignored."""
         return DEVICE in value and HOST not in value and not any(one >= FIRST for one in value)
 
-    def _may_only_be_on_device(self, module: Module, number: int) -> bool:
+    def _may_only_be_on_device(self, expr: Expr) -> bool:
         """The same for one of the alternatives of an expression; the initial value of a sum is a number."""
-        value = frozenset(one for one in self._get(module, number) if not self._is_number(one))
-        row = module.nodes[number]
-        return self.is_only_on_device(value) or (row[0] == "phi" and any(self.is_only_on_device(self._get(module, one)) for one in row[1]))
+        value = frozenset(one for one in _value(expr) if not self._is_number(one))
+        return self.is_only_on_device(value) or (expr.kind == "phi" and any(self.is_only_on_device(_value(one)) for one in expr.ways))
 
     def _is_number(self, atom: int) -> bool:
         """Whether an atom is a constant number."""
@@ -428,38 +302,91 @@ class Waits(Concept):
         return fields[0] == "k" and fields[1].__class__ in (int, float)
 
 
-def _is_printed(module: Module, call: int) -> bool:
+def _value(expr: Expr) -> Value:
+    # What is read as a tensor is one, whatever else it may be elsewhere.
+    return expr.value - MARKS
+
+
+def _is_on_host(value: Value) -> bool:
+    """Whether a value that is indexed can only be a tensor on the host; None cannot be indexed."""
+    return HOST_TENSOR in value and value <= frozenset([HOST_TENSOR, BOOLEAN, NONE])
+
+
+def _is_pure(value: Value) -> bool:
+    """Whether an operand can only be a tensor; the argument of a module is one if a caller, or torch, has made it one."""
+    allowed = _ON_DEVICE | frozenset([HOST_TENSOR, BOOLEAN, NONE])
+    if DEVICE in value or value >= _GIVEN:
+        allowed |= _GIVEN
+    return bool(value & _ON_DEVICE) and value <= allowed
+
+
+def _is_mask(index: Expr, base: Value) -> bool:
+    """Whether an index is a tensor of booleans on the device."""
+    value, at = _value(index), index.plain
+    if value <= OF_PYTHON:
+        return base == ON_DEVICE and _compares_unknown(index)
+    # A mask on any device: its positions are copied to the device first.
+    if HOST_TENSOR in value or not value & (_THERE | frozenset([TENSOR])):
+        return False
+    if HOST in value:
+        # A comparison with None is plain Python and creates no index.
+        return at.kind == "cmp" and BOOLEAN in value and any(_is_pure(_value(one)) for one in at.operands)
+    # An inverted index is a mask: inverting positions would not give positions.
+    return BOOLEAN in value or at.operator == "Invert" or (at.kind == "param" and _is_inverted(at))
+
+
+def _is_inverted(parameter: Expr) -> bool:
+    """Whether a parameter is inverted somewhere, also under another name."""
+    return any(one.operator == "Invert" for user in (parameter, *parameter.users) for one in user.users if user.kind in ("param", "copy", "phi"))
+
+
+def _compares_unknown(index: Expr) -> bool:
+    """Whether an index compares unknown values; as an index into a device tensor it is not a Python truth value."""
+    at = index.plain
+    if at.operator in ("BitAnd", "BitOr"):
+        return all(map(_compares_unknown, at.operands))
+    return at.operator in _ORDERS and any(not _value(one) for one in at.operands)
+
+
+def _is_row_of_tensor(expr: Expr) -> bool:
+    """Whether the unpacked value is a tensor from a torch function: ``for height, width in torch.stack(sizes)``."""
+    at, seen = expr, set[Expr]()
+    while at not in seen:
+        seen.add(at)
+        if isinstance(at, Call) and at.called_name == "enumerate" and at.positional:
+            at = at.positional[0]
+        elif at.kind in ("part", "elem", "copy", "item", "phi"):
+            at = at.ways[0] if at.ways else at.base or at
+    made = at.origins(Through.NAMES | Through.PARAMETERS)
+    return any(isinstance(one, Call) and any(name.startswith("torch.") for name in one.callee.outside_names) for one in made)
+
+
+def _is_printed(call: Call) -> bool:
     """Whether the result of a call is printed right there."""
-    return any(call in module.nodes[one][2] for one in module.table.named.get("print", ()))
+    return any(isinstance(user, Call) and user.called_name == "print" and call in user.positional for user in call.users)
 
 
-def _is_state(module: Module, number: int) -> bool:
+def _is_state(operand: Expr) -> bool:
     """Whether an operand is an attribute that tensors do not have: ``parameter.ds_status``, which a library has set."""
-    row = module.plain(number)
-    return row[0] == "attr" and row[2] not in TENSOR_ATTRIBUTES
+    at = operand.plain
+    return at.kind == "attr" and at.name not in TENSOR_ATTRIBUTES
 
 
-def _is_math(module: Module, number: int) -> bool:
-    """Whether an expression is Python's `math`, whose functions only accept numbers."""
-    row = module.plain(number)
-    bound = module.scopes[0].bindings.get(row[2], ()) if row[0] == "free" else ()
-    rows = [module.nodes[one] for one in bound] if row[0] == "free" else [row]
-    return any(one == ("imp", "math", 0) for one in rows)
+def _is_of_math(call: Call) -> bool:
+    """Whether a function is one of Python's `math`, which only accept numbers."""
+    return any(name.startswith("math.") for name in call.callee.outside_names)
 
 
-def _is_from_math(module: Module, row: Node) -> bool:
-    """Whether a name is one imported from `math`: ``from math import sqrt``; ``from .math import rope`` is another."""
-    return any(module.nodes[one][:2] == ("impf", "math") and module.nodes[one][3] == 0 for one in module.scopes[0].bindings.get(row[2], ()))
-
-
-def _is_of_record(module: Module, row: Node) -> bool:
+def _is_of_record(at: Expr) -> bool:
     """Whether a value is a part of a sequence's element: ``for edges, _, size in layers``; ``zip`` makes no such
     elements."""
-    if row[0] != "part":
+    base = at.base.plain if at.kind == "part" and at.base is not None else at
+    if base is at or base.base is None:
         return False
-    base = module.plain(row[1])
-    if base[0] == "part":
-        element = module.plain(base[1])
-        return element[0] == "elem" and module.plain(element[1])[0] == "call"
-    iterable = module.plain(base[1]) if base[0] == "elem" else ("",)
-    return iterable[0] in ("param", "attr", "comp")
+    inner = base.base.plain
+    if base.kind == "part":
+        return inner.kind == "elem" and inner.base is not None and inner.base.plain.kind == "call"
+    return base.kind == "elem" and inner.kind in ("param", "attr", "comp")
+
+
+__all__ = ["Wait", "Waits"]

@@ -18,9 +18,10 @@ from ldlm_lint.configs.variables import Written, elsewhere, is_diagnostic_name, 
 from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
-from ldlm_lint.rules.roles import remark_at, speaks_of_debugging
+from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.rules.settings import Origin, Surroundings, Twin, Value
 from ldlm_lint.source import Source
+from ldlm_lint.wording import remark_at
 
 _STARTS = ("CMD", "ENTRYPOINT")
 _REFERENCE = lazily(r"\$(?:(\w+)|\{(\w+)(?::?-[^${}]*)?\})")

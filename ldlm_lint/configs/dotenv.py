@@ -16,9 +16,9 @@ from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.environment_view import Scene
-from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin
 from ldlm_lint.source import Source
+from ldlm_lint.wording import remark_at
 
 # A quoted value may span several lines; after it only a comment is allowed.
 _VARIABLE = lazily(

@@ -19,9 +19,9 @@ from ldlm_lint.configs.variables import Written
 from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import is_relevant
-from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.rules.settings import Surroundings
 from ldlm_lint.source import Source
+from ldlm_lint.wording import remark_at
 
 _NAMES = frozenset(
     (

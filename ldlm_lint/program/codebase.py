@@ -90,6 +90,13 @@ class Trainings(Protocol):
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
 
+    def run_on_accelerator(self, path: str) -> bool:
+        """Whether the steps of a file run on an accelerator whose work the host does not wait for, in no tutorial, test or
+        measurement."""
+
+    def only_differentiate(self, path: str) -> bool:
+        """Whether a file computes gradients that no weights follow: an attack, a saliency map, a check."""
+
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""
 

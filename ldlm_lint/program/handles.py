@@ -212,6 +212,10 @@ class Expr(_Handle):
         """The expression and all those that its value may come from, through some kinds of links, nearest first."""
         return origins(self, through)
 
+    def precedes(self, other: Expr) -> bool:
+        """Whether it is evaluated before another expression of its function."""
+        return self.key < other.key
+
     def is_alike(self, other: Expr) -> bool:
         """Whether another expression is written alike, of the same values."""
         return are_alike(self, other)
@@ -537,6 +541,18 @@ class Expr(_Handle):
         return self.code.ask.meaning(self.key)
 
     @property
+    def guards_on(self) -> list[Guard]:
+        """The conditions of which it is the test."""
+        base, number = self.module.base, self.key & MASK
+        return [Guard(self.code, base | one) for one, guard in enumerate(self.module.table.guards) if guard.test == number]
+
+    @property
+    def returned_by(self) -> list[Function]:
+        """The functions that return it."""
+        scopes = enumerate(self.module.scopes)
+        return [Function(self.code, self.module.base | one) for one, scope in scopes if any(value == self.key & MASK for value, _ in scope.returns)]
+
+    @property
     def names(self) -> frozenset[str]:
         """The names that its value is bound to: of variables, attributes and keys of mappings."""
         return self.code.program.all_names_of(self.key)
@@ -646,6 +662,10 @@ class Call(Expr):
     def keywords(self) -> list[tuple[str, Expr]]:
         """The arguments that are given by name; "" for ``**``."""
         return [(name or "", self._at(one)) for name, one in self.row[3]]
+
+    def parameters_for(self, value: Expr) -> list[Expr]:
+        """The parameters of the functions that it goes to for which it passes a value."""
+        return [one for target in self.targets for one in target.parameters.values() if self.given_for(one) == value]
 
     @property
     def has_stars(self) -> bool:
@@ -1026,6 +1046,16 @@ class Function(_Handle):
         """The function or class body around it, or the module."""
         parent = self.module.scopes[self.key & MASK].parent
         return Function(self.code, self.module.base | parent) if parent >= 0 and not self.is_module else None
+
+    @property
+    def enclosing(self) -> list[Function]:
+        """The function itself and all functions and class bodies around it, innermost first, without the module."""
+        at: Function | None = self
+        found: list[Function] = []
+        while at is not None and not at.is_module:
+            found.append(at)
+            at = at.outer
+        return found
 
     @property
     def spot(self) -> Spot:

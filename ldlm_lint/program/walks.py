@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,15 +40,21 @@ _PARTS = frozenset({"attr", "item", "part", "elem", "star", "enter"})
 _CONTENTS = frozenset({"seq", "comp", "star"})
 
 
-def origins(expr: Expr, through: Through) -> Iterator[Expr]:
-    """The expression and all those that it may be, or be a part of, nearest first."""
-    todo, seen = [expr], {expr}
+def reached(start: Iterable[Expr], step: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
+    """Some expressions and all that a step leads to from them, nearest first."""
+    todo = list(dict.fromkeys(start))
+    seen = set(todo)
     for at in todo:
         yield at
         if len(seen) < MOST:
-            new = [one for one in dict.fromkeys(_before(at, through)) if one not in seen]
+            new = [one for one in dict.fromkeys(step(at)) if one not in seen]
             seen.update(new)
             todo += new
+
+
+def origins(expr: Expr, through: Through) -> Iterator[Expr]:
+    """The expression and all those that it may be, or be a part of, nearest first."""
+    return reached([expr], lambda at: _before(at, through))
 
 
 def _before(expr: Expr, through: Through) -> Iterator[Expr]:
@@ -104,4 +110,4 @@ def _form(expr: Expr) -> tuple[object, ...]:
     return row[0], expr.operator, expr.name, len(expr.operands)
 
 
-__all__ = ["Through", "are_alike", "origins"]
+__all__ = ["Through", "are_alike", "origins", "reached"]

@@ -10,6 +10,7 @@ from ldlm_lint.concepts.joined import Joined, Path
 from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import LongWait, ScaledRead
+from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
 from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed, shards_optimizer
 from ldlm_lint.project.lightning_trainers import (
     is_written_out,
@@ -77,6 +78,15 @@ class TrainingFiles:
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
         return trains_on_cuda(self._project, path)
+
+    def run_on_accelerator(self, path: str) -> bool:
+        """Whether the steps of a file run on an accelerator whose work the host does not wait for, in no tutorial, test or
+        measurement."""
+        return trains_on_device(self._context, path)
+
+    def only_differentiate(self, path: str) -> bool:
+        """Whether a file computes gradients that no weights follow: an attack, a saliency map, a check."""
+        return only_differentiates(self._project, path)
 
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""

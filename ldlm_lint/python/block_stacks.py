@@ -23,7 +23,6 @@ from ldlm_lint.python.block_names import (
     TRANSFORMER,
 )
 from ldlm_lint.python.calls import Arguments, State
-from ldlm_lint.python.evaluation_names import loads_for_evaluation
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.parallel_blocks import run_side_by_side
 from ldlm_lint.python.values import constant, only_binding
@@ -49,6 +48,7 @@ _GENERATIVE = lazily(
 _BESIDE = lazily(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
 # Names of functions that build a block.
+_EVALUATED = lazily(r"(?i)(^|_)(eval|evaluation|evaluator|metrics?)(_|$)")
 _MAKES_BLOCK = lazily(f"{BLOCK.pattern}|encoder|decoder|{TRANSFORMER.pattern}", re.I)
 # ``parts.append(torch.empty(…))`` collects tensors.
 _FUNCTION = lazily(r"^torch\.(?:\w+\.)*[a-z]\w*$")
@@ -117,8 +117,17 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
             yield from () if run_side_by_side(model, call) else _as_stack(call, block, model)
         elif CLONES.search(last_name(call.func)) and not _clones_parts(call) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
-        elif (what := foreign_stack(call)) and not (last_name(call.func) == "from_pretrained" and (loads_for_evaluation(call) or _freezes(model))):
+        elif (what := foreign_stack(call)) and not (last_name(call.func) == "from_pretrained" and (_loads_for_evaluation(call) or _freezes(model))):
             yield Stack(call, what, foreign=foreign_name(call))
+
+
+def _loads_for_evaluation(call: nodes.Call) -> bool:
+    """Whether the path that a model is loaded from belongs to evaluation:
+    ``from_pretrained(config.eval.checkpoint)``.
+    """
+    path = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "pretrained_model_name_or_path"), None)
+    parts = path.as_string().split(".") if path is not None else []
+    return all(map(str.isidentifier, parts)) and any(map(_EVALUATED.search, parts))
 
 
 def _has_switch(model: nodes.ClassDef) -> bool:

@@ -6,7 +6,6 @@ import re
 
 from astroid import nodes
 
-from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
 from ldlm_lint.python.gradients import decorators_of, stops
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
@@ -14,6 +13,7 @@ from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
 from ldlm_lint.python.set_once import is_set_once
 from ldlm_lint.python.torch_branches import is_of_the_past
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.evaluation import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
 
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
 _EXITS = {"exit", "_exit", "abort", "quit"}

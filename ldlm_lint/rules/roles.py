@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.source import Source
 
 _WORD = lazily(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")
 _DIAGNOSTIC = frozenset(
@@ -25,7 +24,6 @@ _MEASURES = lazily(
     re.I,
 )
 _PROBING = frozenset({"pytest", "unittest"})
-_REACH = 8
 
 
 def speaks_of_debugging(text: str) -> bool:
@@ -44,17 +42,3 @@ def is_diagnostic(path: str, entries: Iterable[str]) -> bool:
     if launched and all(name in _PROBING or speaks_of_debugging(name) for name in launched):
         return True
     return speaks_of_debugging(PurePosixPath(path).stem)
-
-
-def remark_at(source: Source, start: int, end: int) -> str:
-    """The comment after the statement at ``[start, end)`` and those in the lines above, up to a blank line."""
-    first, last = source.position(start)[0], source.position(end)[0]
-    lines = source.lines
-    said = [lines[last - 1].partition("#")[2]]
-    for line in reversed(lines[max(first - 1 - _REACH, 0) : first - 1]):
-        text = line.strip()
-        if not text:
-            break
-        if text.startswith("#"):
-            said.append(text.lstrip("# "))
-    return " ".join(reversed(said)).strip()

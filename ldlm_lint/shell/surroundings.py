@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from ldlm_lint.rules.roles import is_diagnostic, remark_at, speaks_of_debugging
+from ldlm_lint.rules.roles import is_diagnostic, speaks_of_debugging
 from ldlm_lint.rules.settings import Surroundings
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.script import Assignment, Form
 from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Source
+from ldlm_lint.wording import remark_at
 
 _BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item")
 _CONDITIONAL = (*_BRANCHES, "while_statement")

@@ -18,21 +18,18 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding
 
 _ROOMS = (
-    "cache_emptied_in_training_loop",
     "batch_size_drift",
     "checkpoint_load_unspecified",
     "compile_result_dropped",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
-    "device_synchronized_in_training_loop",
     "environment_set_too_late",
     "environment_variables",
     "evaluation_with_gradients",
     "find_unused_with_reentrant_checkpoint",
     "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
-    "host_sync_in_training_loop",
     "python_launches",
     "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",

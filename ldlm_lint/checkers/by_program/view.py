@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ldlm_lint.code import Table
     from ldlm_lint.program import Program
     from ldlm_lint.program.codebase import Configurations, Files, Trainings
+    from ldlm_lint.program.spots import Spot
     from ldlm_lint.project.questions import Context
     from ldlm_lint.shell.launch_code import Code
 
@@ -184,6 +185,10 @@ class View(Codebase):
         """The module of an absolute path, if it takes part in a training."""
         module = self.program.modules.by_path.get(path.removeprefix(f"{self._root}/"))
         return module if module is not None and module.index not in self.program.modules.dropped else None
+
+    def each_step(self, step: Spot, own: Module) -> str:
+        """How often the code of a step runs, as text for a message about a place in ``own``."""
+        return self.context.each_step(self.path(step.function.module), step.line, self.path(own))
 
     def described(self, module: Module, place: int, own: Module) -> str:
         """The code of a line and its place, as text for a message about a place in ``own``."""

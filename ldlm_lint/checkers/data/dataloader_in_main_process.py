@@ -33,9 +33,8 @@ from ldlm_lint.model import (
 )
 from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.queries import destination
-from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.vocabulary.purposes import says_evaluation, wants_no_workers
-from ldlm_lint.wording import located, quoted
+from ldlm_lint.wording import located, quoted, remark_at
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View

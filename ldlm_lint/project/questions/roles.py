@@ -6,7 +6,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
-from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP
+from ldlm_lint.wording import RUNS_IN_EVERY_STEP
 
 
 def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _PART = lazily(r"(Block|Layer|Stage)$")
 
 
-class MemoryChecker(LdlmChecker):
+class ActivationMemoryChecker(LdlmChecker):
     """Memory that a step keeps on the device: activations, and parameters that are frozen and unfrozen."""
 
     rules = RULES

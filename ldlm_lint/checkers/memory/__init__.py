@@ -1,0 +1,1 @@
+"""Rules about memory and the time of the host."""

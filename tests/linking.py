@@ -79,7 +79,7 @@ class Alone(Codebase):
     program = None  # type: ignore[assignment]  # given by the constructor
     files = None  # type: ignore[assignment]
 
-    trainings = None  # type: ignore[assignment]
+    trainings = configurations = python_files = source_of = table_of = torch_on = None  # type: ignore[assignment]
 
     def __init__(self, program: Program) -> None:
         self.program = program

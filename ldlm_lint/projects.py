@@ -117,10 +117,8 @@ class Projects:
 
         With many projects it is unknown which will be needed.
         """
-        from ldlm_lint.project.outlook import warm
-
         if len({self._root_of(path) for path in self._linted}) == 1:
-            warm(self.of(self._linted[0]))
+            _ = self.of(self._linted[0]).project.training_files
 
     def clock(self, path: str) -> Clock:
         """The time for questions to the project of a file."""

@@ -216,7 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the skeleton of a rule.")
     parser.add_argument("name", metavar="NAME", help="the defect in words, such as unbounded-checkpoints")
     parser.add_argument("code", metavar="CODE", help="severity letter, family and number, such as W7601")
-    parser.add_argument("file", metavar="FILE", help="the file of ldlm_lint/rules that it goes to, such as memory")
+    parser.add_argument("file", metavar="FILE", help="the file of ldlm_lint/rules that it goes to, such as autograd")
     parser.add_argument("--reads", choices=sorted(ARTEFACTS), default="py", help="what it looks at first (default: py)")
     parser.add_argument("--fix", choices=[one.label for one in Applicability], help="the best fix that it may have")
     parser.add_argument("--opt-in", action="store_true", help="off unless it is selected")

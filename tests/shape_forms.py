@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-CHECKPOINTING = "missing-activation-checkpointing"
 BLOCK = "import torch.nn as nn\nclass Block(nn.Module):\n    def __init__(self):\n        self.attn = nn.MultiheadAttention(8, 1)\n"
 
 # Each is found by its checker before the project is asked: an odd spelling must not hide it.
@@ -53,42 +52,6 @@ FOUND = {
     "evaluation: in a case": (
         "evaluation-with-gradients",
         "import torch\nmatch mode:\n    case 1:\n        def evaluate(model, data):\n            for x in data:\n                model(x)\n",
-    ),
-    "checkpointing: a list of blocks": (
-        CHECKPOINTING,
-        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
-    ),
-    "checkpointing: appended, by a helper": (
-        CHECKPOINTING,
-        BLOCK + "class Net(nn.Module):\n    def build_layers(self, n):\n        self.layers = nn.ModuleList()\n        for _ in range(n):\n            self.layers.append(Block())\n",
-    ),
-    "checkpointing: a list with a name": (
-        CHECKPOINTING,
-        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        blocks = [Block() for _ in range(n)]\n"
-        "        self.layers = nn.Sequential(*blocks)\n",
-    ),
-    "checkpointing: an encoder of torch under another name": (
-        CHECKPOINTING,
-        "import torch.nn as nn\nfrom torch.nn import TransformerEncoder as Enc\nclass Net(nn.Module):\n"
-        "    def __init__(self, layer):\n        self.body = Enc(layer, 12)\n",
-    ),
-    "checkpointing: a class by default": (
-        CHECKPOINTING,
-        BLOCK + "class Net(nn.Module):\n    def __init__(self, n, kind=Block):\n        self.layers = nn.ModuleList([kind() for _ in range(n)])\n",
-    ),
-    "checkpointing: copies, in a class of a class": (
-        CHECKPOINTING,
-        "import copy as c\n" + BLOCK + "class Base(nn.Module):\n    pass\nclass Net(Base):\n    def __init__(self, n):\n"
-        "        block = Block()\n        self.layers = nn.ModuleList(c.deepcopy(block) for _ in range(n))\n",
-    ),
-    "checkpointing: another package's class with a name of its own": (
-        CHECKPOINTING,
-        "import torch\nimport vit_pytorch as zoo\nMaker = zoo.ViT\nnet = Maker(depth=12)\nnet(1).backward()\n",
-    ),
-    "checkpointing: a pretrained model that learns": (
-        CHECKPOINTING,
-        "import transformers as tr\nnet = tr.AutoModelForCausalLM.from_pretrained('a')\noptimizer = make(net . parameters())\n"
-        "net(1).backward()\n",
     ),
     "save: a table": (
         "checkpoint-saved-by-every-rank",
@@ -222,24 +185,6 @@ SPARED = {
         "evaluation-with-gradients",
         "import torch\nfrom .base import ConfigMixin, ModelMixin\nclass Tiles(ModelMixin, ConfigMixin):\n"
         "    def tiles(self, z):\n        return [self.decoder(one) for one in z]\n",
-    ),
-    "checkpointing: a switch": (
-        CHECKPOINTING,
-        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.gradient_checkpointing = False\n"
-        "        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
-    ),
-    "checkpointing: layers of torch that attend to nothing": (
-        CHECKPOINTING,
-        "import torch.nn as nn\nclass Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([nn.Linear(1, 1) for _ in range(n)])\n",
-    ),
-    "checkpointing: a pretrained model that learns nothing": (
-        CHECKPOINTING,
-        "import transformers as tr\nnet = tr.AutoModel.from_pretrained('a')\nother(net(1)).backward()\n",
-    ),
-    "checkpointing: blocks of convolutions": (
-        CHECKPOINTING,
-        BLOCK + "class Plain(nn.Module):\n    def __init__(self):\n        self.conv = nn.Conv2d(1, 1, 1)\n"
-        "class Net(nn.Module):\n    def __init__(self, n):\n        layers = [Plain() for _ in range(n)]\n        self.layers = nn.Sequential(*layers)\n",
     ),
     "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
     "schedule: a sampler's step": (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NAME, CODE, FILE = "variable-deleted-by-hand", "W7599", "memory"
+NAME, CODE, FILE = "variable-deleted-by-hand", "W7599", "recomputation"
 CONSTANT = "VARIABLE_DELETED_BY_HAND"
 # What a copy of the tree does not need: the other rules' fixtures would only make its tests slow. Compiled code makes them fast.
 TESTS = ("tests/test_rule_texts.py", "tests/test_rules.py", "tests/test_explain.py")
@@ -22,13 +22,13 @@ DETECTION = f"""
 
 def _visit_delname(self, node):
     from ldlm_lint.model import Applicability, Fix
-    from ldlm_lint.rules.memory import {CONSTANT}
+    from ldlm_lint.rules.recomputation import {CONSTANT}
 
     advice = Fix("keep the name", (), Applicability.DISPLAY, "it may be read later")
     self.report({CONSTANT}, node, fix=lambda source: advice)
 
 
-MemoryChecker.visit_delname = _visit_delname
+RecomputationChecker.visit_delname = _visit_delname
 """
 
 
@@ -159,7 +159,7 @@ def test_all_parts_are_written(arguments, files, tree):
     [
         (["nccl-blocking-wait", CODE, FILE], "nccl-blocking-wait is the name, or an old name, of nccl-blocking-wait (W7207)"),
         ([NAME, "W7502", FILE], "W7502 is taken: missing-activation-checkpointing has R7502"),
-        ([NAME, "W7199", FILE], "W7199 is of family 71, memory.py is not; its files are "),
+        ([NAME, "W7199", FILE], "W7199 is of family 71, recomputation.py is not; its files are "),
         ([NAME, "W7999", FILE], "no file has that family"),
         ([NAME, "X7599", FILE], "X7599 is no code"),
         (["Deleted", CODE, FILE], "Deleted is no name of a rule"),

@@ -7,9 +7,7 @@ from collected import for_every
 
 from ldlm_lint.project import Project
 from ldlm_lint.project.class_makers import ClassMakers
-from ldlm_lint.project.hub_models import _SHARDED
 from ldlm_lint.project.ranks import _RANK_NAME, _RANK_TEST, _names_by_rank, _sets_by_rank
-from ldlm_lint.project.recomputation import _OTHER_WAYS
 
 ROOT = "/project"
 
@@ -54,17 +52,3 @@ def test_no_text_that_names_by_rank_is_left_out(value: str) -> None:
     text = f"path = {value}\n".encode()
     assert _names_by_rank(text, b"path")
     assert _RANK_NAME.shows(text)
-
-
-@for_every(
-    "word",
-    [
-        *("fully_shard", "FullyShardedDataParallel", "FSDP", "parallelize_module", "PipelineModule", "checkpoint_wrapper"),
-        *("torch.distributed.pipelining", "ScriptModule", "torch.func", "functorch", "forward_ad", "CUDAGraph", "cuda.graph("),
-        "make_graphed_callables",
-    ],
-)
-def test_other_ways_to_run_blocks(word: str) -> None:
-    assert _OTHER_WAYS.shows(f"x = {word}\n".encode())
-    assert not _OTHER_WAYS.shows(f"x = 1  # {word}\n".encode())
-    assert _SHARDED.shows(word.encode()) is (word in ("fully_shard", "FullyShardedDataParallel", "FSDP"))

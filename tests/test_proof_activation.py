@@ -13,8 +13,6 @@ pytestmark = pytest.mark.torch
 
 _RULE = ["missing-activation-checkpointing"]
 _SAVED = re.compile(r"^saved (\d+)$", re.MULTILINE)
-# How many times fewer bytes: a Sequential does not checkpoint its last block.
-_SHARES = (3, 3, 2, 1.8)
 _TOLD = re.compile(r"^(?:model|gradients|evaluation|keys) .*$", re.MULTILINE)
 
 
@@ -54,27 +52,11 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Run]:
     return before, after, run(before)
 
 
-@pytest.fixture(scope="module")
-def blocks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    """The models of other shapes fixed, and a run of them as they are."""
-    into = tmp_path_factory.mktemp("blocks")
-    before, after = prepared("blocks", into, "before", fixed=False), prepared("blocks", into, "after", fixed=True)
-    return after, run(before)
-
-
 def test_gpt_trains_the_same_and_keeps_a_third(gpt):
     _, after, before = gpt
     done = run(after)
     assert same(before, done)
     assert keeps_less(before, done, 3), (saved(before), saved(done))
-
-
-def test_gpt_gets_a_field_of_its_config_in_the_other_file(gpt):
-    _, after, before = gpt
-    assert "    gradient_checkpointing: bool = True\n" in (after / "config.py").read_text()
-    done = run(after, "--options", '{"gradient_checkpointing": false}')
-    assert same(before, done)
-    assert saved(done) == saved(before)
 
 
 def test_gpt_resumes_from_a_checkpoint_of_before(gpt):
@@ -103,32 +85,6 @@ def test_gpt_compiled(gpt):
     assert len(done.losses) == len(before.losses)
     # The compiler draws the random numbers of dropout in an order of its own.
     assert all(abs(x - y) < 0.05 for (_, x), (_, y) in zip(before.losses, done.losses, strict=True)), done.losses
-
-
-def test_other_shapes_train_the_same_and_keep_less(blocks):
-    after, before = blocks
-    done = run(after)
-    assert same(before, done)
-    shares = [one / other for one, other in zip(saved(before, 4), saved(done, 4), strict=True)]
-    # DiT, DiT in a class that skips the constructor, halves of a layer, a Sequential.
-    assert [share > least for share, least in zip(shares, _SHARES, strict=True)] == [True] * 4, shares
-
-
-def test_the_option_switches_other_shapes_off(blocks):
-    after, before = blocks
-    done = run(after, "--options", '{"gradient_checkpointing": false}')
-    assert same(before, done)
-    kept, without = saved(before, 4), saved(done, 4)
-    assert (without[0], *without[2:]) == (kept[0], *kept[2:])
-
-
-def test_a_model_of_transformers_is_told_to(tmp_path):
-    pytest.importorskip("transformers")
-    before = run(prepared("hub", tmp_path, "before", fixed=False))
-    done = run(prepared("hub", tmp_path, "after", fixed=True))
-    assert same(before, done)
-    (one,), (other,) = saved(before, 4), saved(done, 4)
-    assert other * 2 < one, (one, other)
 
 
 def test_ddp_searches_unused_parameters_of_a_checkpointed_model(tmp_path):

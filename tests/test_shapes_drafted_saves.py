@@ -86,8 +86,6 @@ SPARED = {
     "a keyword": ("checkpoint-saved-by-every-rank", "def f(x):\n    return run(x, save=True)\n"),
     "another library": ("checkpoint-saved-by-every-rank", "import numpy as np\nnp.save('a', [])\n"),
     "a loop that ended": ("checkpoint-saves-live-state", "def f(y):\n    for x in y:\n        z = x.state_dict()\n    train(z)\n"),
-    "a pipeline": ("missing-activation-checkpointing", "from diffusers import Pipeline\nclass A(Pipeline):\n    def __init__(self):\n        from_pretrained()\n"),
-    "no class": ("missing-activation-checkpointing", "def build():\n    return AutoModel.from_pretrained('a')\n"),
 }
 
 

@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "batch_size", "activation_memory", "autograd"),
+    *("distributed_environment", "batch_size", "recomputation", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
     *("no_sync", "rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {
-    "activation_memory": ("memory",),
     "distributed_environment": (
         *("ddp", "environment", "environment_aliases", "environment_allocator"),
         *("environment_connections", "environment_debugging", "environment_error_handling", "environment_order"),

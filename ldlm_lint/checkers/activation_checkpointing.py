@@ -12,7 +12,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import is_named, partials, qualified
 from ldlm_lint.python.segment_keywords import OWN_KEYWORDS
-from ldlm_lint.rules.memory import CHECKPOINT_WITHOUT_USE_REENTRANT
+from ldlm_lint.rules.recomputation import CHECKPOINT_WITHOUT_USE_REENTRANT
 from ldlm_lint.rules.segments import FLAG, unknown_callee
 from ldlm_lint.source import Source
 

@@ -33,6 +33,7 @@ _FILES: tuple[str, ...] = (
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",
     "memory.host_sync_in_training_loop",
+    "memory.missing_activation_checkpointing",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
     "precision.mse_on_unit_vectors",

@@ -1,82 +1,140 @@
-"""Which models recompute their activations by torch's reentrant checkpoint: by calls in their forward passes."""
+"""Which models recompute their activations in the backward pass: by calls of a checkpoint, by a switch of their own or of the
+code that runs them, or by the engine of a training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from ldlm_lint.program.atoms import MASK, TRUE
-from ldlm_lint.program.queries import State
-
-if TYPE_CHECKING:
-    from ldlm_lint.program.queries import Queries
+from ldlm_lint.concepts.frozen_parts import FrozenParts
+from ldlm_lint.concepts.models import Models
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Class, Function
+from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary.blocks import RECOMPUTES, SWITCH, SWITCH_CALL
 
 CHECKPOINTS = frozenset({"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"})
 _RUN = ("forward", "__call__", "training_step")
-_MOST = 2_000
-"""Functions that are looked at for one model."""
+_HELPERS = ("checkpoint", "remat")
+_KEEPS_STATISTICS = lazily(r"BatchNorm|BatchRenorm|InstanceNorm|VectorQuant|(^|_)VQ|EMA")
+_CHANGES = lazily(r"[a-z]_$|^append$")
+_CACHE = lazily(r"(^|_)(past|presents?|caches?|kv|mems?|incremental)(_|s?$)|inference_params|^generator$", re.I)
+_OTHER_WAYS = lazily(
+    r"^fully_shard|FullyShardedDataParallel|^FSDP|parallelize_module|PipelineModule|ScriptModule|^functorch|forward_ad|make_graphed_callables|CUDAGraph"
+)
 
 
-class Recomputing:
-    """Answers for the objects of a program; ``trains_nothing`` tells which calls run what does not train."""
+class Recomputing(Concept):
+    """Answers for the modules of a codebase."""
 
-    def __init__(self, ask: Queries, trains_nothing: Callable[[int], bool]) -> None:
-        self.ask = ask
-        self._trains_nothing = trains_nothing
-        self.program = ask.program
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._models = code[Models]
+
+    def may_apply_to(self, owner: Class) -> bool:
+        """Whether anything in the trainings of a module recomputes its activations, or offers to."""
+        family = {*owner.bases, *owner.subclasses, *self._models.inside(owner)}
+        if any(map(self._has_switch, family)):
+            return True
+        others = frozenset(one for one in self._modules if one not in family and owner not in self._models.inside(one))
+        return self._is_spoken_of(self.code.path(owner.module), {self.code.path(one.module) for one in family}, others)
+
+    def may_apply_in(self, module: Module) -> bool:
+        """The same for a model of another package that code outside of classes builds."""
+        return self._is_spoken_of(self.code.path(module), {self.code.path(module)}, frozenset())
+
+    def _is_spoken_of(self, path: str, own: Collection[str], others: frozenset[Class]) -> bool:
+        """Whether an engine, or a file around a model, speaks of recomputation: the files that have to do with the model
+        anywhere but in other models, those that have no models of their own anywhere."""
+        bringing, around = self.code.trainings.bringing(path), self.code.trainings.around(path)
+        for module in self.code.modules:
+            here = self.code.path(module)
+            is_near = here in own or here in bringing
+            if (is_near or (here in around and module.path not in self._files_of_models)) and self._speaks(module, others):
+                return True
+        return self.code.trainings.recompute_by_engine(path)
 
     @cached_property
-    def _reentrant(self) -> dict[int, list[int]]:
-        """The calls that are reentrant for certain, by the functions that they are in, nested ones by those around them
-        too."""
-        found: dict[int, list[int]] = {}
-        for call in dict.fromkeys(call for call, _ in self.ask.calls_of(CHECKPOINTS)):
-            given = self.ask.argument(call, "use_reentrant")
-            told = given.state is State.GIVEN and all(self.program.ask(one) == frozenset([TRUE]) for one in given.sources)
-            module = self.program.module_of(call)
-            hands_on = any(name is None for name, _ in module.nodes[call & MASK][3])
-            if told or (given.state is State.ABSENT and not hands_on):
-                at = module.table.sites[call & MASK].scope
-                while at > 0 and module.scopes[at].kind != "class":
-                    found.setdefault(module.base | at, []).append(call)
-                    at = module.scopes[at].parent
+    def _files_of_models(self) -> frozenset[str]:
+        return frozenset(one.module.path for one in self._modules)
+
+    @cached_property
+    def _modules(self) -> list[Class]:
+        return [one for one in self.code.classes if one.is_module]
+
+    def _has_switch(self, owner: Class) -> bool:
+        """Whether a class has a name of a switch, or calls a checkpoint."""
+        return owner.mentions(SWITCH) or any(SWITCH_CALL.search(call.called_name) for function in owner.functions for call in function.calls)
+
+    def _speaks(self, module: Module, others: frozenset[Class]) -> bool:
+        """Whether code of a file that is not in other modules recomputes, or says that it may."""
+        if self.code.mentions.are_outside(module, others, RECOMPUTES):
+            return True
+        return any(others.isdisjoint(_classes_around(call.function)) for call in self._checkpoints.get(module.path, ()))
+
+    @cached_property
+    def _checkpoints(self) -> dict[str, list[Call]]:
+        """The calls of torch's functions, and of a helper that is called like them and gets a function, by their files."""
+        found: dict[str, list[Call]] = {}
+        helpers = (one for one in self.code.calls_named(*_HELPERS) if one.receiver is None and len(one.arguments) > 1 and one.arguments[0].last_name)
+        for call in (*self.code.calls(CHECKPOINTS), *helpers):
+            found.setdefault(call.module.path, []).append(call)
         return found
 
-    def calls_of(self, objects: Iterable[int]) -> list[int]:
-        """The reentrant checkpoints (their calls) that the forward passes of some objects (atoms) run, in parts that
-        train."""
-        if not self._reentrant:
-            return []
-        atoms = self.program.atoms.of
-        owners = {int(atoms[one][1]) for one in objects if atoms[one][0] == "i"}
-        todo = [function for owner in owners for function in self._runs(owner)]
-        seen, found = set(todo), set[int]()
-        while todo and len(seen) < _MOST:
+    def may_run_twice(self, owner: Class) -> bool:
+        """Whether the forward pass of a module may run a second time in a step: it sets nothing, changes no input, and all its
+        random numbers are torch's."""
+        return not any(any(self._has_effects(function) for function in one.functions if function.name != "__init__") for one in self._models.inside(owner)) and not any(
+            _KEEPS_STATISTICS.search(call.called_name) for one in self._models.inside(owner) for function in one.functions for call in function.calls
+        )
+
+    @staticmethod
+    def _has_effects(function: Function) -> bool:
+        draws = (call for call in function.calls if any(name.startswith(("random.", "numpy.random.")) for name in call.callee.outside_names))
+        changes = (call for call in function.calls if _CHANGES.search(call.called_name) or any(_CACHE.search(name) for name, _ in call.keywords))
+        return any(function.writes) or any(one.kind in ("add", "store") for one in function.events) or any(draws) or any(changes)
+
+    def has_other_ways(self, module: Module) -> bool:
+        """Whether a training of a file shards or cuts its models, scripts or captures them: checkpoints of blocks need care there."""
+        around = self.code.trainings.around(self.code.path(module))
+        return any(self.code.mentions.are_outside(one, frozenset(), _OTHER_WAYS) for one in self.code.modules if self.code.path(one) in around)
+
+    def reentrant_in(self, owners: Iterable[Class]) -> list[Call]:
+        """The reentrant checkpoints that the forward passes of modules run, in parts that train."""
+        todo = [function for owner in owners for function in self._runs(owner)] if self._reentrant else []
+        seen, found = set(todo), set[Call]()
+        while todo:
             function = todo.pop()
             found.update(self._reentrant.get(function, ()))
-            new = self._called(function) - seen
+            new = {one for call in function.calls for one in call.targets if not self.code[FrozenParts].trains_nothing(call.key)} - seen
             seen |= new
             todo += new
-        return sorted(found)
+        return sorted(found, key=lambda one: one.key)
 
-    def _runs(self, owner: int) -> list[int]:
-        """The functions that run a module of a class: the first one of each name in the order of its bases."""
-        found = []
+    @cached_property
+    def _reentrant(self) -> dict[Function, list[Call]]:
+        """The calls that are reentrant for certain, by the functions that they are in, nested ones by those around them
+        too."""
+        found: dict[Function, list[Call]] = {}
+        for call in self.code.calls(CHECKPOINTS):
+            given = call.argument("use_reentrant")
+            told = given.is_given and all(one.may_be().only is True for one in given.values)
+            if told or (given.is_absent and all(name for name, _ in call.keywords)):
+                for function in call.function.around:
+                    found.setdefault(function, []).append(call)
+        return found
+
+    @staticmethod
+    def _runs(owner: Class) -> Iterator[Function]:
+        """The functions that run a module: the first one of each name in the order of its bases."""
         for name in _RUN:
-            for one in self.program.order(owner):
-                module = self.program.module_of(one)
-                numbers = [number for number in module.scopes[one & MASK].bindings.get(name, ()) if module.nodes[number][0] == "def"]
-                if numbers:
-                    found.append(module.base | module.nodes[numbers[-1]][1])
-                    break
-        return found
+            yield from ([function for one in owner.bases for function in one.functions if function.name == name][:1])
 
-    def _called(self, function: int) -> set[int]:
-        module = self.program.module_of(function)
-        found: set[int] = set()
-        for call in module.scopes[function & MASK].calls:
-            targets = self.program.targets_of.get(module.base | call, set())
-            if targets and not self._trains_nothing(module.base | call):
-                found |= targets
-        return found
+
+def _classes_around(function: Function) -> set[Class]:
+    return {one.owner for one in function.around if one.owner is not None}
+
+
+__all__ = ["CHECKPOINTS", "Recomputing"]

@@ -15,6 +15,7 @@ from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import FIRST, Value
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr
+from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
 _OPTIMIZERS = "torch.optim."
 _TRAINER = "Trainer"
@@ -74,35 +75,39 @@ class RecordedRuns(Concept):
     def is_recorded(self, call: Call) -> bool:
         """Whether autograd records what a call does, in at least one way that leads to it."""
         if call not in self._recorded:
-            # A call that leads to itself is recorded only if another one that leads there is.
-            self._recorded[call] = False
-            self._recorded[call] = not self._untrained.records_nothing(call) and self._is_called_recorded(call)
+            self._recorded[call] = self._is_reached_recorded(call)
         return self._recorded[call]
 
-    def _is_called_recorded(self, call: Call) -> bool:
-        above = set() if call.function.is_module else set(call.function.callers)
-        return not above or any(map(self.is_recorded, above))
+    def _is_reached_recorded(self, call: Call) -> bool:
+        todo, seen = [call], {call}
+        while todo:
+            one = todo.pop()
+            if self._untrained.records_nothing(one):
+                continue
+            above = () if one.function.is_module else one.function.callers
+            if not above:
+                return True
+            todo += [other for other in above if other not in seen]
+            seen.update(above)
+        return False
 
     def _is_frozen(self, owner: Class) -> bool:
         """Whether each construction of a class's models freezes them right beside."""
         made = [call for call in self.code.all_calls if owner in call.callee.as_classes]
-        return bool(made) and all(self._untrained.is_frozen_beside(one, one) for one in made)
+        return bool(made) and all(self._untrained.is_frozen_beside(one, _outermost(one)) for one in made)
 
     def _gets_data(self, run: Call) -> bool:
         """Whether no gradient can flow through the arguments of a call: they are made of what loops take, without models."""
-        return all(self._is_data(one, frozenset()) for one in run.arguments)
-
-    def _is_data(self, expr: Expr, seen: frozenset[Expr]) -> bool:
-        if expr in seen or expr.kind in ("const", "elem", "none"):
-            return True
-        if expr.kind == "param":
-            return bool(expr.given) and all(self._is_data(one, seen | {expr}) for one in expr.given)
-        if isinstance(expr, Call):
-            of_tensor = expr.receiver is not None and not expr.targets and not expr.receiver.classes_of
-            if not of_tensor and not all(one.startswith("torch.") for one in expr.callee.outside_names or ("",)):
-                return False
-            return all(self._is_data(one, seen | {expr}) for one in (*expr.arguments, *([expr.receiver] if of_tensor and expr.receiver else [])))
-        return expr.kind in _CARRIES and all(self._is_data(one, seen | {expr}) for one in expr.operands)
+        todo, seen = list(run.arguments), set[Expr]()
+        while todo:
+            one = todo.pop()
+            if one not in seen and one.kind not in ("const", "elem", "none"):
+                seen.add(one)
+                made_of = _made_of(one)
+                if not made_of:
+                    return False
+                todo += made_of
+        return True
 
     def _may_be_optimized(self, owner: Class) -> bool:
         """Whether an optimizer gets the parameters of such a model itself, or of one that may be it."""
@@ -128,6 +133,25 @@ class RecordedRuns(Concept):
         """Whether an optimizer is created in the statement of a call."""
         around = (one for one in parameters.function.calls if one.place <= parameters.place < one.end)
         return any(name.startswith(_OPTIMIZERS) for one in around for name in one.callee.interfaces)
+
+
+def _made_of(expr: Expr) -> list[Expr]:
+    """What a gradient can come from to an expression that is no model's output; empty if that is unknown."""
+    if expr.kind == "param":
+        return expr.given
+    if not isinstance(expr, Call):
+        return expr.operands if expr.kind in _CARRIES else []
+    if expr.receiver is not None and not expr.targets and not expr.receiver.classes_of:
+        return [expr.receiver, *expr.arguments]
+    return expr.arguments if all(one.startswith("torch.") for one in expr.callee.outside_names or ("",)) else []
+
+
+def _outermost(made: Expr) -> Expr:
+    """What the methods give that return their object: ``Encoder().cuda()`` of ``Encoder()``."""
+    for user in () if made.names else made.users:
+        for call in user.users if user.name in RETURN_THEMSELVES else ():
+            return _outermost(call)
+    return made
 
 
 __all__ = ["RecordedRuns"]

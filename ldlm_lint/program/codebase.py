@@ -107,6 +107,18 @@ class Trainings(Protocol):
     def configure_more_workers(self, path: str, position: str, most: int) -> bool:
         """Whether a configuration sets the loader at ``line:column`` of a file to more than a number of workers."""
 
+    def train_model(self, path: str, name: str) -> bool:
+        """Whether a training imports a class of a file and makes objects of it, or a configuration of one names it."""
+
+    def bringing(self, path: str) -> Collection[str]:
+        """The files that bring a file and a training together."""
+
+    def around(self, path: str) -> Collection[str]:
+        """A file, what it loads, and all files of the trainings that use it, or that a configuration brings to it."""
+
+    def recompute_by_engine(self, path: str) -> bool:
+        """Whether the configuration of an engine makes the trainings of a file recompute activations."""
+
     def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
         GPU: under no engine that creates one of its own."""

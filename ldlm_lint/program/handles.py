@@ -1042,6 +1042,11 @@ class Function(_Handle):
         return self.module.scopes[self.key & MASK].kind == "class"
 
     @property
+    def is_in_class(self) -> bool:
+        """Whether it is the body of a class, a method, or a function inside of one."""
+        return self.is_class or (self.outer is not None and self.outer.is_in_class)
+
+    @property
     def outer(self) -> Function | None:
         """The function or class body around it, or the module."""
         parent = self.module.scopes[self.key & MASK].parent
@@ -1147,6 +1152,12 @@ class Class(_Handle):
         """The methods that are written in it."""
         scopes = enumerate(self.module.scopes)
         return [Function(self.code, self.module.base | one) for one, scope in scopes if scope.kind == "def" and scope.parent == self.key & MASK]
+
+    @property
+    def span(self) -> Span:
+        """``class Name``, as it is written."""
+        place = self.module.scopes[self.key & MASK].place
+        return self.code.span(self.module, place, place + len(f"class {self.name}".encode()))
 
     @property
     def line_span(self) -> Span:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import Context
-from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.python.skim import holds_any
 from ldlm_lint.shapes.prospects import ANYWHERE, BY_FUNCTIONS, CLAIMS, Variant
 
@@ -51,9 +50,3 @@ def _may(context: Context, path: str, kind: str) -> bool:
     if key not in context.answers:
         context.answers[key] = CONDITIONS[kind](context, path)
     return context.answers[key]
-
-
-def warm(context: Context) -> None:
-    """Read the texts of a project that all early verdicts need."""
-    for path in context.project.files:
-        may_lack_checkpointing(context, path)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
-from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.project.training import runs_many_ranks
 from ldlm_lint.project.traits import Trait
 
@@ -24,14 +23,6 @@ def _is_no_test(context: Context, path: str) -> bool:
 
 def _is_used_in_training(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and bool(context.project.trainers_of(path))
-
-
-def _is_made_in_training(context: Context, path: str) -> bool:
-    return _is_used_in_training(context, path) or (_is_no_test(context, path) and context.named.may_take(path))
-
-
-def _trains_itself(context: Context, path: str) -> bool:
-    return path in context.project.training_files
 
 
 def _runs_on_ranks(context: Context, path: str) -> bool:
@@ -56,10 +47,7 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
-    "file-trains": _trains_itself,
     "loop-neglects-a-sampler": _knows_sampler,
-    "model-trains": _is_made_in_training,
-    "no-activation-checkpointing": may_lack_checkpointing,
     "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "sampler-epoch-is-never-set": _makes_sampler,

@@ -11,7 +11,13 @@ from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import LongWait, ScaledRead
 from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
-from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed, shards_optimizer
+from ldlm_lint.project.engines import (
+    checkpoints_activations,
+    hands_to_deepspeed,
+    makes_optimizer,
+    names_deepspeed,
+    shards_optimizer,
+)
 from ldlm_lint.project.lightning_trainers import (
     is_written_out,
     lightning_trainers,
@@ -91,6 +97,59 @@ class TrainingFiles:
     def run_on_many_ranks(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on several ranks."""
         return runs_many_ranks(self._project, path)
+
+    def train_model(self, path: str, name: str) -> bool:
+        """Whether a training imports a class of a file and makes objects of it, or a configuration of one names it."""
+        return not self._project.is_test(path) and (self._is_imported_to_train(path, name) or self._is_named_to_train(path, name))
+
+    def _is_named_to_train(self, path: str, model: str) -> bool:
+        """Whether a configuration of a training names the class, or another one whose files make objects of it."""
+        makers = self._context.makers
+        builders = (makers.calling, makers.holding)
+        return any(
+            True
+            for _ in self._context.named.trained_with(
+                path, lambda one: (path, model) in one.classes or any(not one.reach.isdisjoint(make(model)) for make in builders)
+            )
+        )
+
+    def _is_imported_to_train(self, path: str, model: str) -> bool:
+        """Whether a file that starts a training reaches the class by imports, and one that creates objects of it."""
+        project, makers = self._project, self._context.makers
+        if not self._context.starts_training(path):
+            return False
+        # The most expensive check comes last: the calls of all files are cached, their texts are not.
+        for builders in (makers.calling, makers.holding):
+            for trainer in project.trainers_of(path):
+                reach = project.reach(trainer)
+                names = {model, *(name for one, name in project.derivations.derived(model) if one in reach)}
+                if any(not reach.isdisjoint(builders(name)) for name in names) and self._trains_itself(trainer, path):
+                    return True
+        return False
+
+    def _trains_itself(self, trainer: str, path: str) -> bool:
+        """Whether a training belongs to a trainer itself, and not to a library imported by a model's file for something
+        else."""
+        return trainer != path or path in self._project.training_files or self._context.runs_training(path)
+
+    def bringing(self, path: str) -> Collection[str]:
+        """The files that bring a file and a training together."""
+        return self._project.trainers_of(path)
+
+    def around(self, path: str) -> Collection[str]:
+        """A file, what it loads, and all files of the trainings that use it, or that a configuration brings to it."""
+        project = self._project
+        named = [project.reach(one) for one in self._context.named.trained_with(path, lambda _: True)]
+        return frozenset(project.around(path)).union(*named)
+
+    def recompute_by_engine(self, path: str) -> bool:
+        """Whether the configuration of an engine makes the trainings of a file recompute activations."""
+        engines = self._context.engines
+        if not any(map(checkpoints_activations, engines.configs.values())):
+            # The launching programs of a file are determined only if needed: that reads all launches.
+            return False
+        found = (engine for one in (path, *self._project.trainers_of(path)) for engine in engines.of(one))
+        return any(map(checkpoints_activations, found))
 
     def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a

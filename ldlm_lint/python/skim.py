@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.called import Called, called_in
-from ldlm_lint.python.checkpointing import knows_checkpointing
 from ldlm_lint.python.imports import Imported, imports_of, searched_in
 
 _DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
@@ -161,11 +160,6 @@ class Skim:
     def engine(self) -> bool:
         """Whether it passes model and optimizer to DeepSpeed."""
         return b"deepspeed.initialize" in self._data
-
-    @cached_property
-    def checkpoints_activations(self) -> bool:
-        """Whether it enables activation checkpointing or offers to; an import alone does not count."""
-        return knows_checkpointing(self._data)
 
     @cached_property
     def prunes(self) -> bool:

@@ -17,7 +17,7 @@ _FILES = (
     "checkpoint_saving", "compilation", "copies", "ddp", "ddp_graph",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_order", "environment_tuning", "environment_values", "evaluation",
-    "fused", "gradient_scaling", "gradient_zeroing", "launch", "linter", "memory", "no_sync",
+    "fused", "gradient_scaling", "gradient_zeroing", "launch", "linter", "recomputation", "no_sync",
     "process_groups", "rank_divergence", "schedule", "segments", "sharded_data",
 )
 

@@ -19,7 +19,6 @@ from ldlm_lint.shapes.calls import (
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
-from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
@@ -28,7 +27,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
-    "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-removed-before-replacement": may_remove,

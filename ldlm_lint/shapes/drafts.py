@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from ldlm_lint.shapes.checkpoints_draft import may_keep_state, may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
-from ldlm_lint.shapes.memory_draft import may_lack_checkpointing
 from ldlm_lint.shapes.training import may_schedule, trains
 
 TEXTS: dict[str, Callable[[bytes], bool]] = {
@@ -25,7 +24,6 @@ TEXTS: dict[str, Callable[[bytes], bool]] = {
 DRAFTS: dict[str, Callable[[Draft], bool]] = {
     "checkpoint-saved-by-every-rank": may_save,
     "evaluation-with-gradients": may_evaluate,
-    "missing-activation-checkpointing": may_lack_checkpointing,
 }
 """What the functions of a text have to be."""
 

@@ -46,7 +46,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,
-    "missing-activation-checkpointing": _each("model-trains no-activation-checkpointing", "file-trains no-activation-checkpointing"),
     "non-atomic-checkpoint": _each("stands-in-training-loop"),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "requires-grad-toggled-per-step": _each("runs-in-every-step"),

@@ -17,7 +17,6 @@ _OUTSIDE_TESTS = frozenset(
         "compile-guarded-by-try",
         "device-synchronized-in-training-loop",
         "host-sync-in-training-loop",
-        "missing-activation-checkpointing",
         "non-atomic-checkpoint",
         "rank-local-skip",
         "requires-grad-toggled-per-step",

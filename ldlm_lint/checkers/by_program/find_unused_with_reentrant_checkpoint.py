@@ -20,7 +20,7 @@ from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related
 from ldlm_lint.program.atoms import FALSE, FIRST, MASK, TRUE
-from ldlm_lint.program.handles import Call
+from ldlm_lint.program.handles import Call, Class
 from ldlm_lint.program.queries import State
 from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers, is_left_off
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
@@ -73,7 +73,6 @@ class _Models:
         self.view = view
         self.program = view.program
         self.wraps = wraps
-        self.recomputing = Recomputing(view.ask, view[FrozenParts].trains_nothing)
         self.switches = {call: self._receiver(call) for call in self.program.calls.get(_SWITCH, ()) if self._is_reentrant(call)}
 
     def _is_reentrant(self, call: int) -> bool:
@@ -100,7 +99,9 @@ class _Models:
         switch = next((switch for switch, receiver in sorted(self.switches.items()) if receiver & models), None)
         if switch is not None:
             return [switch]
-        found = self.recomputing.calls_of(models) if models else []
+        atoms = self.program.atoms.of
+        owners = [Class(self.view, atoms[one][1]) for one in models if atoms[one][0] == "i"]
+        found = [one.key for one in self.view[Recomputing].reentrant_in(owners)]
         return [one for one in found if not self._is_left_off(call, one) and not self.view[FrozenParts].trains_nothing(one)]
 
     def _behind(self, key: int, steps: int = 4) -> frozenset[int]:

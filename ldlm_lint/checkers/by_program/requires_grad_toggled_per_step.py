@@ -12,7 +12,7 @@ from ldlm_lint.concepts.switches import switching_calls
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.rules.memory import REQUIRES_GRAD_TOGGLED_PER_STEP
+from ldlm_lint.rules.recomputation import REQUIRES_GRAD_TOGGLED_PER_STEP
 
 RULE = REQUIRES_GRAD_TOGGLED_PER_STEP
 WORDS = (b"requires_grad",)

@@ -31,10 +31,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
-    "memory": (
-        *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
-        *("checkpoint-is-recorded", "no-activation-checkpointing"),
-    ),
+    "recomputation": ("checkpoint-is-recorded",),
     "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),

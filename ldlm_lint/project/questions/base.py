@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
-    from ldlm_lint.project.unlearning import Unlearning
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -350,14 +349,6 @@ class Context:
         from ldlm_lint.project.recording import Recording
 
         return Recording(self.calls)
-
-    @cached_property
-    def unlearning(self) -> Unlearning:
-        """The models whose runs do not keep activations."""
-        from ldlm_lint.project.model_runs import ModelRuns
-        from ldlm_lint.project.unlearning import Unlearning
-
-        return Unlearning(self.calls, self.trees, ModelRuns(self.calls, self.makers, self.trees))
 
     def reads_variable(self, name: str) -> bool:
         """Whether Python of the project reads an environment variable by its literal name."""

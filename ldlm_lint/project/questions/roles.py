@@ -15,42 +15,7 @@ def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
 
 
 def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    return Verdict(_is_imported_to_train(context, path, model) or _is_named_to_train(context, path, model))
-
-
-def _is_named_to_train(context: Context, path: str, model: str) -> bool:
-    """Whether a configuration of a training names the class, or another one whose files make objects of it."""
-    builders = (context.makers.calling, context.makers.holding)
-    return any(
-        True
-        for _ in context.named.trained_with(
-            path, lambda one: (path, model) in one.classes or any(not one.reach.isdisjoint(make(model)) for make in builders)
-        )
-    )
-
-
-def _is_imported_to_train(context: Context, path: str, model: str) -> bool:
-    """Whether a file that starts a training reaches the class by imports, and one that creates objects of it."""
-    project, makers = context.project, context.makers
-    if not context.starts_training(path):
-        return False
-    # The most expensive check comes last: the calls of all files are cached, their texts are not.
-    for builders in (makers.calling, makers.holding):
-        for trainer in project.trainers_of(path):
-            reach = project.reach(trainer)
-            names = {model, *(name for one, name in project.derivations.derived(model) if one in reach)}
-            if any(not reach.isdisjoint(builders(name)) for name in names) and _trains_itself(context, trainer, path):
-                return True
-    return False
-
-
-def _trains_itself(context: Context, trainer: str, path: str) -> bool:
-    """Whether a training belongs to a trainer itself, and not to a library imported by a model's file for something
-    else."""
-    return trainer != path or path in context.project.training_files or context.runs_training(path)
+    return Verdict(context.view.trainings.train_model(finding.span.path, model))
 
 
 def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> Verdict:

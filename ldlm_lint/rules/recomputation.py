@@ -1,70 +1,8 @@
-"""Family 75, memory and host time: memory that a step keeps on the device, and its waits."""
+"""Family 75, memory and host time: checkpointed segments, and parameters that are frozen and unfrozen."""
 
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
-from ldlm_lint.rules.measured import H100
-
-MISSING_ACTIVATION_CHECKPOINTING = Rule(
-    code="R7502",
-    symbol="missing-activation-checkpointing",
-    frequency=Frequency.STEP,
-    consequence=Consequence.MEMORY,
-    message="`%(model)s` keeps the activations of %(blocks)s until the backward pass%(size)s, and nothing in the project can "
-    "switch recomputation on for it: if memory limits the batch or sequence length, checkpoint each layer (about one extra "
-    "forward pass)",
-    summary="A transformer-like model that trains, in a project that has no activation checkpointing for it at all.",
-    rationale="The activations of every block are kept until its backward pass. Checkpointing each block keeps only "
-    "its input and computes the rest again in the backward pass, so activation memory grows with one block instead of "
-    "all blocks. If the model has no such switch, only shorter sequences or smaller batches help when memory runs out.",
-    cost="Memory: 64 instead of 192 MiB of saved activations for 8 blocks (measured on CPU, exact). Time: recomputing "
-    "costs about one more forward pass; Hugging Face says about 20 % slower training, we measured 18 to 36 % on CPU. "
-    "It pays off only if the memory is used for a larger batch or a longer sequence. "
-    "The sizes in the message are an estimate: 34 bytes by width and token for a block in 16 bit, 2 for its input. "
-    "On an H100 checkpointing each of 8 blocks lowered the peak from 2,512 to 432 MiB, and a step took 1.18 times as long.",
-    exceptions="The model fits easily at the batch size you want: then do not switch it on; the switch itself costs "
-    "nothing. A model is not reported if the project never builds it, or if the code shows that it is small: four layers, "
-    "or less than 64 KiB to save for each token, which is 1 GiB for 16,384 tokens. The message states the sizes that the "
-    "code shows. A model whose runs autograd does not record is not reported: it only runs under `torch.no_grad()`, or "
-    "all its parameters are frozen and its input is the batch. A frozen model through which gradients flow to another "
-    "one keeps its activations and is reported.",
-    versions="torch 2.0 to 2.13; pass `use_reentrant=False` explicitly (omitting it warns since 2.1).",
-    verification="Compare `torch.cuda.max_memory_allocated()` over one step, with and without it. Checkpointing the "
-    "whole backbone in one call saves nothing: the backward pass recomputes all of it at once.",
-    references=(
-        Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
-        Reference(
-            "Activation checkpointing techniques in PyTorch", "https://pytorch.org/blog/activation-checkpointing-techniques/"
-        ),
-        Reference("transformers: gradient checkpointing", "https://huggingface.co/docs/transformers/perf_train_gpu_one"),
-        H100,
-    ),
-    reads=("py",),
-    triggers=(
-        *(b"ModuleList", b"ModuleDict", b"Sequential", b"TransformerEncoder", b"TransformerDecoder", b"nn.Transformer"),
-        *(b"from_pretrained", b"depth=", b"num_layers="),
-    ),
-    confidence=Confidence.MEDIUM,
-    applicability=Applicability.UNSAFE,
-    trade="speed for memory",
-    fix_safety="Unsafe: every step becomes slower by about one more forward pass of the blocks, and side effects of a "
-    "block happen twice. Because it trades speed for memory, `--unsafe-fixes` applies it only if this rule is "
-    "selected by its own name or code; `--interactive` always offers it. Each call of a block is checkpointed with "
-    "`use_reentrant=False`, only while training. An option of the kind that the class already has (a constructor "
-    "parameter, a field of its config dataclass, a key of another config) controls it, on by default. Parameters and "
-    "their names stay, so older checkpoints load. A Sequential runs through `checkpoint_sequential`, a model of "
-    "transformers gets `gradient_checkpointing_enable()`. No fix is offered for blocks that are given caches, update "
-    "statistics or counters (BatchNorm), draw from `random`, NumPy or their own generator, or change their inputs in "
-    "place; nor under FSDP, tensor or pipeline parallelism, TorchScript, CUDA graphs or transforms of `torch.func`; "
-    "nor for scripts that build another package's model.",
-    probe=Probe(
-        "recomputed-blocks",
-        "no block ran its forward again inside the backward",
-        experiment="activation-checkpointing",
-        bound_experiment=True,
-        whole_run=True,
-    ),
-)
 
 CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     code="W7503",
@@ -138,4 +76,4 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     ),
 )
 
-RULES = (MISSING_ACTIVATION_CHECKPOINTING, CHECKPOINT_WITHOUT_USE_REENTRANT, REQUIRES_GRAD_TOGGLED_PER_STEP)
+RULES = (CHECKPOINT_WITHOUT_USE_REENTRANT, REQUIRES_GRAD_TOGGLED_PER_STEP)

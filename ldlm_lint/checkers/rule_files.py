@@ -27,6 +27,7 @@ _FILES: tuple[str, ...] = (
     "data.dataloader_without_prefetch",
     "data.dataloader_worker_count_may_be_zero",
     "data.dataloader_worker_options_without_workers",
+    "data.unsynchronized_copy_to_host",
     "distributed.accumulation_without_no_sync",
     "distributed.data_parallel",
     "distributed.excessive_collective_timeout",

@@ -49,31 +49,4 @@ BLOCKING_COPY = Rule(
     ),
 )
 
-UNSYNCHRONIZED_COPY = Rule(
-    code="E7110",
-    symbol="unsynchronized-copy-to-host",
-    frequency=Frequency.STEP,
-    consequence=Consequence.WRONG_RESULT,
-    message="%(read)s can read wrong values: with `non_blocking=True` this copy returns before the GPU has written it; "
-    "drop `non_blocking=True`, or synchronize before the read",
-    summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronization.",
-    rationale="For a CUDA tensor, `tensor.to('cpu', non_blocking=True)` returns a pinned tensor immediately and "
-    "copies later, on the current stream. The host does not wait, so code that reads the values before a "
-    "synchronization sees whatever the memory contained.",
-    cost="Wrong numbers from time to time: in logs, metrics, saved files or decisions. Not measured here.",
-    exceptions="A read after `torch.cuda.synchronize()`, after a wait for the stream or an event, or after another "
-    "copy that blocks; a tensor that was already on the CPU.",
-    versions="All versions.",
-    verification="Needs a GPU: fill a large tensor on a busy stream, copy it with `non_blocking=True`, and compare "
-    "the values read immediately with those read after `torch.cuda.synchronize()`. On a CPU both are equal.",
-    references=(_GUIDE, _PINNED),
-    reads=("py",),
-    triggers=(),
-    applicability=Applicability.SAFE,
-    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, as it does by "
-    "default, so the program reads the intended values. Unsafe in a file that captures CUDA graphs, because a copy "
-    "that waits cannot be captured.",
-    overrides="the values are wrong with it",
-)
-
-RULES: tuple[Rule, ...] = (BLOCKING_COPY, UNSYNCHRONIZED_COPY)
+RULES: tuple[Rule, ...] = (BLOCKING_COPY,)

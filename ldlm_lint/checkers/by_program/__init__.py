@@ -34,7 +34,6 @@ _ROOMS = (
     "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",
     "trainer_settings",
-    "unsynchronized_copy_to_host",
 )
 
 

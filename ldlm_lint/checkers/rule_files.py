@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding, Rule
 
 _FILES: tuple[str, ...] = (
+    "checkpoints.checkpoint_load_unspecified",
     "checkpoints.unbounded_checkpoints",
     "data.dataloader_conflicting_options",
     "data.dataloader_in_main_process",

@@ -5,30 +5,32 @@ Two paths that agree in these name the same files, even if one is written and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.concepts.path_patterns import JOINS, OF_PATHS, PathPatterns, called_name
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, expression
+from ldlm_lint.program.handles import Call, Expr, Function
 from ldlm_lint.vocabulary.downloads import COMMANDS, DOWNLOADS, PUBLISHED_NAMES, SHELLS
 
-if TYPE_CHECKING:
-    from ldlm_lint.code.table import Node
-    from ldlm_lint.program.modules import Module
 
-Entered = tuple[tuple[int, int], ...]
-"""The functions whose results are looked at, each with the call (keys), the outermost first."""
-Home = tuple[object, ...]
-"""What a path begins with: ``("parameter", function, name)``, ``("of self", class, name)``, ``("setting", name)``, ``("global", module, name)``,
-``("value", key)``, ``("memory", module)``, ``("temporary", key)``, and `SHIPPED`."""
-SHIPPED: Home = ("shipped",)
+class Home(NamedTuple):
+    """What a path begins with: a kind, the function, class or file that it belongs to, if any, and a name.
+
+    ``parameter`` of a function, attribute ``of self`` of a class, ``setting``, ``global`` of a file, ``value`` (an expression),
+    ``memory`` of a file, ``temporary`` (the call that makes it), and `SHIPPED`.
+    """
+
+    kind: str
+    owner: object = None
+    name: str = ""
+
+
+SHIPPED = Home("shipped")
 """The folder of the code itself, or one of a package."""
 _SCOPED = frozenset({"parameter", "of self"})
 _OUTSIDE = ("http://", "https://", "ftp://", "hf://")
@@ -53,15 +55,17 @@ _ABOVE = frozenset({"dirname", "parent", "parents"})
 _OF_CODE = frozenset({"inspect.getfile", "inspect.getsourcefile", "inspect.getabsfile", "importlib.resources.files", "pkg_resources.resource_filename"})
 """Functions that give the file of a piece of code, or one that its package contains."""
 _PROPERTIES = frozenset({"property", "cached_property"})
+_MADE = frozenset({"call", "op", "fstr", "elem", "part"})
+_HOLDERS = frozenset({"free", "param", "attr", "imp", "impf"})
 
 
 @dataclass
 class FilePath:
-    """The known facts of a path; ``fetched`` are the calls (keys) that download the file, and addresses of it."""
+    """The known facts of a path; ``fetched`` are the calls that download the file, and addresses of it."""
 
     names: set[str] = field(default_factory=set)
     homes: set[Home] = field(default_factory=set)
-    fetched: set[int | str] = field(default_factory=set)
+    fetched: set[Call | str] = field(default_factory=set)
 
     def is_one_of(self, other: FilePath) -> bool:
         """Whether two paths name the same files: by their names, or by the same beginning if not both have a name."""
@@ -75,10 +79,10 @@ def _lie_apart(one: set[Home], other: set[Home]) -> bool:
     """Whether two paths begin with different parameters of one function, or attributes of one object, the input and the
     output of a converter, or one of them in a temporary folder and the other not."""
     for homes, others in ((one, other), (other, one)):
-        begun = {home for home in homes if home[0] not in ("value", "parameter")}
-        if begun and all(home[0] == "temporary" for home in begun) and begun.isdisjoint(others):
+        begun = {home for home in homes if home.kind not in ("value", "parameter")}
+        if begun and all(home.kind == "temporary" for home in begun) and begun.isdisjoint(others):
             return True
-    scopes = [{home[1] for home in homes if home[0] in _SCOPED} for homes in (one, other)]
+    scopes = [{home.owner for home in homes if home.kind in _SCOPED} for homes in (one, other)]
     return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
 
 
@@ -108,276 +112,261 @@ def _pattern(text: str) -> str:
     return "/".join(filter(None, (written, _DIGITS.sub("#", name))))
 
 
+class _Asked(NamedTuple):
+    """Which part of a path is asked for: its beginning, its last component, or both; and the calls whose results are looked at,
+    each with its function, the outermost first."""
+
+    begins: bool
+    ends: bool
+    entered: tuple[tuple[Function, Call], ...] = ()
+
+
 class FilePaths(Concept):
     """Analyses the parts of paths; the work for one path is bounded."""
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._patterns = code[PathPatterns]
-        self._seen: set[tuple[int, bool, bool, Entered]] = set()
-        self._entered: Entered = ()
+        self._seen: set[tuple[Expr, _Asked]] = set()
         self._shared: dict[tuple[object, ...], FilePath] = {}
-        self._downloading: frozenset[int] | None = None
 
-    def of(self, key: int) -> FilePath:
-        """The path that an expression (key) is."""
-        self._seen, self._entered = set(), ()
+    def of(self, path: Expr) -> FilePath:
+        """The path that an expression is."""
+        self._seen = set()
         found = FilePath()
-        self._visit(key, found, begins=True, ends=True)
+        self._visit(path, found, _Asked(True, True))
         return found
 
-    def downloads(self, call: int) -> bool:
+    def downloads(self, call: Call) -> bool:
         """Whether a call is of a function of the project that brings a file onto the machine."""
-        if self._downloading is None:
-            self._downloading = frozenset(self._functions_that_download())
-        return not self._downloading.isdisjoint(self.program.targets_of.get(call, ()))
+        return not self._downloading.isdisjoint(call.targets)
 
-    def _functions_that_download(self) -> Iterator[int]:
-        yield from (self.program.function_of(call) for call, _ in self.ask.calls_of(DOWNLOADS))
-        yield from (self.program.function_of(call) for call, _ in self.ask.calls_of(SHELLS) if self.is_download(call))
+    @cached_property
+    def _downloading(self) -> frozenset[Function]:
+        commands = (call for call in self.code.calls(SHELLS) if self.is_download(call))
+        return frozenset(call.function for call in (*self.code.calls(DOWNLOADS), *commands))
 
-    def is_download(self, call: int) -> bool:
+    def is_download(self, call: Call) -> bool:
         """Whether a call that runs a command has it bring a file onto the machine."""
-        sources = self.ask.argument(call, "args", 0).sources
-        return any(text.lstrip().startswith(COMMANDS) for one in sources for text in self._command(one))
+        return any(text.lstrip().startswith(COMMANDS) for one in call.argument("args", 0).values for text in self._command(one))
 
-    def _command(self, key: int) -> Iterable[str]:
+    def _command(self, command: Expr) -> Iterable[str]:
         """The command line that a text or a list of words is."""
-        module = self.program.module_of(key)
-        row = module.plain(key & MASK)
-        if row[0] != "seq":
-            return self._patterns.of(expression(self.code, key))
-        return [" ".join(next(iter(sorted(self._patterns.of(expression(self.code, module.base | one))))) for one in row[2])]
+        words = command.plain
+        return [" ".join(min(self._patterns.of(one)) for one in words.operands)] if words.kind == "seq" else self._patterns.of(command)
 
-    def _visit(self, key: int, found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _visit(self, expr: Expr, found: FilePath, asked: _Asked) -> None:
         """Add the parts of an expression: as the beginning of the path, as its last component, or as both."""
-        if (key, begins, ends, self._entered) in self._seen or len(self._seen) > _MOST:
+        if (expr, asked) in self._seen or len(self._seen) > _MOST:
             return
-        self._seen.add((key, begins, ends, self._entered))
-        module = self.program.module_of(key)
-        row = module.nodes[key & MASK]
-        kind = row[0]
-        if begins and kind in ("call", "op", "fstr", "elem", "part"):
-            found.homes.add(("value", key))
-        if kind == "param":
-            self._parameter(module.base | row[1], row[2], found, begins=begins, ends=ends)
+        self._seen.add((expr, asked))
+        kind = expr.kind
+        if asked.begins and kind in _MADE:
+            found.homes.add(Home("value", expr))
+        if isinstance(expr, Call):
+            self._call(expr, found, asked)
+        elif kind == "param":
+            self._parameter(expr, found, asked)
         elif kind == "free":
-            self._name(module, row, found, begins=begins, ends=ends)
+            self._name(expr, found, asked)
         elif kind == "attr":
-            self._attribute(key, module, row, found, begins=begins, ends=ends)
+            self._attribute(expr, found, asked)
         elif kind == "item":
-            self._item(module, row, found, begins=begins, ends=ends)
-        elif kind == "call":
-            self._call(key, module, row, found, begins=begins, ends=ends)
+            self._item(expr, found, asked)
         elif kind in ("const", "fstr", "op"):
-            self._put_together(key, _parts(module, row), found, begins=begins, ends=ends)
+            self._put_together(expr, _parts(expr), found, asked)
         else:
-            for one in _ways(row):
-                self._visit(module.base | one, found, begins=begins, ends=ends)
+            for one in _ways(expr):
+                self._visit(one, found, asked)
 
-    def _put_together(self, key: int, parts: tuple[int, ...], found: FilePath, *, begins: bool, ends: bool) -> None:
-        base = key & ~MASK
-        if begins and parts:
-            self._visit(base | parts[0], found, begins=True, ends=False)
-        if ends and self._take_names(key, found, begins=begins) and len(parts) > 1:
-            self._visit(base | parts[-1], found, begins=False, ends=True)
+    def _put_together(self, expr: Expr, parts: Sequence[Expr], found: FilePath, asked: _Asked) -> None:
+        if asked.begins and parts:
+            self._visit(parts[0], found, asked._replace(ends=False))
+        if asked.ends and self._take_names(expr, found, asked) and len(parts) > 1:
+            self._visit(parts[-1], found, asked._replace(begins=False))
 
-    def _take_names(self, key: int, found: FilePath, *, begins: bool) -> bool:
+    def _take_names(self, expr: Expr, found: FilePath, asked: _Asked) -> bool:
         """Add the known names of an expression; returns whether a last component is unknown."""
-        texts = self._patterns.of(expression(self.code, key))
-        found.fetched |= {one.partition("*")[0] for one in texts if begins and one.startswith(_OUTSIDE)}
+        texts = self._patterns.of(expr)
+        found.fetched |= {one.partition("*")[0] for one in texts if asked.begins and one.startswith(_OUTSIDE)}
         names = {_pattern(one) for one in texts if "://" not in one}
         found.names |= names - {"*"}
         return "*" in names
 
-    def _parameter(self, function: int, name: str, found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _parameter(self, parameter: Expr, found: FilePath, asked: _Asked) -> None:
         """The arguments of a function's callers, and its default; of the one call whose result is looked at."""
-        if self._entered and self._entered[-1][0] == function:
-            given = self._argument(name)
+        function = parameter.function
+        if asked.entered and asked.entered[-1][0] == function:
+            given = asked.entered[-1][1].given_for(parameter) or parameter.default
             if given is not None:
-                entered, self._entered = self._entered, self._entered[:-1]
-                self._visit(given, found, begins=begins, ends=ends)
-                self._entered = entered
+                self._visit(given, found, asked._replace(entered=asked.entered[:-1]))
             return
-        if begins:
-            found.homes.add(("parameter", function, name))
-        self._add((function, name), lambda whole: self._given(function, name, whole), found, begins=begins, ends=ends)
+        if asked.begins:
+            found.homes.add(Home("parameter", function, parameter.name))
+        passed = [one for one in (parameter.default, *parameter.given[:_CALLERS]) if one is not None]
+        self._add((function, parameter.name), passed, found, asked)
 
-    def _argument(self, name: str) -> int | None:
-        """What the call that was entered last passes for a parameter, or its default; None if that is not known."""
-        (function, call), program = self._entered[-1], self.program
-        module = program.module_of(function)
-        hows = {edge.how for edge in program.callers(function) if edge.call == call}
-        given = (
-            program.argument_node(call, function, hows.pop(), name) if len(hows) == 1 and UNKNOWN not in hows else None
-        )
-        default = module.scopes[function & MASK].defaults.get(name)
-        return given if given is not None or default is None else module.base | default
-
-    def _given(self, function: int, name: str, found: FilePath) -> None:
-        module = self.program.module_of(function)
-        default = module.scopes[function & MASK].defaults.get(name)
-        given = [node for _, node in self.program.given_for(function, name)[:_CALLERS]]
-        for one in [module.base | default, *given] if default else given:
-            self._visit(one, found, begins=True, ends=True)
-
-    def _add(self, key: tuple[object, ...], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _add(self, key: tuple[object, ...], sources: Iterable[Expr], found: FilePath, asked: _Asked) -> None:
         """Add the parts that are the same for every path through here; they are computed once."""
-        key = (*key, self._entered)
+        key = (*key, asked.entered)
         if key not in self._shared:
             whole = self._shared[key] = FilePath()
-            find(whole)
+            for one in sources:
+                self._visit(one, whole, asked._replace(begins=True, ends=True))
         shared = self._shared[key]
-        found.names |= shared.names if ends else set()
-        found.homes |= shared.homes if begins else set()
+        found.names |= shared.names if asked.ends else set()
+        found.homes |= shared.homes if asked.begins else set()
         found.fetched |= shared.fetched
 
-    def _name(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _name(self, name: Expr, found: FilePath, asked: _Asked) -> None:
         """A name of the module, of an enclosing function, or one that is imported."""
-        bound = list(self.ask.bound_to(module, row))
-        if begins:
-            found.homes.add(SHIPPED if row[2] == "__file__" else ("global", module.index, row[2]))
-        if ends and not any(module.nodes[one & MASK][0] in ("param", "call") for one in bound):
+        bound = name.bound_outside
+        if asked.begins:
+            found.homes.add(SHIPPED if name.name == "__file__" else Home("global", name.module.path, name.name))
+        if asked.ends and not any(one.kind in ("param", "call") for one in bound):
             for one in bound[:1]:
-                self._take_names(one, found, begins=begins)
+                self._take_names(one, found, asked)
         for one in bound:
-            self._visit(one, found, begins=begins, ends=ends)
+            self._visit(one, found, asked)
 
-    def _attribute(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _attribute(self, attribute: Expr, found: FilePath, asked: _Asked) -> None:
         """A setting, or an attribute of an object."""
-        owner = self.program.class_of_self(module, row[1])
-        if owner is None and row[2] in _ABOVE:
-            self._visit(module.base | row[1], found, begins=begins, ends=False)
-            return
-        if owner is None:
-            found.homes |= {("setting", row[2])} if begins else set()
-            if ends:
-                self._take_names(key, found, begins=begins)
-            if module.plain(row[1])[0] == "call":
+        owner, base = attribute.owner_of_self, attribute.base
+        if owner is None and base is not None:
+            if attribute.name in _ABOVE:
+                self._visit(base, found, asked._replace(ends=False))
+                return
+            found.homes |= {Home("setting", name=attribute.name)} if asked.begins else set()
+            if asked.ends:
+                self._take_names(attribute, found, asked)
+            if base.plain.kind == "call":
                 # ``requests.get(url).content``
                 holder = FilePath()
-                self._visit(module.base | row[1], holder, begins=begins, ends=False)
+                self._visit(base, holder, asked._replace(ends=False))
                 found.fetched |= holder.fetched
-            return
-        found.homes |= {("of self", owner, row[2])} if begins else set()
-        for one in (value for cls in self.program.order(owner) for value in self.program.own_writes.get((cls, row[2]), ())):
-            self._visit(one, found, begins=begins, ends=ends)
-        for function in self.program.methods(owner, row[2]):
-            if not _PROPERTIES.isdisjoint(self.program.decorator_names(function)):
-                self._add((function,), partial(self._given_back, function), found, begins=begins, ends=ends)
+        if owner is not None:
+            found.homes |= {Home("of self", owner, attribute.name)} if asked.begins else set()
+            for one in owner.written(attribute.name):
+                self._visit(one, found, asked)
+            for function in owner.methods(attribute.name):
+                if not _PROPERTIES.isdisjoint(one.last_name for one in function.decorators):
+                    self._add((function,), function.returned, found, asked)
 
-    def _item(self, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
+    def _item(self, item: Expr, found: FilePath, asked: _Asked) -> None:
         """A setting by its name, or one of several: the index selects it, not the container."""
-        key = module.nodes[row[2]]
-        if key[0] == "const" and isinstance(key[1], str):
-            found.homes |= {("setting", key[1])} if begins else set()
+        if item.base is None or item.index is None:
             return
-        named = self._key_of_setting(key)
+        index, holder = item.index.constant, item.base.plain
+        named = index if isinstance(index, str) else _key_of_setting(item.index, asked)
         if named:
-            found.homes |= {("setting", named)} if begins else set()
+            found.homes |= {Home("setting", name=named)} if asked.begins else set()
             return
-        holder = module.plain(row[1])
-        is_own = holder[0] == "attr" and self.program.class_of_self(module, holder[1]) is not None
-        is_plain = not is_own and holder[0] in ("free", "param", "attr", "imp", "impf")
-        if is_plain and begins and key[0] == "const":
-            found.homes.add(("setting", holder[-1] if holder[0] != "impf" else holder[2], key[1]))
-        self._visit(module.base | row[1], found, begins=begins and not is_plain, ends=ends)
+        is_plain = holder.kind in _HOLDERS and holder.owner_of_self is None
+        if is_plain and asked.begins and index is not ...:
+            found.homes.add(Home("setting", index, holder.name))
+        self._visit(item.base, found, asked._replace(begins=asked.begins and not is_plain))
 
-    def _key_of_setting(self, key: Node) -> str:
-        """The text that the call entered last passes for an index: ``get("output")`` reads ``self.config[name]``."""
-        if key[0] != "param" or not self._entered:
-            return ""
-        given = self._argument(str(key[2])) if self._entered[-1][0] & MASK == key[1] else None
-        row = self.program.module_of(given).nodes[given & MASK] if given is not None else ("",)
-        return row[1] if row[0] == "const" and isinstance(row[1], str) else ""
-
-    def _call(self, key: int, module: Module, row: Node, found: FilePath, *, begins: bool, ends: bool) -> None:
-        name, function = called_name(Call(self.code, key)), module.plain(row[1])
-        names = self.ask.names_of(self.program.ask(module.base | row[1]))
-        is_method = function[0] == "attr" and not names
-        if names & DOWNLOADS.keys() or self.downloads(key):
-            found.fetched.add(key)
-        if begins and not names.isdisjoint(_OF_CODE):
+    def _call(self, call: Call, found: FilePath, asked: _Asked) -> None:
+        names = call.callee.interfaces
+        if names & DOWNLOADS.keys() or self.downloads(call):
+            found.fetched.add(call)
+        if asked.begins and not names.isdisjoint(_OF_CODE):
             found.homes.add(SHIPPED)
-        if begins and not names.isdisjoint(_TEMPORARY):
-            found.homes.add(("temporary", key))
-        if is_method and name in _BELOW:
-            self._visit(module.base | function[1], found, begins=begins, ends=False)
-            for one in row[2][:1]:
+        if asked.begins and not names.isdisjoint(_TEMPORARY):
+            found.homes.add(Home("temporary", call))
+        receiver = call.callee.plain.base if call.callee.plain.kind == "attr" else None
+        if receiver is not None and not names:
+            if self._method(call, receiver, found, asked):
+                return
+        elif receiver is not None and called_name(call) == "format":
+            self._formatted(call, receiver, found, asked)
+            return
+        self._function(call, receiver, found, asked)
+
+    def _method(self, call: Call, receiver: Expr, found: FilePath, asked: _Asked) -> bool:
+        """What a method of a path or a text gives; returns whether it is such a method."""
+        name = called_name(call)
+        if name in _BELOW:
+            self._visit(receiver, found, asked._replace(ends=False))
+            for one in call.positional[:1]:
                 # A file system receives the whole path.
-                self._visit(module.base | one, found, begins=begins, ends=ends)
-        elif is_method and name == "open" and row[2] and module.nodes[row[2][0]][0] != "const":
+                self._visit(one, found, asked)
+        elif name == "open" and call.positional and call.positional[0].kind != "const":
             # ``fs.open(path, "rb")``; the method of a path receives the mode only.
-            self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
-        elif function[0] == "attr" and (name == "format" or (is_method and name in _OF_RECEIVER)):
-            self._take_names(key, found, begins=begins)
-            begin = _filled_first(module, function[1], row[2], row[3]) if name == "format" else 0
-            self._visit(module.base | (begin or function[1]), found, begins=begins, ends=ends and name != "format")
-        elif name in JOINS and (names or function[0] == "attr"):
-            first = (function[1],) if name == "joinpath" else ()
-            self._put_together(key, (*first, *row[2]), found, begins=begins, ends=ends)
-        elif name in _ABOVE and names and row[2]:
-            self._visit(module.base | row[2][0], found, begins=begins, ends=False)
-        elif name in _SAME_FILE and len(row[2]) > 1 and name in OF_PATHS:
-            self._put_together(key, row[2], found, begins=begins, ends=ends)
-        elif name in _SAME_FILE and row[2]:
-            self._visit(module.base | row[2][0], found, begins=begins, ends=ends)
-            if name == "BytesIO" and begins and not (found.names or found.fetched or any(home[0] != "value" for home in found.homes)):
-                # Bytes of unknown origin: those written to such a buffer here, if any.
-                found.homes.add(("memory", module.index))
-        elif name == "BytesIO":
-            found.homes.add(("memory", module.index))
+            self._visit(call.positional[0], found, asked)
+        elif name == "format":
+            self._formatted(call, receiver, found, asked)
+        elif name in _OF_RECEIVER:
+            self._take_names(call, found, asked)
+            self._visit(receiver, found, asked)
         else:
-            self._add((key,), lambda whole: self._returned(key, whole), found, begins=begins, ends=ends)
+            return False
+        return True
 
-    def _returned(self, call: int, found: FilePath) -> None:
-        """The results of a function of the project."""
-        for function in sorted(self.program.targets_of.get(call, ()))[:_CALLERS]:
-            if all(function != one for one, _ in self._entered):
-                self._entered = (*self._entered, (function, call))
-                self._given_back(function, found)
-                self._entered = self._entered[:-1]
+    def _formatted(self, call: Call, template: Expr, found: FilePath, asked: _Asked) -> None:
+        self._take_names(call, found, asked)
+        first = _filled_first(template, call.positional, call.keywords)
+        self._visit(first or template, found, asked._replace(ends=False))
 
-    def _given_back(self, function: int, found: FilePath) -> None:
-        module = self.program.module_of(function)
-        for value, _ in module.scopes[function & MASK].returns:
-            if value:
-                self._visit(module.base | value, found, begins=True, ends=True)
+    def _function(self, call: Call, receiver: Expr | None, found: FilePath, asked: _Asked) -> None:
+        name, names, given = called_name(call), call.callee.interfaces, call.positional
+        if name in JOINS and (names or receiver is not None):
+            first = [receiver] if name == "joinpath" and receiver is not None else []
+            self._put_together(call, [*first, *given], found, asked)
+        elif name in _ABOVE and names and given:
+            self._visit(given[0], found, asked._replace(ends=False))
+        elif name in OF_PATHS and len(given) > 1:
+            self._put_together(call, given, found, asked)
+        elif name in _SAME_FILE and given:
+            self._visit(given[0], found, asked)
+            if name == "BytesIO" and asked.begins and not (found.names or found.fetched or any(home.kind != "value" for home in found.homes)):
+                # Bytes of unknown origin: those written to such a buffer here, if any.
+                found.homes.add(Home("memory", call.module.path))
+        elif name == "BytesIO":
+            found.homes.add(Home("memory", call.module.path))
+        else:
+            for one in call.targets[:_CALLERS]:
+                if all(one != function for function, _ in asked.entered):
+                    self._add((call, one), one.returned, found, asked._replace(entered=(*asked.entered, (one, call))))
 
 
-def _parts(module: Module, row: Node) -> tuple[int, ...]:
+def _key_of_setting(key: Expr, asked: _Asked) -> str:
+    """The text that the call entered last passes for an index: ``get("output")`` reads ``self.config[name]``."""
+    if key.kind != "param" or not asked.entered or asked.entered[-1][0] != key.function:
+        return ""
+    given = asked.entered[-1][1].given_for(key) or key.default
+    return given.constant if given is not None and isinstance(given.constant, str) else ""
+
+
+def _parts(expr: Expr) -> list[Expr]:
     """The parts of a text or a path."""
-    if row[0] == "fstr":
-        return tuple(row[1])
-    if row[0] != "op" or row[1] != "Mod":
-        return tuple(row[2:4]) if row[0] == "op" and row[1] in ("Add", "Div") else ()
-    filled = module.plain(row[3])
-    return (_filled_first(module, row[2], filled[2] if filled[0] == "seq" else (row[3],), ()) or row[2],)
+    if expr.kind == "fstr" or expr.operator in ("Add", "Div"):
+        return expr.operands
+    if expr.operator != "Mod":
+        return []
+    template, filled = expr.operands[0], expr.operands[1].plain
+    first = _filled_first(template, filled.operands if filled.kind == "seq" else expr.operands[1:], ())
+    return [first or template]
 
 
-def _filled_first(module: Module, template: int, given: Sequence[int], named: Iterable[tuple[str, int]]) -> int:
-    """What a text begins with, of those that are filled in: ``"{}/model.pt".format(folder)``; 0 if it begins with a letter."""
-    text = module.plain(template)
-    if text[0] != "const" or not isinstance(text[1], str):
-        return 0
-    field = _FIELD.match(text[1])
+def _filled_first(template: Expr, given: Sequence[Expr], named: Iterable[tuple[str, Expr]]) -> Expr | None:
+    """What a text begins with, of those that are filled in: ``"{}/model.pt".format(folder)``; None if it begins with a letter."""
+    text = template.plain.constant
+    field = _FIELD.match(text) if isinstance(text, str) else None
     if field is None:
-        return 0
+        return None
     name = field[1] or ""
     if name and not name.isdigit():
-        return next((value for key, value in named if key == name), 0)
+        return next((value for key, value in named if key == name), None)
     number = int(name or 0)
-    return given[number] if number < len(given) else 0
+    return given[number] if number < len(given) else None
 
 
-def _ways(row: Node) -> tuple[int, ...]:
+def _ways(expr: Expr) -> list[Expr]:
     """The expressions of which one is the value, or that hold it."""
-    kind = row[0]
-    if kind == "phi":
-        return tuple(row[1])
-    if kind in ("choice", "seq", "bool"):
-        return tuple(row[2]) if kind != "choice" else tuple(row[2:4])
-    return (row[1],) if kind in ("copy", "star", "enter", "elem", "part", "comp") else ()
+    if expr.kind == "seq":
+        return expr.operands
+    return [expr.base] if expr.kind in ("star", "enter", "elem", "part", "comp") and expr.base is not None else expr.ways
 
 
 __all__ = ["SHIPPED", "FilePath", "FilePaths", "Home"]

@@ -10,173 +10,119 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
 
-from ldlm_lint.concepts.payloads import Payloads
-from ldlm_lint.program.atoms import MASK, Value
-from ldlm_lint.program.handles import expression
+from ldlm_lint.concepts.checkpoint_writes import CheckpointWrites
+from ldlm_lint.concepts.payloads import Payloads, entries_of, written_object
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call, Class, Expr, Function
 
-if TYPE_CHECKING:
-    from ldlm_lint.code.table import Node
-    from ldlm_lint.program.codebase import Codebase
-    from ldlm_lint.program.modules import Module
-
-_WRITTEN = ("obj", "tensors")
 _TAKES = frozenset({"get", "pop"})
 """Methods of a dictionary that give one of its entries."""
-_STATE, _RESTORE = "state_dict", "load_state_dict"
 _OBJECTS = frozenset({"argparse.Namespace", "types.SimpleNamespace"})
 """Classes of Python that torch does not allow in a file read with ``weights_only=True``."""
-Entries = dict[str, list[int]]
-"""The values of entries, or the expressions that take them (keys), by name."""
+Entries = dict[str, list[Expr]]
+"""The values of entries, or the expressions that take them, by name."""
 
 
-class OwnEntries:
-    """Answers for the loads of a program, given the calls (keys) that write files."""
+class OwnEntries(Concept):
+    """Answers for the loads of a program."""
 
-    def __init__(self, code: Codebase, written: Iterable[int]) -> None:
-        self._code = code
-        self.program = code.program
-        self._files = {call: self._entries(self._object_of(call)) for call in written}
+    @cached_property
+    def _files(self) -> dict[Call, Entries]:
+        """What the calls that write files put into them."""
+        return {write.call: self._entries(written_object(write.call)) for write in self.code[CheckpointWrites].of_files}
 
-    def alike(self, load: int) -> list[int]:
-        """The calls (keys) that write all the entries that a load (key) takes out of a file; none if it takes none."""
+    def alike(self, load: Call) -> list[Call]:
+        """The calls that write all the entries that a load takes out of a file; none if it takes none."""
         taken = self._taken(load)
         return [call for call, entries in self._files.items() if taken and taken.keys() <= entries.keys()]
 
-    def of_its_class(self, load: int) -> list[int]:
+    def of_its_class(self, load: Call) -> list[Call]:
         """Those of them that are in the class in which the load is."""
-        owner = self._class_around(load)
-        return [call for call in self.alike(load) if owner and self._class_around(call) == owner]
+        owner = _class_around(load)
+        return [call for call in self.alike(load) if owner is not None and _class_around(call) == owner]
 
-    def of_its_models(self, load: int) -> list[int]:
+    def of_its_models(self, load: Call) -> list[Call]:
         """Those of them whose file has the state of a model of the class that the load restores from the same entry."""
         taken = self._taken(load)
-        restored = {name: list(self._restored(self.program.module_of(load), taken[name])) for name in taken}
-        return [call for call in self.alike(load) if any(self._are_of_one_class(restored[name], self._files[call][name]) for name in taken)]
+        restored = {name: {one for entry in taken[name] for one in _restored_from(entry)} for name in taken}
+        return [call for call in self.alike(load) if any(not restored[name].isdisjoint(_saved(self._files[call][name])) for name in taken)]
 
-    def objects_in(self, call: int) -> tuple[str, ...]:
-        """The entries that a call (key) writes which are objects: torch refuses to read them with ``weights_only=True``."""
-        return tuple(sorted(name for name, values in self._files[call].items() if any(map(self._is_object, values))))
+    def objects_in(self, call: Call) -> tuple[str, ...]:
+        """The entries that a call writes which are objects: torch refuses to read them with ``weights_only=True``."""
+        return tuple(sorted(name for name, values in self._files[call].items() if any(map(_is_object, values))))
 
-    def _taken(self, load: int) -> Entries:
-        """The entries that the module of a load takes out of the file by name."""
-        module, number = self.program.module_of(load), load & MASK
-        found: Entries = {}
-        for at, row in enumerate(module.nodes):
-            held, key = _place(module, row)
-            if held and _may_be(module, held, number) and (name := _text(module, key)):
-                found.setdefault(name, []).append(module.base | at)
+    def _taken(self, load: Call) -> Entries:
+        """The entries that the file of a load takes out of what it loads, by name."""
+        found: Entries = defaultdict(list)
+        takes = ((one, one.receiver, one.positional[0]) for one in self.code.calls_in(load.module, *_TAKES) if one.positional)
+        items = ((one, one.base, one.index) for one in self.code.expressions_in(load.module, "item"))
+        for one, holder, key in (*items, *takes):
+            if holder is not None and key is not None and isinstance(key.constant, str) and _may_be(holder, load):
+                found[key.constant].append(one)
         return found
 
-    def _restored(self, module: Module, taken: Iterable[int]) -> Iterator[Value]:
-        """The objects that get entries of a file: ``model.load_state_dict(file["model"])``."""
-        wanted = {one & MASK for one in taken}
-        for call in module.table.named.get(_RESTORE, ()):
-            function, given = module.nodes[module.nodes[call][1]], module.nodes[call][2]
-            if function[0] == "attr" and given and module.uncopied(given[0]) in wanted:
-                yield self.program.ask(module.base | function[1])
-
-    def _are_of_one_class(self, restored: Iterable[Value], written: Iterable[int]) -> bool:
-        saved = {owner for value in written for owner in self._classes_of_state(value)}
-        return any(not saved.isdisjoint(self._classes(value)) for value in restored)
-
-    def _classes_of_state(self, key: int) -> set[int]:
-        """The classes of the object whose ``state_dict()`` an expression is."""
-        module = self.program.module_of(key)
-        row = module.nodes[module.uncopied(key & MASK)]
-        function = module.nodes[row[1]] if row[0] == "call" else ("",)
-        return self._classes(self.program.ask(module.base | function[1])) if function[0] == "attr" and function[2] == _STATE else set()
-
-    def _classes(self, value: Value) -> set[int]:
-        return {int(fields[1]) for kind in ("i", "self") for fields in self.program.atoms.kinds(value, kind)}
-
-    def _class_around(self, call: int) -> int:
-        """The class (key) in whose method a call is; 0 outside of classes."""
-        module = self.program.module_of(call)
-        at = module.table.sites[call & MASK].scope
-        while at > 0 and module.scopes[at].kind != "class":
-            at = module.scopes[at].parent
-        return module.base | at if at > 0 else 0
-
-    def _object_of(self, call: int) -> int:
-        """What a call writes, as a key; 0 if it is not seen."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        first = row[2][0] if row[2] else next((value for name, value in row[3] if name in _WRITTEN), 0)
-        return module.base | first if first else 0
-
-    def _entries(self, start: int) -> Entries:
+    def _entries(self, written: Expr | None) -> Entries:
         """The values of a dictionary by name: as written, stored or updated later, or passed by a caller."""
-        found: Entries = {}
-        todo, seen = [start] if start else [], {start}
+        found: Entries = defaultdict(list)
+        todo = [written] if written is not None else []
+        seen = set(todo)
         while todo:
-            key = todo.pop()
-            module = self.program.module_of(key)
-            for name, value in _pairs(module, module.nodes[key & MASK]):
-                found.setdefault(name, []).append(module.base | value)
-            fresh = [one for one in self._further(module, key & MASK) if one not in seen]
+            one = todo.pop()
+            for name, value in entries_of(one):
+                found[name].append(value)
+            fresh = [other for other in self._further(one) if other not in seen]
             seen.update(fresh)
             todo += fresh
         return found
 
-    def _further(self, module: Module, number: int) -> list[int]:
-        """The expressions (keys) that a dictionary is, or from which it takes entries."""
-        row = module.nodes[number]
-        if row[0] in ("param", "free"):
-            return self.program.given_or_bound(module, row)
-        inner = row[1] if row[0] == "phi" else row[1:2] if row[0] in ("upd", "copy") else ()
-        filled = self._code[Payloads].filled(expression(self._code, module.base | number)) if row[0] == "map" else []
-        return [*(module.base | one for one in inner), *(one.key for one in filled)]
-
-    def _is_object(self, key: int) -> bool:
-        """Whether a value can only be options, as a parser gives them, or an object of a class of the project."""
-        module, value = self.program.module_of(key), self.program.ask(key)
-        number = module.uncopied(key & MASK)
-        made = {fields[1] for fields in self.program.atoms.kinds(value, "o")}
-        if made and made <= _OBJECTS and len(self.program.atoms.kinds(value, "o")) == len(value):
-            return True
-        if module.nodes[number][0] == "phi" or (module.nodes[number][0] == "call" and not self._is_of_the_project(module.base | number)):
-            # ``vars(options)``: what a function of another package makes of an object is not known.
-            return False
-        return bool(value) and len(value) == sum(len(self.program.atoms.kinds(value, kind)) for kind in ("ns", "i"))
-
-    def _is_of_the_project(self, call: int) -> bool:
-        return bool(self.program.targets_of.get(call))
+    def _further(self, container: Expr) -> list[Expr]:
+        """The expressions that a dictionary is, or from which it takes entries."""
+        if container.kind in ("param", "free"):
+            return container.given or container.bound_outside
+        if container.kind == "upd":
+            return [container.base] if container.base is not None else []
+        return self.code[Payloads].filled(container) if container.kind == "map" else container.ways if container.kind in ("phi", "copy") else []
 
 
-def _place(module: Module, row: Node) -> tuple[int, int]:
-    """The container and the key of ``file["model"]`` and ``file.get("model")``; twice 0 for another row."""
-    if row[0] == "item":
-        return row[1], row[2]
-    if row[0] == "call" and row[2]:
-        function = module.nodes[row[1]]
-        if function[0] == "attr" and function[2] in _TAKES:
-            return function[1], row[2][0]
-    return 0, 0
+def _class_around(call: Call) -> Function | None:
+    """The body of the class in whose method a call is."""
+    at: Function | None = call.function
+    while at is not None and not at.is_class:
+        at = at.outer
+    return at
 
 
-def _may_be(module: Module, number: int, wanted: int) -> bool:
-    """Whether a row is another one, or one of several that it may be."""
-    number = module.uncopied(number)
-    row = module.nodes[number]
-    return number == wanted or (row[0] == "phi" and wanted in map(module.uncopied, row[1]))
+def _restored_from(entry: Expr) -> Iterator[Class]:
+    """The classes of the objects that get an entry of a file: ``model.load_state_dict(file["model"])``."""
+    for user in entry.code.calls_in(entry.module, "load_state_dict"):
+        if user.receiver is not None and user.positional and user.positional[0].unnamed == entry:
+            yield from user.receiver.classes_of
 
 
-def _pairs(module: Module, row: Node) -> Iterator[tuple[str, int]]:
-    """The entries that a row names: of ``{"model": state}``, ``dict(model=state)`` and ``file["model"] = state``."""
-    if row[0] == "call":
-        called = module.plain(row[1])
-        yield from ((name, value) for name, value in row[3] if name and called[0] == "free" and called[2] == "dict")
-    for key, value in zip(row[1], row[2], strict=True) if row[0] == "map" else [row[2:4]] if row[0] == "upd" else ():
-        if name := _text(module, key):
-            yield name, value
+def _saved(values: list[Expr]) -> set[Class]:
+    """The classes of the objects whose ``state_dict()`` some values are."""
+    calls = [one for one in (value.unnamed for value in values) if isinstance(one, Call) and one.called_name == "state_dict"]
+    return {owner for call in calls if call.receiver is not None for owner in call.receiver.classes_of}
 
 
-def _text(module: Module, number: int) -> str:
-    row = module.nodes[number]
-    return row[1] if row[0] == "const" and isinstance(row[1], str) else ""
+def _is_object(value: Expr) -> bool:
+    """Whether a value can only be options, as a parser gives them, or an object of a class of the project."""
+    made, source = value.made_by, value.unnamed
+    if made and made <= _OBJECTS and value.is_of_known_class and not value.classes_of:
+        return True
+    # ``vars(options)``: what a function of another package makes of an object is not known.
+    is_unknown = source.kind == "phi" or (isinstance(source, Call) and not source.targets)
+    return not is_unknown and value.is_own_object
+
+
+def _may_be(holder: Expr, load: Call) -> bool:
+    """Whether an expression is a load, or one of several that it may be."""
+    at = holder.unnamed
+    return at == load or (at.kind == "phi" and any(one.unnamed == load for one in at.ways))
 
 
 __all__ = ["OwnEntries"]

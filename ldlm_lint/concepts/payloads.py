@@ -124,8 +124,8 @@ class Payloads(Concept):
         todo, seen = [obj], {obj}
         while todo:
             one = todo.pop()
-            if one.self_of is not None:
-                if not _keeps_tensors(one.self_of):
+            if one.owner_if_self is not None:
+                if not _keeps_tensors(one.owner_if_self):
                     return False
                 continue
             sources = self._sources(one)

@@ -308,12 +308,6 @@ class Expr(_Handle):
         return [name for scope in self.module.scopes for name, values in scope.bindings.items() if number in values]
 
     @property
-    def self_of(self) -> Class | None:
-        """The class whose ``self`` it is."""
-        owner = self.code.program.class_of_self(self.module, self.key & MASK)
-        return Class(self.code, owner) if owner is not None else None
-
-    @property
     def annotation(self) -> str:
         """The last name of the type that a parameter is annotated with, without ``Optional``; empty if there is none."""
         row = self.row
@@ -400,6 +394,12 @@ class Expr(_Handle):
     def as_classes(self) -> list[Class]:
         """The classes of the project that it may be itself."""
         return [Class(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "c")]
+
+    @property
+    def is_own_object(self) -> bool:
+        """Whether all that it may be are objects of the project's classes, and options as a parser gives them."""
+        kinds = self.code.program.atoms.kinds
+        return bool(self.value) and sum(len(kinds(self.value, kind)) for kind in ("ns", "i")) == len(self.value)
 
     @property
     def classes_of(self) -> list[Class]:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "batch_size_drift",
-    "checkpoint_load_unspecified",
     "compile_result_dropped",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",

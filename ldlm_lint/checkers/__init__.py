@@ -25,7 +25,7 @@ ROOMS = (
 _RULES = {
     "distributed_environment": (
         *("ddp", "environment", "environment_aliases", "environment_allocator"),
-        *("environment_connections", "environment_debugging", "environment_error_handling", "environment_order"),
+        *("environment_connections", "environment_debugging", "environment_error_handling"),
         *("environment_tuning", "environment_values", "launch"),
     )
 }

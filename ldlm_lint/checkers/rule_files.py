@@ -31,6 +31,7 @@ _FILES: tuple[str, ...] = (
     "data.unsynchronized_copy_to_host",
     "distributed.accumulation_without_no_sync",
     "distributed.data_parallel",
+    "distributed.environment_set_too_late",
     "distributed.excessive_collective_timeout",
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",

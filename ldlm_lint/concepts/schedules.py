@@ -15,6 +15,7 @@ from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
@@ -48,7 +49,7 @@ class Schedules(Concept):
         super().__init__(code)
         self._ask = code.ask
         self._program = code.ask.program
-        self._order = Earlier(self._program, lambda call: False, self._may_step_optimizer)
+        self._order = Earlier(lambda _: False, lambda call: self._may_step_optimizer(call.key))
 
     @cached_property
     def _updates(self) -> Updates:
@@ -171,14 +172,14 @@ class Schedules(Concept):
         site = module.table.sites[call]
         inside = [one for one in module.scopes[site.scope].calls if site.loop in (-1, *loops_above(module.table.loops, module.table.sites[one].loop))]
         before = (one for one in inside if module.table.sites[one].end <= site.place)
-        if any(self._order.may_end(module.base | one) for one in before):
+        if any(self._order.may_end(Call(self.code, module.base | one)) for one in before):
             return None
-        stepping = Earlier(self._program, lambda one: self._steps(one, optimizers), lambda one: False)
+        stepping = Earlier(lambda one: self._steps(one.key, optimizers), lambda _: False)
         for one in inside:
             if module.table.sites[one].place >= site.end:
-                found = stepping.run_by(module.base | one)
+                found = stepping.run_by(Call(self.code, module.base | one))
                 if found is not None:
-                    return found
+                    return found.key
         return None
 
     def _steps(self, call: int, optimizers: frozenset[int]) -> bool:

@@ -8,15 +8,18 @@ at all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.concepts.text_parts import Context, Place, Places
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, expression
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node
+    from ldlm_lint.program.handles import Expr, Function
     from ldlm_lint.program.modules import Module
 
 _MOST_TEXTS = 8
@@ -26,6 +29,17 @@ _MOST_READS = 600
 _MOST_PARTS = 60
 """Texts that are added up in a row."""
 _PERCENT = ("%s", "%d")
+
+
+_MOST_CALLERS = 20
+"""Calls of one function that are looked at."""
+
+
+class Given(NamedTuple):
+    """A case in which an expression is evaluated: for an element of a loop, or for a call of its function."""
+
+    context: Context
+    call: Call | None = None
 
 
 class Texts(Concept):
@@ -40,6 +54,34 @@ class Texts(Concept):
         """All possible texts of an expression, numbers as formatted; empty if one of them is unknown."""
         self._reads = 0
         return tuple(dict.fromkeys(self._of(Place(key, context)) or ()))
+
+    def known(self, expr: Expr, given: Given | None = None) -> tuple[str, ...]:
+        """All possible texts of an expression, in all cases or in one; empty if one of them is unknown."""
+        return self.of(expr.key, given.context if given is not None else None)
+
+    def of_argument(self, expr: Expr, makers: Callable[[Expr], bool]) -> tuple[str, ...]:
+        """The texts of an expression, or of what one of some functions makes it from: ``"cuda"`` of ``torch.device("cuda")``."""
+        place = self.places.resolved(Place(expr.key))
+        made = expression(self.code, place.key) if place is not None else None
+        if place is not None and isinstance(made, Call) and made.positional and makers(made.callee):
+            place = Place(made.positional[0].key, place.context)
+        return self.of(place.key, place.context) if place is not None else ()
+
+    def entries(self, mapping: Expr) -> dict[str, tuple[str, ...]]:
+        """The texts of a mapping by their keys; empty if it is unknown."""
+        found = self.places.entries(Place(mapping.key)) or {}
+        return {name: self.of(value.key, value.context) for name, (_, value) in found.items()}
+
+    def cases(self, expr: Expr, function: Function) -> Iterator[Given]:
+        """The iterations of the loop that gives an expression, or else the calls of the function around it."""
+        taken = expr.base if expr.kind == "part" else expr
+        if taken is not None and taken.kind == "elem" and taken.base is not None:
+            for one in self.places.rounds(Place(taken.base.key)) or ():
+                yield Given(Context(element=taken.key, items=one))
+        elif not function.is_module:
+            edges = self.program.callers(function.key)
+            if len(edges) <= _MOST_CALLERS:
+                yield from (Given(Context(function.key, edge.call, edge.how), Call(self.code, edge.call)) for edge in edges if edge.how != UNKNOWN)
 
     def _of(self, place: Place | None) -> list[str] | None:
         self._reads += 1
@@ -159,4 +201,4 @@ def _pieces(text: str, marks: tuple[str, ...]) -> Iterator[str]:
     yield text[start:]
 
 
-__all__ = ["Texts"]
+__all__ = ["Given", "Texts"]

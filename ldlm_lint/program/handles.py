@@ -764,6 +764,11 @@ class Call(Expr):
         return [one for target in self.targets for one in target.returned]
 
     @property
+    def is_of_process(self) -> bool:
+        """Whether another process or thread makes it: ``run`` of ``spawn(run, …)``."""
+        return self.key in self.code.program.starts
+
+    @property
     def is_in_handler(self) -> bool:
         """Whether it is in an ``except`` clause: a second attempt of its ``try``."""
         return self.code.program.stands_in_handler(self.key)

@@ -23,7 +23,6 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
-    "environment_set_too_late",
     "environment_variables",
     "evaluation_with_gradients",
     "find_unused_with_reentrant_checkpoint",

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.environment import Editor, is_for_some_versions, options_of, scene_of, setting_of, settings_of
 from ldlm_lint.checkers.environment_writes import Write
 from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.concepts.environment_writes import EnvironmentWrite, EnvironmentWrites, module_of
-from ldlm_lint.concepts.texts import Texts
-from ldlm_lint.model import Finding, Span
+from ldlm_lint.concepts.environment import Environment, EnvironmentWrite
+from ldlm_lint.model import Finding
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules import (
@@ -44,8 +43,8 @@ _DEFAULTS = frozenset({"setdefault"})
 def find(view: View) -> Iterator[Finding]:
     """The findings that single files cannot show, file by file."""
     by_module: dict[int, list[EnvironmentWrite]] = {}
-    for write in EnvironmentWrites(view.ask, view[Texts], is_relevant).all():
-        by_module.setdefault(module_of(view.ask, write)[0].index, []).append(write)
+    for write in view[Environment].writes(is_relevant):
+        by_module.setdefault(write.at.module.index, []).append(write)
     for index in sorted(by_module):
         yield from _in_module(view, view.program.modules.all[index], by_module[index])
 
@@ -57,7 +56,7 @@ def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> It
         return
     source = view.source(module)
     known = settings_of(tree, source)
-    shown = [one for write in writes for one in _settings(view, tree, source, write)]
+    shown = [one for write in writes for one in _settings(tree, source, write)]
     new = [one for one in shown if one.values is not None and not any(_is_told(one, other) for other in known)]
     if not new:
         return
@@ -79,18 +78,16 @@ def _is_told(one: Setting, other: Setting) -> bool:
     return same or (one.span.start < other.span.end and other.span.start < one.span.end)
 
 
-def _settings(view: View, tree: nodes.Module, source: Source, write: EnvironmentWrite) -> Iterator[Setting]:
+def _settings(tree: nodes.Module, source: Source, write: EnvironmentWrite) -> Iterator[Setting]:
     """A write of the program in the form for decisions about variables; None if its statement is not found in the
     file.
     """
-    module, row = module_of(view.ask, write)
-    place = module.table.places[row]
-    node = _node_at(tree, place, end=module.table.sites[row].end if row in module.table.sites else 0)
+    node = _node_at(tree, write.at.place, end=write.at.end if isinstance(write.at, Call) else 0)
     if node is None:
         return
     is_default = isinstance(node, nodes.Call) and getattr(node.func, "attrname", "") in _DEFAULTS
-    origin = Origin.DEFAULT if is_default and not write.call else Origin.LITERAL
-    if write.call or (isinstance(node, nodes.Call) and len(node.args) != 2):
+    origin = Origin.DEFAULT if is_default and write.given_by is None else Origin.LITERAL
+    if write.given_by is not None or (isinstance(node, nodes.Call) and len(node.args) != 2):
         setting = setting_of(source, Write(node, None, write.name, node, origin))
     else:
         key, value = node.args if isinstance(node, nodes.Call) else (node.targets[0].slice, node.value)
@@ -99,16 +96,6 @@ def _settings(view: View, tree: nodes.Module, source: Source, write: Environment
         origin = origin if origin is Origin.DEFAULT else Origin.VARIABLE
         setting = setting._replace(values=tuple(Value(text, None, origin) for text in write.texts))
     yield setting
-
-
-def span_of_write(view: View, write: EnvironmentWrite) -> Span:
-    """The statement or call that sets a variable."""
-    module, row = module_of(view.ask, write)
-    if row in module.table.sites:
-        return view.call_span(module.base | row)
-    tree = view.context.trees.of(view.path(module))
-    node = None if tree is None else _node_at(tree, module.table.places[row], end=0)
-    return view.expression_span(module.base | row) if node is None else span_of(view.source(module), node)
 
 
 def _node_at(tree: nodes.Module, place: int, end: int) -> nodes.NodeNG | None:

@@ -39,6 +39,8 @@ _FILES: tuple[str, ...] = (
     "memory.missing_activation_checkpointing",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
+    "precision.compile_result_dropped",
+    "precision.grad_scaler_with_bfloat16",
     "precision.mse_on_unit_vectors",
 )
 

@@ -16,6 +16,8 @@ from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
 from ldlm_lint.program.atoms import DEVICE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.conditions import words_below
+from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Argument as Found
 from ldlm_lint.program.queries import Meaning, State
@@ -352,6 +354,16 @@ class Expr(_Handle):
         """The texts that it may be, also as options of a command line; ``*`` stands for unknown parts."""
         program = self.code.program
         return frozenset(program.atoms.texts(self.value) | program.texts_of_flags(self.value))
+
+    @property
+    def identity(self) -> Identity:
+        """What setting it reads, in a form that can be compared, see `ldlm_lint.program.identity`; empty if unknown."""
+        return identity_of(self.code.program, self.key)
+
+    @property
+    def words(self) -> set[str]:
+        """The names in a condition."""
+        return words_below(self.module, self.key & MASK)
 
     @property
     def interfaces(self) -> frozenset[str]:

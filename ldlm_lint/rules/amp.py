@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Reference, Rule
 
 DEPRECATED_AMP_API = Rule(
     code="W7801",
@@ -48,47 +48,4 @@ DEPRECATED_AMP_API = Rule(
     "for the old class; and together with TorchScript, which knows the classes by name.",
 )
 
-GRAD_SCALER_WITH_BFLOAT16 = Rule(
-    code="R7802",
-    symbol="grad-scaler-with-bfloat16",
-    frequency=Frequency.STEP,
-    consequence=Consequence.SLOW,
-    message="%(where)s computes in bfloat16, which has the range of float32 and needs no loss scaling: this GradScaler "
-    "only adds a check for infinities and a wait for the GPU to every step; pass `enabled=False`",
-    summary="An enabled `GradScaler` together with an autocast whose dtype is bfloat16.",
-    rationale="Loss scaling keeps small gradients from becoming zero in float16, whose smallest normal number is "
-    "6e-5. bfloat16 has the exponent of float32 (smallest normal number 1.2e-38), so scaling gains nothing. An "
-    "enabled scaler still multiplies the loss, divides all gradients, checks for infinities, and copies the result to "
-    "the host in every step.",
-    cost="One more pass over all gradients and one wait for the GPU per step. If clipping forgets `unscale_`, it also "
-    "compares a scaled gradient norm.",
-    exceptions="A script that chooses between float16 and bfloat16 and enables the scaler accordingly, as in "
-    '`GradScaler(enabled=(dtype == "float16"))`: a disabled scaler does nothing, and a computed `enabled` is not '
-    "reported.",
-    versions="All versions of torch.",
-    verification="`scaler.get_scale()` only ever grows: it doubles every 2000 steps because no infinity is ever found. "
-    "A profile shows the scaler's kernels (`_amp_foreach_non_finite_check_and_unscale_`).",
-    references=(
-        Reference(
-            "Automatic mixed precision: gradient scaling",
-            "https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling",
-        ),
-        Reference("torch.amp.grad_scaler", "https://github.com/pytorch/pytorch/blob/v2.4.0/torch/amp/grad_scaler.py"),
-    ),
-    reads=("py",),
-    needs="torch.amp.autocast",
-    triggers=(),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the "
-    "last bits. A step that the scaler skipped because of an infinity is now taken. The scaler's state in a "
-    "checkpoint becomes empty, and an enabled scaler raises when it loads an empty state.",
-    probe=Probe(
-        "grad-scale",
-        "an enabled scaler scaled losses that autocast had computed in bfloat16",
-        device_bound=True,
-        experiment="precision",
-    ),
-    overrides="the demonstration shows that bfloat16 loses nothing without it",
-)
-
-RULES = (DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16)
+RULES = (DEPRECATED_AMP_API,)

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "batch_size_drift",
-    "compile_result_dropped",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
     "environment_variables",
     "evaluation_with_gradients",
     "find_unused_with_reentrant_checkpoint",
-    "grad_scaler_with_bfloat16",
     "gradient_accumulation_fixed",
     "python_launches",
     "requires_grad_toggled_per_step",

@@ -124,7 +124,7 @@ class LoaderPasses(Concept):
             return None
         rhythm = self.code[LightningRhythm]
         is_once = found.by is By.EVALUATION and rhythm.validates_once(found.function.module)
-        return None if is_once or (found.by is not By.CODE and rhythm.reloads(found.function.key)) else found
+        return None if is_once or (found.by is not By.CODE and rhythm.reloads(found.function)) else found
 
     def _has_one(self, loader: Loader) -> bool:
         """Whether each loader has one pass only: one for a test, one that is made at each access of a property, one whose

@@ -4,49 +4,41 @@ another class only by its method ``pin_memory``."""
 from __future__ import annotations
 
 from ldlm_lint.program.codebase import Concept
-from ldlm_lint.program.handles import Call, Class, Expr
+from ldlm_lint.program.handles import Call, Class, Expr, Function
+from ldlm_lint.program.walks import Through, reached, steps_back
 
 _CONTAINERS = frozenset({"tuple", "list", "dict", "OrderedDict", "UserDict", "UserList", "Mapping", "MutableMapping", "Sequence", "NamedTuple", "Tensor"})
 _ALIKE = frozenset({"tuple", "list", "dict"})
-_PLAIN_BASES = frozenset({"builtins.object", "object", "abc.ABC", "typing.Generic"})
-_PARTS = frozenset({"phi", "copy", "choice", "seq", "map", "comp"})
+_PLAIN = frozenset({"builtins.object", "object", "abc.ABC", "typing.Generic"})
+_HELD = Through.NAMES | Through.CHOICES | Through.PARTS | Through.CONTENTS
 
 
 class PinnedBatches(Concept):
-    """Answers for the functions that make the batches of a codebase's loaders."""
+    """Answers for the functions that make the batches of a program's loaders."""
 
-    def are_unpinnable(self, collate: Expr) -> bool:
+    @staticmethod
+    def are_unpinnable(collate: Expr) -> bool:
         """Whether what a collate function gives is, or has in it, an object that torch leaves as it is."""
-        todo = [value for function in collate.callables for value in function.returned]
-        seen = set(todo)
-        while todo:
-            at = todo.pop()
-            if isinstance(at, Call) and any(map(_is_unpinnable, at.callee.classes)):
-                return True
-            new = [one for one in _inside(at) if one not in seen]
-            seen.update(new)
-            todo += new
-        return False
+        return any(_is_unpinnable(owner) for function in collate.callables for owner in _made_in(function))
 
 
 def _is_unpinnable(owner: Class) -> bool:
-    if owner.methods("pin_memory"):
-        return False
     # A class of another package may bring the method.
-    outside = owner.outside_bases - _PLAIN_BASES
-    return not outside and _CONTAINERS.isdisjoint(name.rpartition(".")[2] for name in owner.outside_bases)
+    return not owner.methods("pin_memory") and owner.outside_bases <= _PLAIN and _CONTAINERS.isdisjoint(one.rpartition(".")[2] for one in owner.outside_bases)
 
 
-def _inside(at: Expr) -> list[Expr]:
-    """The origins of a value, and of what is in a container."""
-    if isinstance(at, Call):
-        returned = [value for function in at.targets if function.name != "__init__" for value in function.returned]
-        return returned + (at.positional if at.called_name in _ALIKE else [])
-    if at.kind == "upd":
-        return [one for one in (at.base, at.put) if one is not None]
-    if at.kind in ("item", "elem", "part"):
-        return [at.base] if at.base is not None else []
-    return at.ways if at.kind == "choice" else at.operands if at.kind in _PARTS else []
+def _made_in(function: Function) -> list[Class]:
+    """The classes of the project whose objects a function returns, itself or in a container."""
+    behind = reached(function.returned, _behind)
+    return [owner for one in behind if isinstance(one, Call) for owner in one.callee.as_classes]
+
+
+def _behind(expr: Expr) -> list[Expr]:
+    """What a value is from, and what is in a container."""
+    if not isinstance(expr, Call):
+        return list(steps_back(expr, _HELD))
+    made = [one for target in expr.targets if target.name != "__init__" for one in target.returned]
+    return [*(expr.positional if expr.called_name in _ALIKE else []), *made]
 
 
 __all__ = ["PinnedBatches"]

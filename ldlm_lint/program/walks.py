@@ -54,10 +54,11 @@ def reached(start: Iterable[Expr], step: Callable[[Expr], Iterable[Expr]]) -> It
 
 def origins(expr: Expr, through: Through) -> Iterator[Expr]:
     """The expression and all those that it may be, or be a part of, nearest first."""
-    return reached([expr], lambda at: _before(at, through))
+    return reached([expr], lambda at: steps_back(at, through))
 
 
-def _before(expr: Expr, through: Through) -> Iterator[Expr]:
+def steps_back(expr: Expr, through: Through) -> Iterator[Expr]:
+    """What an expression may be, or be a part of, one step back."""
     kind = expr.kind
     if (kind in _NAMES and Through.NAMES in through) or (kind in _CHOICES and Through.CHOICES in through):
         yield from expr.ways
@@ -110,4 +111,4 @@ def _form(expr: Expr) -> tuple[object, ...]:
     return row[0], expr.operator, expr.name, len(expr.operands)
 
 
-__all__ = ["Through", "are_alike", "origins", "reached"]
+__all__ = ["Through", "are_alike", "origins", "reached", "steps_back"]

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ldlm_lint.concepts.devices import HostBatches
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.every_step import EveryStep
-from ldlm_lint.concepts.host_batches import HostBatches
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.reads import Need, Reads
 from ldlm_lint.concepts.rhythm import Rhythm

@@ -11,7 +11,7 @@ from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.concepts.builders import Runs
-from ldlm_lint.concepts.host_models import HostModels
+from ldlm_lint.concepts.devices import HostModels
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.named_optimizers import NamedOptimizers
 from ldlm_lint.concepts.optimizers import Optimizers
@@ -149,7 +149,7 @@ def _matters_little(code: View, call: Call) -> bool:
     return (
         code[Optimizers].has_few_tensors(call)
         or code[Optimizers].are_compiled(call)
-        or code[HostModels].are_all(call.argument("params", 0).found.sources)
+        or code[HostModels].are_all(call.argument("params", 0).values)
         or not code[Runs].may_run(call.function)
         or code[LeftOff].is_left_off(call)
         or any("outer" in name for name in call.names)

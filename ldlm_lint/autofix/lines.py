@@ -38,6 +38,15 @@ def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | 
     return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
 
 
+def insert_above(source: Source, number: int, line: str) -> Edit:
+    """Insert a line before a line (by its 1-based number) and the comments that are right above it."""
+    indent = indent_at(source, number)
+    while number > 1 and source.lines[number - 2].strip().startswith("#") and indent_at(source, number - 1) == indent:
+        number -= 1
+    start = source.line_starts[number - 1]
+    return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
+
+
 def first_of_comments(source: Source, statement: nodes.NodeNG) -> int:
     """The 1-based number of the first of the comment lines right above a statement, that of its own line if there are
     none."""

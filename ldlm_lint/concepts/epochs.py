@@ -13,13 +13,10 @@ _WRITTEN = frozenset({"const", "copy", "phi", "free", "param", "impf", "un"})
 class Epochs(Concept):
     """The calls of ``set_epoch`` of a codebase."""
 
-    def is_constant_at(self, path: str, position: str) -> bool:
-        """Whether the call at ``line:column`` of a file passes the same number each time."""
-        return (path, position) in self._constant
-
     @cached_property
-    def _constant(self) -> set[tuple[str, str]]:
-        return {(self.code.path(call.module), call.position) for call in self.code.calls_named("set_epoch") if _is_constant(call)}
+    def constant(self) -> frozenset[Call]:
+        """The calls that pass the same number each time."""
+        return frozenset(call for call in self.code.calls_named("set_epoch") if _is_constant(call))
 
 
 def _is_constant(call: Call) -> bool:

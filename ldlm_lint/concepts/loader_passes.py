@@ -98,6 +98,16 @@ class LoaderPasses(Concept):
         """A pass that trains on the batches of the loader that a call makes."""
         return next((one for one in self.of(call) if self._trains(one, call, set())), None)
 
+    def trained_again(self, call: Call) -> list[Pass]:
+        """The passes of the project's code that begin again for the loader that a call makes, and train on its batches."""
+        again = [one for one in self.of(call) if one.by is By.CODE and self._is_repeated(one, call)]
+        return [one for one in again if self._trains(one, call, set())]
+
+    def training_on(self, one: Pass) -> list[Function]:
+        """The functions that train on what the generator around a pass gives; none if it is in none."""
+        loops = self._by_generator.get(one.function, []) if one.function.is_generator else []
+        return [two.function for two in loops if two.is_draw or (two.loop is not None and self._is_step(two.loop))]
+
     def trains_through(self, call: Call, giver: Call) -> Pass | None:
         """The same for what one call of the function around gives, or in that function itself."""
         ways = TakenWays(self.code, giver)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,26 +100,31 @@ class Loaders(Concept):
 
     def is_for_evaluation(self, loader: Loader) -> bool:
         """Whether a loader is named as one for evaluation, although a loop that can also train uses it."""
-        names = self._names_around(loader.call)
-        for dataset in self.option(loader, "dataset").values:
-            names |= dataset.names | {one.name for one in _read(dataset)}
-        maker = loader.call.function
-        return says_evaluation(sorted(names), "" if maker.is_module or maker.is_class else maker.name, _splits(loader.call))
+        return is_named_for_evaluation(loader.call, self.option(loader, "dataset").values)
 
     def is_for_one_test(self, loader: Loader) -> bool:
         """Whether it is made for the test split, which is used once."""
         return says_test(_splits(loader.call))
 
-    @staticmethod
-    def _names_around(call: Call) -> set[str]:
-        """The names that a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
-        names, inner = set(call.names), call
-        # The calls are in the order in which they are evaluated: enclosing calls come later.
-        for other in call.function.calls:
-            if inner in other.positional:
-                inner = other
-                names |= other.names
-        return names
+
+def is_named_for_evaluation(call: Call, datasets: Iterable[Expr]) -> bool:
+    """Whether the names of what a call makes, of the datasets that it gets, and the split around it mention evaluation."""
+    names = _names_around(call)
+    for dataset in datasets:
+        names |= dataset.names | {one.name for one in _read(dataset)}
+    maker = call.function
+    return says_evaluation(sorted(names), "" if maker.is_module or maker.is_class else maker.name, _splits(call))
+
+
+def _names_around(call: Call) -> set[str]:
+    """The names that a loader is bound to, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+    names, inner = set(call.names), call
+    # The calls are in the order in which they are evaluated: enclosing calls come later.
+    for other in call.function.calls:
+        if inner in other.positional:
+            inner = other
+            names |= other.names
+    return names
 
 
 def _is_like_torch(loader: Loader) -> bool:
@@ -143,4 +148,4 @@ def _splits(call: Call) -> Iterator[str]:
             yield from (one.constant for one in guard.test.operands if isinstance(one.constant, str))
 
 
-__all__ = ["Loader", "Loaders"]
+__all__ = ["Loader", "Loaders", "is_named_for_evaluation"]

@@ -119,6 +119,12 @@ class Trainings(Protocol):
     def recompute_by_engine(self, path: str) -> bool:
         """Whether the configuration of an engine makes the trainings of a file recompute activations."""
 
+    def wrap_without_sharing(self, path: str) -> bool:
+        """Whether a training with a file wraps its model in DDP, and no file of it shares data out without a sampler."""
+
+    def mention_samplers(self, path: str) -> bool:
+        """Whether a file of a training with a file mentions samplers that share data out."""
+
     def step_on_cuda(self, path: str, callers: Collection[str]) -> bool:
         """Whether a training that a file, or else one of its callers' files, belongs to may step an optimizer of torch on a
         GPU: under no engine that creates one of its own."""

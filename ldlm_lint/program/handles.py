@@ -1195,6 +1195,12 @@ class Class(_Handle):
         return Function(self.code, self.key)
 
     @property
+    def text(self) -> str:
+        """Its code."""
+        scope = self.module.scopes[self.key & MASK]
+        return self.code.text(self.module, scope.place, scope.end)
+
+    @property
     def own_methods(self) -> list[Function]:
         """The functions that its body binds to names."""
         rows = [self.module.nodes[bound[-1]] for bound in self.module.scopes[self.key & MASK].bindings.values()]

@@ -178,6 +178,8 @@ class Iterated:
             return [base | row[1]]
         if row[0] == "phi":
             return [base | one for one in row[1]]
+        if row[0] == "choice":
+            return [base | one for one in row[2:4]]
         if row[0] == "part":
             is_of_other = wrappers is not None and module.plain(row[1])[0] == "call" and not self._program.targets_of.get(base | module.uncopied(row[1]))
             return [base | module.uncopied(row[1])] if is_of_other else self._parts(module, row[1], row[2])

@@ -5,16 +5,12 @@ They follow the questions of the same kinds in `ldlm_lint.project.questions`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from ldlm_lint.project.groups import may_train_in_group
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.evaluation import is_unit_test
 from ldlm_lint.project.training import runs_many_ranks
-from ldlm_lint.project.traits import Trait
-
-_SAMPLER = Trait(re.compile(rb"DistributedSampler"), (b"DistributedSampler",))
 
 
 def _is_no_test(context: Context, path: str) -> bool:
@@ -33,24 +29,13 @@ def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
 
-def _makes_sampler(context: Context, path: str) -> bool:
-    return context.project.any_shows((path,), _SAMPLER)
-
-
-def _knows_sampler(context: Context, _path: str) -> bool:
-    """The loader of a loop depends on values; but a sampler must be named somewhere."""
-    return context.project.any_shows(context.project.plain, _SAMPLER)
-
-
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "belongs-to-training": _is_used_in_training,
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
-    "loop-neglects-a-sampler": _knows_sampler,
     "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
-    "sampler-epoch-is-never-set": _makes_sampler,
     "stands-in-training-loop": _is_no_test,
     "stands-outside-tests": _is_no_test,
 }

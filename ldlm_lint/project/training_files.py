@@ -25,7 +25,7 @@ from ldlm_lint.project.lightning_trainers import (
     trainers_in,
 )
 from ldlm_lint.project.optional_settings import is_off_everywhere, is_one_by_default
-from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
+from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trainings_of, trains_on_cuda
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.source import Kind
 
@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     from ldlm_lint.project.questions import Context
     from ldlm_lint.project.waiting_ranks import Wait
 
+_DDP = Trait(re.compile(rb"\bDistributedDataParallel\(|\bDDP\("), (b"DistributedDataParallel(", b"DDP("))
+_SAMPLERS = Trait(
+    re.compile(rb"DistributedSampler|distributed_sampler|num_replicas"),
+    (b"DistributedSampler", b"distributed_sampler", b"num_replicas"),
+    code=True,
+)
+_SHARES_OTHERWISE = Trait(
+    re.compile(
+        rb"split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
+        rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
+    ),
+    (
+        *(b"split_dataset_by_node", b"split_by_node", b".shard(", b"::"),
+        *(b"Accelerator(", b"setup_dataloaders(", b"deepspeed.initialize", b"lightning", b"world"),
+    ),
+    code=True,
+)
 _NUMBER_OF_WORKERS = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
 # Clipping calls, and code that a command or a configuration may make clip.
 _MAY_CLIP = Trait(
@@ -267,6 +284,15 @@ class TrainingFiles:
             if is_it:
                 return True
         return False
+
+    def wrap_without_sharing(self, path: str) -> bool:
+        """Whether a training with a file wraps its model in DDP, and no file of it shares data out without a sampler."""
+        project, files = self._project, trainings_of(self._project, path)
+        return bool(project.any_shows(files, _DDP)) and not project.any_shows(files, _SHARES_OTHERWISE)
+
+    def mention_samplers(self, path: str) -> bool:
+        """Whether a file of a training with a file mentions samplers that share data out."""
+        return bool(self._project.any_shows(trainings_of(self._project, path), _SAMPLERS))
 
     @cached_property
     def _large_workers(self) -> list[tuple[Document, Entry]]:

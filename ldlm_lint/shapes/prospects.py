@@ -49,7 +49,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "non-atomic-checkpoint": _each("stands-in-training-loop"),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "requires-grad-toggled-per-step": _each("runs-in-every-step"),
-    "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }

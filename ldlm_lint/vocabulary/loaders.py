@@ -29,6 +29,8 @@ GRAPHS = frozenset(
 OTHERS = frozenset({"monai.data.DataLoader", "litdata.StreamingDataLoader", "lightning.data.StreamingDataLoader"})
 LOADERS_OF_TORCH = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
 """Those that trainings call."""
+ITERABLE_DATASETS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
+DISTRIBUTED_SAMPLERS = frozenset({"torch.utils.data.DistributedSampler", "torch.utils.data.distributed.DistributedSampler"})
 LOADERS = TORCH | STREAMS | GRAPHS | OTHERS
 PASSES = frozenset({"shuffle", "batched", "unbatched", "map", "map_dict", "map_tuple", "select", "slice", "with_length", "compose", "then", "pipe"})
 """Methods of a stream's loader that give a loader of the same stream."""

@@ -10,7 +10,7 @@ from ldlm_lint.checkers.data.common import DATALOADER, SOURCE
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Rule
 from ldlm_lint.program.handles import Class
-from ldlm_lint.vocabulary.loaders import TORCH
+from ldlm_lint.vocabulary.loaders import ITERABLE_DATASETS, TORCH
 from ldlm_lint.wording import enumerated, listed
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ RULE = Rule(
     overrides="the constructor raises with it",
 )
 
-_STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
 
 
 class _Conflict(NamedTuple):
@@ -94,7 +93,7 @@ class _Options(NamedTuple):
     def is_stream(self) -> bool:
         """Whether the dataset is a stream."""
         found = self.objects("dataset")
-        return bool(found) and all(isinstance(one, Class) and _STREAMS & one.outside_bases for one in found)
+        return bool(found) and all(isinstance(one, Class) and ITERABLE_DATASETS & one.outside_bases for one in found)
 
 
 def _conflict(options: _Options) -> _Conflict | None:

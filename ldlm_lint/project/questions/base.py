@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.roles import Roles
-    from ldlm_lint.project.samplers import Samplers
     from ldlm_lint.project.scaled_gradients import ScaledGradients
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
@@ -302,18 +301,6 @@ class Context:
         from ldlm_lint.project.loaders import Tracer
 
         return Tracer(self.project, self.calls)
-
-    @cached_property
-    def samplers(self) -> Samplers:
-        """The distributed samplers and whether ``set_epoch`` is called on them."""
-        from ldlm_lint.project.samplers import Samplers
-
-        def tells_constant(path: str, position: str) -> bool:
-            from ldlm_lint.concepts.epochs import Epochs
-
-            return self.view[Epochs].is_constant_at(path, position)
-
-        return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
     @cached_property
     def pinning(self) -> Pinning:

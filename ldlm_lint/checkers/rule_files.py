@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_load_unspecified",
     "checkpoints.unbounded_checkpoints",
+    "data.blocking_host_to_device_copy",
     "data.dataloader_conflicting_options",
     "data.dataloader_in_main_process",
     "data.dataloader_too_many_workers",

@@ -47,13 +47,14 @@ class By(enum.Enum):
 class Pass:
     """A pass: what it goes through, where it begins, and its own loop, None for an ``iter`` and that of a framework.
 
-    ``is_draw``: no pass of its own, a training step takes from a generator by ``next``.
+    ``is_draw``: no pass of its own, a training step takes a ``batch`` from a generator by ``next``.
     """
 
     through: Expr
     spot: Spot
     loop: Loop | None = None
     is_draw: bool = False
+    batch: Call | None = None
     by: By = By.CODE
 
     @property
@@ -102,6 +103,17 @@ class LoaderPasses(Concept):
         """The passes of the project's code that begin again for the loader that a call makes, and train on its batches."""
         again = [one for one in self.of(call) if one.by is By.CODE and self._is_repeated(one, call)]
         return [one for one in again if self._trains(one, call, set())]
+
+    def batches(self, call: Call) -> dict[Loop, list[Expr]]:
+        """The loops that train on the batches of the loader that a call makes, each with the batches that it takes by ``next``."""
+        found: dict[Loop, list[Expr]] = {}
+        for one in self.of(call):
+            if one.loop is not None and one.by is By.CODE and self._is_step(one.loop) and self._trains(one, call, set()):
+                found.setdefault(one.loop, [])
+        for one in self._draws:
+            if one.spot.loop is not None and one.batch is not None and call in self.code.iterated.continued(one.through):
+                found.setdefault(one.spot.loop, []).append(one.batch)
+        return found
 
     def training_on(self, one: Pass) -> list[Function]:
         """The functions that train on what the generator around a pass gives; none if it is in none."""
@@ -358,7 +370,7 @@ class LoaderPasses(Concept):
     @cached_property
     def _draws(self) -> list[Pass]:
         """The calls of ``next`` that run in training steps."""
-        return [Pass(through, call.spot, is_draw=True) for call, through in _given_to(self.code, "next") if self.code[Reach].is_inside(call)]
+        return [Pass(through, call.spot, is_draw=True, batch=call) for call, through in _given_to(self.code, "next") if self.code[Reach].is_inside(call)]
 
     def _hooked(self) -> Iterator[Pass]:
         """The passes that a framework makes through what its hooks give."""

@@ -37,7 +37,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
-    "copies": ("loop-takes-pinned-batches",),
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),

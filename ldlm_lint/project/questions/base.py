@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.inherited_configs import InheritedConfigs
     from ldlm_lint.project.launches import Launches
-    from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
     from ldlm_lint.project.named_classes import NamedClasses
-    from ldlm_lint.project.pinning import Pinning
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.roles import Roles
@@ -294,20 +292,6 @@ class Context:
         from ldlm_lint.project.frameworks import Trainers
 
         return Trainers(self.project, self.launches, lambda: self.homes, lambda: self.program)
-
-    @cached_property
-    def tracer(self) -> Tracer:
-        """The value tracer."""
-        from ldlm_lint.project.loaders import Tracer
-
-        return Tracer(self.project, self.calls)
-
-    @cached_property
-    def pinning(self) -> Pinning:
-        """The loops that train on pinned batches."""
-        from ldlm_lint.project.pinning import Pinning
-
-        return Pinning(self.project, self.tracer)
 
     @cached_property
     def wraps(self) -> Wraps:

@@ -258,19 +258,6 @@ class Calls:
             )
         return self._repeated[key]
 
-    def of_new_objects(self, path: str, scope: str) -> bool:
-        """Whether all loops that call a method make its object again in each pass: ``for fold in folds:
-        Trainer(fold).evaluate()``."""
-        owner = scope.rpartition(".")[0].rpartition(".")[2]
-        return owner != "" and all(
-            self._makes(caller, call, owner) if call.loops else not self.repeated(caller, call.scope)
-            for caller, call in self.callers(path, scope)
-        )
-
-    def _makes(self, path: str, call: CallSite, owner: str) -> bool:
-        made = (one for one in self.project.calls_in(path, call.scope) if one.callee.name.rpartition(".")[2] == owner)
-        return any(call.loops[0] in one.loops for one in made)
-
     def trains(self, path: str, scope: str, depth: int = 0) -> bool:
         """Whether a function computes gradients, directly or through its callees."""
         key = (path, scope)
@@ -309,14 +296,6 @@ class Calls:
             return True
         inside = (call for call in self.project.calls_in(path, scope) if not lines.isdisjoint(call.loops))
         return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)
-
-    def is_training_step(self, path: str, scope: str) -> bool:
-        """Whether each call of a function is a step of a training: it computes gradients outside of loops and is called
-        in a loop."""
-        function = self.function(path, scope)
-        if function is None or not self.trains(path, scope) or not self.repeated(path, scope):
-            return False
-        return set(function.backward_lines) == {0} or self._any_trains(path, (call for call in self.project.calls_in(path, scope) if not call.loops))
 
     def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops iterates over a training generator: ``for loss in self.steps(): …``."""

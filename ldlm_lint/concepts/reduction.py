@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.replica_runs import DDP, ReplicaRuns
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.replica_runs import Replica
-    from ldlm_lint.program.handles import Call, Expr, Function
+    from ldlm_lint.program.handles import Expr, Function
 
 _SCOPES = ("accumulate", "set_requires_gradient_sync", "set_requires_all_reduce", "set_is_last_backward")
 _FLAG = "require_backward_grad_sync"
 _SHARDS = ("fully_shard", "FullyShardedDataParallel", "FSDP")
 _ENGINES = frozenset({"accelerate.Accelerator"})
+
+_OF_RANKS = frozenset(f"torch.distributed.autograd.{name}" for name in ("backward", "context", "get_gradients"))
+"""What keeps the gradients of several ranks."""
 
 
 class Reduction(Concept):
@@ -46,6 +50,14 @@ class Reduction(Concept):
         if not all(self._is_for_others(call.receiver, models) for call in called) and self._reaches(backward, "no_sync"):
             return True
         return not all(self._is_for_others(model, models) for model in self._handed_on(backward))
+
+    def detaches_gradients(self, wrapper: Call) -> bool:
+        """Whether code that may run with a wrapper detaches gradients of parameters in place, which a view does not allow,
+        or keeps them elsewhere; those of an input that requires gradients do not concern DDP."""
+        if any(map(wrapper.may_run_with, self.code.calls(_OF_RANKS))):
+            return True
+        detached = [call.receiver.plain for call in self.code.calls_named("detach_") if call.receiver is not None and wrapper.may_run_with(call)]
+        return any(one.kind == "attr" and one.name == "grad" and not _asks_for_gradient(one.operands[0]) for one in detached)
 
     def _is_for_others(self, model: Expr | None, models: frozenset[Replica]) -> bool:
         """Whether the model of a scope surely is none of some models."""
@@ -85,6 +97,18 @@ class Reduction(Concept):
         given = (call.argument("static_graph") for call in self.code.calls(DDP) if backward.may_run_with(call))
         may_be_set = any(one.values and {value.may_be().only for value in one.values} != {False} for one in given)
         return may_be_set or self._reaches(backward, "_set_static_graph")
+
+
+def _asks_for_gradient(tensor: Expr) -> bool:
+    """Whether an expression creates a tensor that requires gradients: an input, not a parameter of a model."""
+    made = tensor.plain
+    if not isinstance(made, Call):
+        return False
+    if made.called_name == "requires_grad_" or "requires_grad" in dict(made.keywords):
+        return True
+    asked = [call.receiver for call in tensor.code.calls_named("requires_grad_") if call.module is tensor.module]
+    set_on = [base for base, _ in tensor.code.writes_of("requires_grad")]
+    return tensor in asked or tensor in set_on
 
 
 __all__ = ["Reduction"]

@@ -6,7 +6,7 @@ training step is an entry point that users start.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,10 @@ from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.replica_runs import DDP
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Function
+from ldlm_lint.program.handles import leading_to
 
 if TYPE_CHECKING:
-    from ldlm_lint.program.handles import Call
+    from ldlm_lint.program.handles import Call, Expr, Function
     from ldlm_lint.program.modules import Module
 
 ONE_PROCESS = frozenset(
@@ -47,6 +47,20 @@ class Replicas(Concept):
         """The calls that give each GPU a process of its own, and that may run."""
         return [call for call in self._written if self._is_offered(call)]
 
+    def train(self, wrapper: Call) -> bool:
+        """Whether a model that a call wraps is trained: a function that leads there leads to a training step, too, or the
+        files in which that begins are part of a training."""
+        own, trainings = wrapper.function, self.code.trainings
+        if any(self._leads_to_step(one) for one in own.leading if one == own or not one.is_module):
+            return True
+        files = {self.code.path(one.module) for one, is_first in own.leading.items() if is_first}
+        return any(trainings.start_in(path) or trainings.trainings_of(path) for path in sorted(files))
+
+    def may_be_wanted(self, wrapper: Call) -> bool:
+        """Whether something starts several ranks, or no switch around a wrapper is off for good: ``if world_size > 1:``."""
+        tests = [guard.test for guard in wrapper.guards if guard.kind == "if" and guard.holds]
+        return self.code.trainings.may_use_ranks([name for test in tests for name in _switches(test)])
+
     def are_of_one_process(self, module: Module) -> bool:
         """Whether one process drives all GPUs in the programs of a module: there is a wrapper of that kind, and none
         for several processes."""
@@ -63,16 +77,10 @@ class Replicas(Concept):
 
     def _is_offered(self, call: Call) -> bool:
         """Whether the code of a module makes a call, a training step does, or a function that users start."""
-        todo, tops = [call.function], list[Function]()
-        seen = set(todo)
-        for function in todo:
-            if function.is_module or self._reach.has(function):
-                return True
-            above = [one.function for one in function.callers]
-            tops += [] if above else [function]
-            todo += (fresh := [one for one in dict.fromkeys(above) if one not in seen])
-            seen.update(fresh)
-        return any(map(self._may_be_started, tops))
+        above = leading_to([call.function])
+        if any(one.is_module or self._reach.has(one) for one in above):
+            return True
+        return any(self._may_be_started(one) for one in above if not one.callers)
 
     def _may_be_started(self, function: Function) -> bool:
         """Whether unknown code may call a function: any but a plain one that is never named and leads to no step."""
@@ -125,3 +133,15 @@ class Replicas(Concept):
 
 def _is_of(call: Call, package: str) -> bool:
     return any(name.partition(".")[0] == package for name in call.callee.interfaces)
+
+
+def _switches(test: Expr) -> Iterator[str]:
+    """``distributed`` of ``self.distributed and x``, ``world_size`` of ``world_size > 1``."""
+    test = test.unnamed
+    if test.operator == "And":
+        for one in test.operands:
+            yield from _switches(one)
+    elif test.operator in ("Gt", "GtE", "NotEq") and test.operands[1].constant is not ...:
+        yield from _switches(test.operands[0])
+    elif test.name:
+        yield test.name

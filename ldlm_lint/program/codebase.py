@@ -84,6 +84,9 @@ class Trainings(Protocol):
     def start_many_ranks(self, path: str) -> bool:
         """Whether a launch starts a file in several processes, or may."""
 
+    def may_use_ranks(self, switches: Collection[str]) -> bool:
+        """Whether code, a script or a configuration starts several ranks, or none of the switches by these names stays off."""
+
     def end_early(self, path: str) -> bool:
         """Whether a file does not parse to its end."""
 

@@ -1011,6 +1011,24 @@ class Function(_Handle):
         return tuple(Call(self.code, one.call) for one in self.code.program.callers(self.key))
 
     @property
+    def named_callers(self) -> list[Call]:
+        """The calls that go to it by its name; whoever is handed a function may have got another one."""
+        return [call for call in self.callers if self.owner is not None or call.called_name == self.name]
+
+    @property
+    def leading(self) -> dict[Function, bool]:
+        """The function itself and those that lead to it by such calls, nearest first, each with whether others may lead to
+        it: it is the code of a module, or something else calls it."""
+        found: dict[Function, bool] = {}
+        todo = [self]
+        for function in todo:
+            if function not in found:
+                named = [] if function.is_module else function.named_callers
+                found[function] = not named or len(named) < len(function.callers)
+                todo += [call.function for call in named]
+        return found
+
+    @property
     def has_unknown_callers(self) -> bool:
         """Whether another package, which was handed the function, calls it."""
         return any(one.how == UNKNOWN for one in self.code.program.callers(self.key))

@@ -27,6 +27,7 @@ from ldlm_lint.project.lightning_trainers import (
 from ldlm_lint.project.optional_settings import is_off_everywhere, is_one_by_default
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trainings_of, trains_on_cuda
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.project.wrap_guards import may_be_on
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class TrainingFiles:
     def start_many_ranks(self, path: str) -> bool:
         """Whether a launch starts a file in several processes, or may."""
         return any(one.launcher != "python" or not one.complete for one in self._context.launches.running(path))
+
+    def may_use_ranks(self, switches: Collection[str]) -> bool:
+        """Whether code, a script or a configuration starts several ranks, or none of the switches by these names stays off."""
+        return may_be_on(self._project, switches)
 
     def end_early(self, path: str) -> bool:
         """Whether a file does not parse to its end."""

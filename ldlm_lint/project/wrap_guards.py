@@ -4,7 +4,7 @@ every caller leaves ``world_size=1``. They are no sign that ranks start."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from astroid import nodes
 
@@ -35,7 +35,12 @@ _GIVEN = (
 
 def may_wrap(project: Project, call: nodes.Call) -> bool:
     """Whether a wrap for several ranks may run: something starts ranks, or no switch around it stays off."""
-    return not any(_stays_off(project, name) for name in _switches_around(call)) or starts_ranks(project)
+    return may_be_on(project, _switches_around(call))
+
+
+def may_be_on(project: Project, switches: Iterable[str]) -> bool:
+    """Whether something starts ranks, or none of the switches by these names stays off."""
+    return not any(_stays_off(project, name) for name in switches) or starts_ranks(project)
 
 
 def starts_ranks(project: Project) -> bool:
@@ -78,4 +83,4 @@ def _stays_off(project: Project, name: str) -> bool:
     return bool(written) and not any(given.search(data) for data in (*written, *others))
 
 
-__all__ = ["brings_ranks", "may_wrap", "starts_ranks"]
+__all__ = ["brings_ranks", "may_be_on", "may_wrap", "starts_ranks"]

@@ -53,37 +53,6 @@ FIND_UNUSED_PARAMETERS = Rule(
     ),
 )
 
-GRADIENT_COPY = Rule(
-    code="R7227",
-    symbol="ddp-gradient-copy",
-    consequence=Consequence.MEMORY,
-    message="DDP stores every gradient twice, in `.grad` and in its communication buckets, which takes the size of all "
-    "gradients in GPU memory: pass `gradient_as_bucket_view=True`, which makes `.grad` a view of the bucket",
-    summary="A DDP wrapper of a model that trains, without `gradient_as_bucket_view`.",
-    rationale="By default DDP copies each gradient into a bucket, reduces the bucket, and copies the result back into "
-    "`.grad`. Memory holds the gradients twice from the backward pass to the end of the step. With "
-    "`gradient_as_bucket_view=True` a reduced gradient is a view of its bucket, and the copy is freed.",
-    cost="Memory: one copy of all gradients, 4 bytes for each trainable fp32 parameter. Measured: 244 MiB less peak "
-    "memory for 256 MiB of gradients (resident memory of one process on CPU, torch 2.13). Hardly any time: "
-    "`zero_grad()` sets gradients to None, which ends the view in every step, so the copy into the bucket remains.",
-    exceptions="Code that calls `detach_()` on a gradient, as hand-written `zero_grad` functions do: this raises for "
-    "a view. Code that keeps a reference to a gradient beyond the next backward pass. A wrapper around a model that "
-    "is only evaluated.",
-    versions="torch 2.0 to 2.13; the default is False in all these versions.",
-    verification="Compare `torch.cuda.max_memory_allocated()` over a few steps, with and without it.",
-    references=(
-        _DDP,
-        Reference("pytorch#41954", "https://github.com/pytorch/pytorch/pull/41954"),
-    ),
-    reads=("py",),
-    needs="DistributedDataParallel(gradient_as_bucket_view=)",
-    triggers=(),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept "
-    "beyond the step sees the gradient of the next step.",
-    probe=Probe("gradient-storages", "gradients and buckets are different memory", experiment="ddp"),
-)
-
 BROADCAST_BUFFERS = Rule(
     code="I7228",
     symbol="ddp-broadcast-buffers",
@@ -119,4 +88,4 @@ BROADCAST_BUFFERS = Rule(
     overrides="the ranks compute with different buffers with it",
 )
 
-RULES = (FIND_UNUSED_PARAMETERS, GRADIENT_COPY, BROADCAST_BUFFERS)
+RULES = (FIND_UNUSED_PARAMETERS, BROADCAST_BUFFERS)

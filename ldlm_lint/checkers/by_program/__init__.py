@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _ROOMS = (
     "batch_size_drift",
     "ddp_find_unused_parameters",
-    "ddp_gradient_copy",
     "deprecated_amp_api",
     "environment_variables",
     "evaluation_with_gradients",

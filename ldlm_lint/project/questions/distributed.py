@@ -6,18 +6,12 @@ import re
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.gradients import asks_for_gradient
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
-from ldlm_lint.project.traits import Trait
 from ldlm_lint.source import Kind
 
-_DETACHES_GRADIENTS = Trait(
-    re.compile(rb"\.detach_\(|dist_autograd|distributed\.autograd"),
-    (b".detach_(", b"dist_autograd", b"distributed.autograd"),
-)
 _AUTOGRAD_OF_RANKS = lazily(rb"dist_autograd|distributed\.autograd")
 _SYNCS_ITSELF = lazily(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|accelerator\.\w|\bAccelerator\("
@@ -54,25 +48,6 @@ def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Ver
     return Verdict(any(context.runs_training(one) for one in sorted(near)))
 
 
-def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Nothing near the training detaches gradients in place, which a view does not allow, or stores them elsewhere."""
-    project, path = context.project, finding.span.path
-    near = project.around(path) & project.showing(_DETACHES_GRADIENTS)
-    return Verdict(not any(_detaches(context, one) for one in near))
-
-
-def _detaches(context: Context, path: str) -> bool:
-    """Whether a file may detach gradients of parameters in place; those of an input that requires gradients do not
-    concern DDP."""
-    module = context.view.module(path)
-    if module is None or _AUTOGRAD_OF_RANKS.search(context.project.data(path)):
-        return True
-    functions = [module.nodes[module.nodes[one][1]] for one in module.table.named.get("detach_", ())]
-    receivers = [module.plain(one[1]) for one in functions if one[0] == "attr"]
-    gradients = [one for one in receivers if one[0] == "attr" and one[2] == "grad"]
-    return any(not asks_for_gradient(module, one[1]) for one in gradients)
-
-
 def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
     project, path = context.project, finding.span.path
     found = random_buffer(project, path, names.split())
@@ -98,7 +73,6 @@ def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdi
 QUESTIONS: dict[str, Question] = {
     "environment-variable-unread": _variable_is_unread,
     "wrapped-model-trains": _wrapped_model_trains,
-    "gradients-stay-attached": _gradients_stay_attached,
     "model-draws-buffers": _model_draws_buffers,
     "accumulation-is-not-divided": _accumulation_is_not_divided,
     "shards-with-fsdp": _shards_with_fsdp,

@@ -11,6 +11,7 @@ from linking import Alone, program_of
 from ldlm_lint.budget import deep
 from ldlm_lint.concepts.texts import Texts
 from ldlm_lint.program import Program
+from ldlm_lint.program.handles import expression
 
 TRAINS = "\n\ndef train(loss):\n    loss.backward()\n"
 
@@ -58,7 +59,8 @@ def texts_of(files: Mapping[str, str]) -> tuple[str, ...]:
     program: Program = program_of({name: f"{code}{TRAINS}" for name, code in files.items()})
     module = program.modules.by_path["a.py"]
     numbers = [one for scope in module.scopes for one in scope.bindings.get("text", ())]
-    return Alone(program)[Texts].of(module.base | numbers[-1])
+    code = Alone(program)
+    return code[Texts].known(expression(code, module.base | numbers[-1]))
 
 
 @for_every(("files", "texts"), CASES.values(), ids=CASES)

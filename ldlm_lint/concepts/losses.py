@@ -250,8 +250,7 @@ def _made_with(value: Expr, by: Expr | None) -> list[Expr]:
         return []
     if by.callee.last_name in _COLLECTS and by.is_dropped and by.receiver is not None and value != by.callee:
         return [by.receiver]
-    taken = [one for target in by.targets for one in target.parameters.values() if by.given_for(one) == value]
-    return [by, *taken]
+    return [by, *by.parameters_for(value)]
 
 
 class UnseenLosses:

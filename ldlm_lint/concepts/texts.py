@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ldlm_lint.budget import deep
 from ldlm_lint.concepts.text_parts import Context, Place, Places
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, expression
-
-if TYPE_CHECKING:
-    from ldlm_lint.code.table import Node
-    from ldlm_lint.program.handles import Expr, Function
-    from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr, Function
 
 _MOST_TEXTS = 8
 """Texts that one expression may be above which it is unknown."""
@@ -28,11 +22,9 @@ _MOST_READS = 600
 """Expressions that are read for one answer."""
 _MOST_PARTS = 60
 """Texts that are added up in a row."""
-_PERCENT = ("%s", "%d")
-
-
 _MOST_CALLERS = 20
 """Calls of one function that are looked at."""
+_PERCENT = ("%s", "%d")
 
 
 class Given(NamedTuple):
@@ -47,132 +39,100 @@ class Texts(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self.places = Places(code.ask)
+        self.places = code[Places]
         self._reads = 0
-
-    def of(self, key: int, context: Context | None = None) -> tuple[str, ...]:
-        """All possible texts of an expression, numbers as formatted; empty if one of them is unknown."""
-        self._reads = 0
-        return tuple(dict.fromkeys(self._of(Place(key, context)) or ()))
 
     def known(self, expr: Expr, given: Given | None = None) -> tuple[str, ...]:
-        """All possible texts of an expression, in all cases or in one; empty if one of them is unknown."""
-        return self.of(expr.key, given.context if given is not None else None)
+        """All possible texts of an expression, numbers as formatted, in all cases or in one; empty if one is unknown."""
+        return self.at(Place(expr, given.context if given is not None else None))
+
+    def at(self, place: Place) -> tuple[str, ...]:
+        """The same for an expression in its context."""
+        self._reads = 0
+        with deep():
+            return tuple(dict.fromkeys(self._of(place) or ()))
 
     def of_argument(self, expr: Expr, makers: Callable[[Expr], bool]) -> tuple[str, ...]:
         """The texts of an expression, or of what one of some functions makes it from: ``"cuda"`` of ``torch.device("cuda")``."""
-        place = self.places.resolved(Place(expr.key))
-        made = expression(self.code, place.key) if place is not None else None
-        if place is not None and isinstance(made, Call) and made.positional and makers(made.callee):
-            place = Place(made.positional[0].key, place.context)
-        return self.of(place.key, place.context) if place is not None else ()
+        place = self.places.resolved(Place(expr))
+        if place is not None and isinstance(place.expr, Call) and place.expr.positional and makers(place.expr.callee):
+            place = place.beside(place.expr.positional[0])
+        return self.at(place) if place is not None else ()
 
     def entries(self, mapping: Expr) -> dict[str, tuple[str, ...]]:
         """The texts of a mapping by their keys; empty if it is unknown."""
-        found = self.places.entries(Place(mapping.key)) or {}
-        return {name: self.of(value.key, value.context) for name, (_, value) in found.items()}
+        return {name: self.at(value) for name, (_, value) in (self.places.entries(Place(mapping)) or {}).items()}
 
     def cases(self, expr: Expr, function: Function) -> Iterator[Given]:
         """The iterations of the loop that gives an expression, or else the calls of the function around it."""
         taken = expr.base if expr.kind == "part" else expr
         if taken is not None and taken.kind == "elem" and taken.base is not None:
-            for one in self.places.rounds(Place(taken.base.key)) or ():
-                yield Given(Context(element=taken.key, items=one))
-        elif not function.is_module:
-            edges = self.program.callers(function.key)
-            if len(edges) <= _MOST_CALLERS:
-                yield from (Given(Context(function.key, edge.call, edge.how), Call(self.code, edge.call)) for edge in edges if edge.how != UNKNOWN)
+            for one in self.places.rounds(Place(taken.base)) or ():
+                yield Given(Context(element=taken, items=one))
+        elif not function.is_module and len(function.callers) <= _MOST_CALLERS and not function.has_unknown_callers:
+            yield from (Given(Context(function, call), call) for call in function.callers)
 
     def _of(self, place: Place | None) -> list[str] | None:
         self._reads += 1
         place = None if place is None or self._reads > _MOST_READS else self.places.resolved(place)
         if place is None:
             return None
-        module = self.places.program.module_of(place.key)
-        row = module.nodes[place.key & MASK]
-        reader = {
-            "const": self._constant,
-            "fstr": self._formatted,
-            "op": self._operation,
-            "call": self._call,
-            "phi": self._one_of,
-            "choice": self._one_of,
-        }.get(row[0], self._known)
-        found = reader(module, row, place)
+        found = self._read(place)
         return found if found is not None and 0 < len(found) <= _MOST_TEXTS else None
 
-    def _constant(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        return [str(row[1])]
+    def _read(self, place: Place) -> list[str] | None:
+        expr = place.expr
+        if expr.kind == "const":
+            return [str(expr.constant)]
+        if expr.kind == "fstr":
+            return self._joined("", [self._of(place.beside(one)) for one in expr.operands]) if expr.is_plain_text else None
+        if expr.kind == "op":
+            return self._operation(place)
+        if isinstance(expr, Call):
+            return self._call(place, expr)
+        if expr.kind in ("phi", "choice"):
+            ways = [self._of(place.beside(one)) for one in expr.ways]
+            return None if any(way is None for way in ways) else [text for way in ways for text in way or ()]
+        return _whole(expr)
 
-    def _one_of(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        ways = [self._of(place.beside(one)) for one in (row[1] if row[0] == "phi" else row[2:])]
-        return None if any(way is None for way in ways) else [text for way in ways for text in way or ()]
-
-    def _known(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        """The values from the program, if they are complete."""
-        if row[0] == "param":
-            return None
-        only = self.ask.meaning(place.key).only
-        whole = isinstance(only, str) and "*" not in only
-        return [str(only)] if whole or (isinstance(only, (int, float)) and only is not ...) else None
-
-    def _formatted(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        return self._joined("", [self._of(place.beside(one)) for one in row[1]]) if row[2] else None
-
-    def _operation(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        if row[1] == "Add":
-            parts = self._added(module, place)
+    def _operation(self, place: Place) -> list[str] | None:
+        expr = place.expr
+        if expr.operator == "Add":
+            parts = _added(place)
             if parts is None:
                 return None
             # A sum of numbers is not text that is put together.
-            if any(self._is_number(one) for one in map(self.places.resolved, parts) if one is not None):
-                return self._known(module, row, place)
+            written = (one for one in map(self.places.resolved, parts) if one is not None)
+            if any(one.expr.kind == "const" and not isinstance(one.expr.constant, str) for one in written):
+                return _whole(expr)
             return self._joined("", [self._of(one) for one in parts])
-        if row[1] == "Mod" and module.nodes[row[2]][0] == "const" and isinstance(module.nodes[row[2]][1], str):
-            return self._percent(module, module.nodes[row[2]][1], row[3], place)
-        return self._known(module, row, place)
+        left, right = expr.operands
+        if expr.operator == "Mod" and isinstance(left.constant, str):
+            fields, pieces = right.operands if right.is_tuple else [right], list(_pieces(left.constant, _PERCENT))
+            if len(pieces) != len(fields) + 1 or any("%" in piece for piece in pieces):
+                return None
+            return self._between(pieces, [self._of(place.beside(one)) for one in fields])
+        return _whole(expr)
 
-    @staticmethod
-    def _added(module: Module, place: Place) -> list[Place] | None:
-        """The operands of a chain of additions; None of a longer one."""
-        found: list[Place] = []
-        row = module.nodes[place.key & MASK]
-        while row[:2] == ("op", "Add") and len(found) < _MOST_PARTS:
-            found.append(place.beside(row[3]))
-            place = place.beside(row[2])
-            row = module.nodes[place.key & MASK]
-        return [place, *reversed(found)] if len(found) < _MOST_PARTS else None
-
-    def _is_number(self, place: Place) -> bool:
-        row = self.places.row(place)
-        return row[0] == "const" and not isinstance(row[1], str)
-
-    def _percent(self, module: Module, text: str, given: int, place: Place) -> list[str] | None:
-        fields = module.nodes[given][2] if module.nodes[given][:2] == ("seq", "Tuple") else (given,)
-        pieces = _split(text, _PERCENT)
-        if len(pieces) != len(fields) + 1 or any("%" in piece for piece in pieces):
-            return None
-        return self._between(pieces, [self._of(place.beside(one)) for one in fields])
-
-    def _call(self, module: Module, row: Node, place: Place) -> list[str] | None:
-        function, args, keywords = module.nodes[row[1]], row[2], row[3]
-        if function[0] == "free" and function[2] == "str" and len(args) == 1 and not keywords:
+    def _call(self, place: Place, call: Call) -> list[str] | None:
+        args = call.positional
+        if call.callee.kind == "free" and call.called_name == "str" and len(args) == len(call.arguments) == 1:
             return self._of(place.beside(args[0]))
-        if function[0] == "attr" and not keywords and function[2] in ("join", "format"):
-            base = self._of(place.beside(function[1]))
+        if call.receiver is not None and not call.keywords and call.called_name in ("join", "format"):
+            base = self._of(place.beside(call.receiver))
             if base is not None and len(base) == 1:
-                return self._join(base[0], args, place) if function[2] == "join" else self._format(base[0], args, place)
-        return self._known(module, row, place)
+                return self._join(base[0], place, call) if call.called_name == "join" else self._format(base[0], place, call)
+        return _whole(call)
 
-    def _join(self, between: str, args: tuple[int, ...], place: Place) -> list[str] | None:
-        elements = self.places.elements(place.beside(args[0]), place) if len(args) == 1 else None
+    def _join(self, between: str, place: Place, call: Call) -> list[str] | None:
+        elements = self.places.elements(place.beside(call.positional[0]), call) if len(call.positional) == 1 else None
         return None if elements is None else self._joined(between, [self._of(one) for one in elements])
 
-    def _format(self, text: str, args: tuple[int, ...], place: Place) -> list[str] | None:
+    def _format(self, text: str, place: Place, call: Call) -> list[str] | None:
         pieces = text.split("{}")
-        if len(pieces) != len(args) + 1 or any("{" in piece or "}" in piece for piece in pieces):
+        if len(pieces) != len(call.positional) + 1 or any("{" in piece or "}" in piece for piece in pieces):
             return None
-        return self._between(pieces, [self._of(place.beside(one)) for one in args])
+        return self._between(pieces, [self._of(place.beside(one)) for one in call.positional])
 
     def _between(self, pieces: list[str], fields: list[list[str] | None]) -> list[str] | None:
         parts: list[list[str] | None] = [[pieces[0]]]
@@ -188,8 +148,22 @@ class Texts(Concept):
         return [between.join(one) for one in itertools.product(*(part or () for part in parts))]
 
 
-def _split(text: str, marks: tuple[str, ...]) -> list[str]:
-    return list(_pieces(text, marks))
+def _whole(expr: Expr) -> list[str] | None:
+    """The value from the program, if it is known to the last character."""
+    only = ... if expr.kind == "param" else expr.may_be().only
+    is_whole = isinstance(only, str) and "*" not in only
+    return [str(only)] if is_whole or isinstance(only, (int, float)) else None
+
+
+def _added(place: Place) -> list[Place] | None:
+    """The operands of a chain of additions; None of a longer one."""
+    found: list[Place] = []
+    expr = place.expr
+    while expr.operator == "Add" and expr.kind == "op" and len(found) < _MOST_PARTS:
+        left, right = expr.operands
+        found.append(place.beside(right))
+        expr = left
+    return [place.beside(expr), *reversed(found)] if len(found) < _MOST_PARTS else None
 
 
 def _pieces(text: str, marks: tuple[str, ...]) -> Iterator[str]:

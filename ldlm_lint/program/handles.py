@@ -476,6 +476,41 @@ class Expr(_Handle):
         return frozenset(expression(self.code, fields[1]) for fields in self.code.program.atoms.kinds(self.value, "d"))
 
     @property
+    def changed_by(self) -> list[Expr]:
+        """The stores into the container that it makes, and the calls of its methods that may change it."""
+        program, module = self.code.program, self.module
+        container = program.atoms.atom("d", self.key)
+        names = program.names_of(self.key)
+        changes = {one for name in names for one in (*program.changes.get(name, ()), *program.changes.get((module.index, name), ()))}
+        found = [expression(self.code, one) for one in sorted(changes)]
+        changed = ((one, one.receiver if isinstance(one, Call) else one.base) for one in found)
+        return [one for one, changing in changed if changing is not None and container in changing.value]
+
+    @property
+    def element_taken(self) -> Expr | None:
+        """What a comprehension with one loop and no condition takes; None for anything else."""
+        module, number = self.module, self.key & MASK
+        table = module.table
+        comprehensions = [one for one in table.loops if one.kind == "comp"]
+        places = {(one.value, one.place) for one in comprehensions}
+        taken = (one for one in range(number) if module.nodes[one][0] == "elem" and (module.nodes[one][1], table.places[one]) in places)
+        loop = max(taken, default=0) if self.kind == "comp" else 0
+        iterable = module.nodes[loop][1] if loop else 0
+        inner = [one for one in comprehensions if iterable <= one.value < number]
+        is_plain = loop and len(inner) == 1 and not any(loop < one.test < number for one in table.guards)
+        return self._at(loop) if is_plain else None
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether it is written as a tuple."""
+        return self.row[:2] == ("seq", "Tuple")
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether it is an f-string without formats and conversions."""
+        return self.kind == "fstr" and bool(self.row[2])
+
+    @property
     def is_view(self) -> bool:
         """Whether it may be what ``zip``, ``enumerate``, ``.keys()`` and the like give."""
         return any(fields[1] != "items" for fields in self.code.program.atoms.kinds(self.value, "view"))

@@ -143,13 +143,9 @@ class View(Codebase):
     def launches_of_python(self) -> tuple[tuple[str, Code], ...]:
         """The files whose Python starts trainings, with each command as a script; the program is linked only if one
         may."""
-        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES
+        from ldlm_lint.checkers.by_program.python_launches import LAUNCHES, codes_of
 
-        if not self.context.project.showing(LAUNCHES):
-            return ()
-        from ldlm_lint.checkers.by_program.launch_codes import codes_of
-
-        return tuple(codes_of(self))
+        return tuple(codes_of(self)) if self.context.project.showing(LAUNCHES) else ()
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

@@ -130,4 +130,7 @@ class Atoms:
     def kinds(self, value: Value, kind: str) -> list[tuple[Any, ...]]:
         """The objects of a kind that a value may be, in a fixed order."""
         of = self.of
-        return [of[one] for one in sorted(value) if one >= FIRST and of[one][0] == kind]
+        found = [one for one in value if one >= FIRST and of[one][0] == kind]
+        if len(found) > 1:
+            found.sort()
+        return [of[one] for one in found]

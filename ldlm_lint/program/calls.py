@@ -21,6 +21,7 @@ from ldlm_lint.program.atoms import (
     NOTHING,
     ON_DEVICE,
     ON_HOST,
+    SHIFT,
     SOME_TENSOR,
     TENSOR,
     Value,
@@ -59,17 +60,17 @@ class Calls(Containers):
         """Start without any known call."""
         self.targets_of: dict[int, set[int]] = defaultdict(set)
         """The functions that a call goes to."""
-        self._known: dict[tuple[int, int], set[int]] = defaultdict(set)
+        self._known: dict[int, set[int]] = defaultdict(set)
         self._handing: dict[int, bool] = {}
         self._summaries: dict[int, Summary] = {}
 
     def edge(self, function: int, call: int, how: int) -> None:
         """Record that a call goes to a function."""
-        self.targets_of[call].add(function)
-        known = self._known[function, how]
-        if call not in known:
-            known.add(call)
-            self.put(("edges", function), frozenset([(call << 2) | how]))
+        edge, known = (call << 2) | how, self._known[function]
+        if edge not in known:
+            known.add(edge)
+            self.targets_of[call].add(function)
+            self.put(("edges", function), frozenset([edge]))
 
     def targets(self, functions: Value, args: Arguments | None) -> tuple[dict[tuple[int, int], Receiver | None], set[int]]:
         """The functions that a value may be with how they are bound (-1: a constructor), and the objects that a call makes."""
@@ -192,7 +193,10 @@ class Calls(Containers):
             given = self.argument(call, function, how, name)
             value |= given if "p" in kinds else NOTHING
             value |= self.tensor_part(given) if "t" in kinds else NOTHING
-        value |= parts.others if self.is_symbolic else self._closed_symbols(parts.others)
+        if self.is_symbolic:
+            value |= parts.others
+        else:
+            self._add_closed(value, parts.others)
         if DEVICE in value:
             value.discard(TENSOR)
             value.discard(IF_TENSOR)
@@ -218,12 +222,12 @@ class Calls(Containers):
                 given.setdefault(row[2], set()).add(kind)
         return Summary(summary, summary - atoms.symbolic - atoms.selves, selves, given, frozenset(others))
 
-    def _closed_symbols(self, symbols: Value) -> Value:
-        """What the symbols of other functions are for all of their callers."""
-        found = NOTHING
-        for kind, key in (self.atoms.of[one] for one in symbols):
-            found |= self.get(key) if kind != "t" else self.tensor_part(self.get(key))
-        return found
+    def _add_closed(self, found: set[int], symbols: Value) -> None:
+        """Add what the symbols of other functions are for all of their callers."""
+        of, get = self.atoms.of, self.get
+        for one in symbols:
+            kind, key = of[one]
+            found |= get(key) if kind != "t" else self.tensor_part(get(key))
 
     def _hands_on(self, function: int) -> bool:
         """Whether a generator function yields elements of an argument."""
@@ -284,18 +288,20 @@ class Calls(Containers):
 
     def argument_node(self, call: int, function: int, how: int, name: str) -> int | None:
         """The expression that a call passes for a parameter (a ``star`` row where one is before); None for none."""
-        home = self.module_of(function)
-        scope = home.scopes[function & MASK]
-        module = self.module_of(call)
-        row = module.nodes[call & MASK]
+        module = self._all[call >> SHIFT]
+        nodes = module.nodes
+        row = nodes[call & MASK]
         for keyword, given in row[3]:
             if keyword == name:
                 return module.base | given
+        if not row[2]:
+            return None
+        scope = self._all[function >> SHIFT].scopes[function & MASK]
         index = scope.params.index(name)
         place = self.place_of_argument(function, how, index)
         if place >= 0 and index < scope.positional:
             for position, given in enumerate(row[2][: place + 1]):
-                if module.nodes[given][0] == "star" or position == place:
+                if position == place or nodes[given][0] == "star":
                     return module.base | given
         return None
 

@@ -11,6 +11,7 @@ from ldlm_lint.program.atoms import (
     MOVED,
     NOTHING,
     ON_DEVICE,
+    SHIFT,
     WHERE_TENSOR,
     Value,
 )
@@ -29,6 +30,7 @@ SUBCLASSES = 64
 """Subclasses above which ``self`` of a base says nothing of theirs."""
 _PROPERTIES = frozenset({"property", "cached_property", "lru_property"})
 _DEPTH_OF_NAMES = 7
+_OBJECTS = frozenset({"i", "self", "c"})
 
 
 class Classes(Records):
@@ -114,24 +116,27 @@ class Classes(Records):
                 value |= self.get(key)
             if self.is_field(one, name):
                 value |= self.get(("field", one, name))
-        return value | self._set_from_outside(owner, name, frozenset([*self.order(owner), *below]))
+        if name in self.other_writes:
+            value |= self._set_from_outside(owner, name, {*self.order(owner), *below})
+        return value
 
     def _bound_in(self, owner: int, name: str) -> tuple[list[int], list[int]]:
         module = self.module_of(owner)
         body = [module.base | value for value in module.scopes[owner - module.base].bindings.get(name, ())]
         return body, self.own_writes.get((owner, name), [])
 
-    def _set_from_outside(self, owner: int, name: str, family: frozenset[int]) -> Value:
+    def _set_from_outside(self, owner: int, name: str, family: set[int]) -> Value:
         value = NOTHING
-        home = self.module_of(owner).index
-        for target, written in self.other_writes.get(name, ()):
-            index = self.module_of(target).index
+        home, of = owner >> SHIFT, self.atoms.of
+        for target, written in self.other_writes[name]:
+            index = target >> SHIFT
             # Where it is made, or where it is trained.
             if index != home and index not in self.trains:
                 continue
-            objects = [self.atoms.of[one] for one in self.get(target) if one >= FIRST]
-            if any(fields[0] in ("i", "self", "c") and fields[1] in family for fields in objects):
-                value |= self.get(written)
+            for one in self.get(target):
+                if one >= FIRST and of[one][0] in _OBJECTS and of[one][1] in family:
+                    value |= self.get(written)
+                    break
         return value
 
     def attribute(self, value: Value, name: str, *, called: bool = False) -> Value:

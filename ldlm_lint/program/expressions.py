@@ -62,9 +62,9 @@ class Expressions(Parameters):
             key = ~key
             value = self.get(key)
             self.is_symbolic = False
-            if self.atoms.symbolic.isdisjoint(value):
+            if self._symbolic.isdisjoint(value):
                 return value
-        module = self.modules.all[key >> SHIFT]
+        module = self._all[key >> SHIFT]
         row = module.nodes[key & MASK]
         reader = _READERS.get(row[0])
         return reader(self, module, row, key) if reader is not None else NOTHING

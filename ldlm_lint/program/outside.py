@@ -42,6 +42,7 @@ _WRAPPERS = (
 )
 _WITHOUT_TENSOR = frozenset({"no_grad", "inference_mode", "enable_grad", "autocast"})
 _LOADERS = ("DataLoader", "WebLoader")
+_FUNCTIONS = frozenset({"f", "b"})
 _CALLING = frozenset({"map", "filter", "sorted", "min", "max", "list", "next"})
 """Builtin functions that call what they are given."""
 _LOOKING = ("functools.wraps", "functools.update_wrapper", "inspect.", "typing.", "dataclasses.", "copy.", "pickle.")
@@ -61,6 +62,7 @@ class Given:
         """Its key."""
         self._program = program
         self._args: list[Value] | None = None
+        self._keywords: dict[str, Value] | None = None
 
     @property
     def args(self) -> list[Value]:
@@ -74,7 +76,9 @@ class Given:
     @property
     def keywords(self) -> dict[str, Value]:
         """The values of the arguments that are named."""
-        return {name: self._program.get(self.module.base | one) for name, one in self.row[3] if name}
+        if self._keywords is None:
+            self._keywords = {name: self._program.get(self.module.base | one) for name, one in self.row[3] if name}
+        return self._keywords
 
     @property
     def row(self) -> Node:
@@ -131,9 +135,11 @@ class Outside(Calls):
         """A function that is handed to another package is called there; a decorator only replaces it."""
         if given.call in self.starts or given.call in self.decorating:
             return
+        of = self.atoms.of
         for value in given.every:
-            for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):
-                self.edge(fields[1], given.call, UNKNOWN)
+            if any(one >= FIRST and of[one][0] in _FUNCTIONS for one in value):
+                for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):
+                    self.edge(fields[1], given.call, UNKNOWN)
 
     def _objects(self, given: Given) -> Value:
         return frozenset(

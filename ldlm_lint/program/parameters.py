@@ -67,10 +67,13 @@ class Parameters(Globals):
     def _taken_from_callers(self, function: int, name: str, key: int) -> Value:
         value = NOTHING
         taken = self._taken.setdefault(key, set())
-        for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN or self.stands_in_handler(edge >> 2):
-                continue
+        edges = self.get(("edges", function))
+        # Taken once, an argument flows in by itself.
+        for edge in sorted(edges if not taken else edges - taken):
             call = edge >> 2
+            if edge & 3 == UNKNOWN or self.stands_in_handler(call):
+                taken.add(edge)
+                continue
             node = self.argument_node(call, function, edge & 3, name)
             module = self.module_of(call)
             if node is not None and module.nodes[node & MASK][0] != "star":

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeAlias
 
-from ldlm_lint.program.atoms import CROWD, FIRST, HOMES, HOST, MANY_CONTAINERS, NOTHING, Atoms, Value
+from ldlm_lint.program.atoms import CROWD, FIRST, HOMES, HOST, MANY_CONTAINERS, NOTHING, SHIFT, Atoms, Value
 from ldlm_lint.program.modules import Module, Modules
 
 Key: TypeAlias = Any
@@ -52,6 +52,8 @@ class Solver(ABC):
         self.limited: Counter[str] = Counter()
         self.evaluations = 0
         self.is_symbolic = False
+        self._all = modules.all
+        self._symbolic = self.atoms.symbolic
         self._readers: dict[Key, Any] = {}
         """Who has read a key: one other key, or a list of them."""
         self._pending: list[Key] = []
@@ -70,7 +72,7 @@ class Solver(ABC):
 
     def module_of(self, key: int) -> Module:
         """The module of an expression, function or class."""
-        return self.modules.all[(key if key >= 0 else ~key) >> 24]
+        return self._all[(key if key >= 0 else ~key) >> SHIFT]
 
     def get(self, key: Key) -> Value:
         """The current value of a key; the reader is recomputed when the value grows."""
@@ -85,7 +87,7 @@ class Solver(ABC):
                 value = values.get(key)
                 if value is None:
                     value = self._first(key)
-                if not self.atoms.symbolic.isdisjoint(value):
+                if not self._symbolic.isdisjoint(value):
                     key = ~key
                     value = values.get(key)
         else:
@@ -195,7 +197,8 @@ class Solver(ABC):
         value = more if not old and len(more) <= WIDE else self._limited(key, old, more)
         if value == old:
             return
-        self._stay(key)
+        if self._given is not None:
+            self._stay(key)
         # There are few different values: each is kept once.
         value = self.values[key] = self._shared.setdefault(value, value)
         flows = self._flows.get(key)
@@ -248,28 +251,37 @@ class Solver(ABC):
         if len(value) <= WIDE:
             return value
         if len(value) > CROWDED:
-            value = self._without(value, lambda one: of[one][0] not in _CALLABLES, CROWDED // 2, frozenset([CROWD]), "objects")
+            others = [one for one in value if one >= FIRST and of[one][0] not in _CALLABLES]
+            value = self._without(value, others, CROWDED // 2, (CROWD,), "objects")
         if key.__class__ is int or key[0] not in _CALLED:
             value = self._narrowed(value)
         return value
 
     def _narrowed(self, value: Value) -> Value:
         of = self.atoms.of
-        unknown = frozenset([self.atoms.constant("*"), HOST])
-        value = self._without(value, lambda one: of[one][0] == "k", TEXTS, unknown, "constants")
-        value = self._without(value, lambda one: of[one][0] in _CONTAINERS, WIDE, frozenset([MANY_CONTAINERS]), "containers")
-        symbols = sorted(one for one in value if one in self.atoms.symbolic)
-        if len(symbols) > WIDE:
-            self.limited["symbols"] += 1
-            value -= frozenset(symbols[WIDE:])
+        unknown = self.atoms.constant("*")
+        constants: list[int] = []
+        containers: list[int] = []
+        for one in value:
+            kind = of[one][0]
+            if kind == "k":
+                constants.append(one)
+            elif kind in _CONTAINERS:
+                containers.append(one)
+        value = self._without(value, constants, TEXTS, (unknown, HOST), "constants")
+        value = self._without(value, containers, WIDE, (MANY_CONTAINERS,), "containers")
+        if len(value) > WIDE:
+            symbols = sorted(self._symbolic.intersection(value))
+            if len(symbols) > WIDE:
+                self.limited["symbols"] += 1
+                value -= frozenset(symbols[WIDE:])
         return value
 
-    def _without(self, value: Value, is_one: Callable[[int], bool], most: int, instead: Value, what: str) -> Value:
-        many = [one for one in value if one >= FIRST and is_one(one)]
+    def _without(self, value: Value, many: list[int], most: int, instead: tuple[int, ...], what: str) -> Value:
         if len(many) <= most:
             return value
         self.limited[what] += 1
-        return value - frozenset(many) | instead
+        return value.difference(many).union(instead)
 
     def objects(self, value: Value) -> Value:
         """The parts of a value that are neither constants nor containers."""
@@ -306,10 +318,10 @@ class Solver(ABC):
 
     def tensor_part(self, value: Value) -> Value:
         """The devices in a value; for symbolic values, their tensor part."""
-        homes = value & HOMES
-        atoms = self.atoms
-        if self.is_symbolic and not atoms.symbolic.isdisjoint(value):
-            symbols = [one for one in value if one in atoms.symbolic]
+        homes = NOTHING if value.isdisjoint(HOMES) else value & HOMES
+        if self.is_symbolic and not self._symbolic.isdisjoint(value):
+            atoms = self.atoms
+            symbols = [one for one in value if one in self._symbolic]
             homes |= frozenset([one if atoms.of[one][0] == "t" else atoms.symbol("t", atoms.of[one][1]) for one in symbols])
         return homes
 

@@ -35,6 +35,7 @@ _FILES: tuple[str, ...] = (
     "data.unsynchronized_copy_to_host",
     "distributed.accumulation_without_no_sync",
     "distributed.data_parallel",
+    "distributed.ddp_find_unused_parameters",
     "distributed.ddp_gradient_copy",
     "distributed.environment_set_too_late",
     "distributed.excessive_collective_timeout",

@@ -75,8 +75,6 @@ def _of_lightning(section: Section, name: str, options: Mapping[str, object]) ->
     """An object of a Lightning class."""
     if name == "Trainer":
         yield from lightning.trainer(section)
-    elif name in ("DDPStrategy", "FSDPStrategy"):
-        yield from lightning.strategy(section)
 
 
 def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -84,6 +82,7 @@ def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Findin
     does."""
     if "strategy" in section.settings:
         yield from lightning.trainer(section)
+        yield from findings_of(section, options) if "save_top_k" not in section.settings else ()
     if "save_top_k" in section.settings:
         known = Claim("project-uses-lightning")
         yield from (one._replace(claims=(*one.claims, known)) for one in findings_of(section, options))

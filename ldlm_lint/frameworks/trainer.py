@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
-from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.model import Claim, Finding, Fix
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.segments import NON_REENTRANT
 from ldlm_lint.wording import quoted
@@ -29,35 +28,19 @@ _REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpo
 def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """Every finding about the settings of one place; ``options`` are the rule options by name."""
     if not section.has(*SHARDED):
-        yield from _find_unused(section)
+        yield from _meets_reentrant(section)
         yield from _static_graph(section)
     yield from fixed_accumulation(section)
     yield from findings_of(section, options)
 
 
-def _find_unused(section: Section) -> Iterator[Finding]:
-    if section.flag(SEARCH) is not True:
-        return
-    setting = section.settings[SEARCH]
-    yield from _meets_reentrant(section, setting)
-    if section.on(STATIC_GRAPH):
-        return
-    yield section.report(
-        FIND_UNUSED_PARAMETERS,
-        setting,
-        {},
-        fix=_shown(f"set {setting.name} to {section.spelled(False)}", section, setting),
-        claims=(in_force(setting),),
-        confidence=Confidence.MEDIUM,
-    )
-
-
-def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
+def _meets_reentrant(section: Section) -> Iterator[Finding]:
     """The search for unused parameters next to a checkpoint that is reentrant, by its options or by the default of old
     releases."""
     switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
-    if section.on(STATIC_GRAPH):
+    if section.flag(SEARCH) is not True or section.on(STATIC_GRAPH):
         return
+    setting = section.settings[SEARCH]
     if switch is None:
         yield from _meets_switch_of_model(section, setting)
         return
@@ -89,12 +72,6 @@ def _not_reentrant(section: Section, setting: Setting, option: str | None) -> Fi
     else:
         edits = section.editor.add(setting, _OPTIONS[0], {"use_reentrant": False})
     return unsafe("pass use_reentrant=False in gradient_checkpointing_kwargs", edits, NON_REENTRANT)
-
-
-def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
-    edits = section.editor.replace(setting, False)
-    reason = "if a parameter gets no gradient, the second step raises"
-    return Fix(title, edits, Applicability.DISPLAY, reason) if edits else None
 
 
 def _static_graph(section: Section) -> Iterator[Finding]:

@@ -618,6 +618,11 @@ class Expr(_Handle):
         """Where one of the numbers, texts or booleans that it may be is written."""
         return self.code.origins.to(self, self.code.program.atoms.constant(constant))
 
+    @property
+    def case(self) -> str:
+        """The case in which it is bound to a name, put into a container, or called: "with `--opt adamw`"; "" for always."""
+        return self.code.origins.case_of(self.key)
+
     def uses(self) -> list[Use]:
         """What happens to its value, one step forward, see `ldlm_lint.program.value_uses`."""
         return self.code.value_uses.of(self)

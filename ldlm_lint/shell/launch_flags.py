@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint import rules
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Rule, Span
-from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, arguments, values, written_words
 from ldlm_lint.shell.launch_code import Code
@@ -60,7 +59,7 @@ def _unused_parameters(script: Code, launch: Launch) -> Iterator[Finding]:
     for word, following in zip(written, (*written[1:], None), strict=True):
         alone = following is None or following.text.startswith("-")
         if word.text.startswith("--") and "unused" in word.text and "=" not in word.text and alone:
-            yield _finding(FIND_UNUSED_PARAMETERS, word.span, (), f"unused-parameters|{_destination(word.text)}")
+            yield _finding(rules.by_symbol["ddp-find-unused-parameters"], word.span, (), f"unused-parameters|{_destination(word.text)}")
 
 
 def _destination(option: str) -> str:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _ROOMS = (
     "batch_size_drift",
-    "ddp_find_unused_parameters",
     "deprecated_amp_api",
     "environment_variables",
     "evaluation_with_gradients",

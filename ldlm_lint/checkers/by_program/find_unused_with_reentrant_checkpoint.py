@@ -10,7 +10,6 @@ from astroid import nodes
 from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.checkers.by_program.calls import confidence_of, line_span
-from ldlm_lint.checkers.by_program.ddp_calls import ENGINES, SEARCHING_STRATEGY, TAKE_STRATEGY, WRAPPERS
 from ldlm_lint.checkers.by_program.trainer_settings import node_at
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import keyword_of
@@ -26,6 +25,7 @@ from ldlm_lint.project.reentrant import as_non_reentrant, has_old_transformers, 
 from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, SEARCHING_STRATEGY, TAKE_STRATEGY
 from ldlm_lint.wording import located
 
 RULE = FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
@@ -44,7 +44,7 @@ def find(view: View) -> Iterator[Finding]:
 
 def _searching(view: View) -> Iterator[tuple[int, str]]:
     """The wraps that surely search, with the option that says so."""
-    for calls, prefix in ((WRAPPERS | ENGINES, ""), (TRAINING_ARGUMENTS, "ddp_")):
+    for calls, prefix in ((DDP | DDP_OPTIONS, ""), (TRAINING_ARGUMENTS, "ddp_")):
         for call in dict.fromkeys(call for call, _ in view.ask.calls_of(calls)):
             if _searches(view, call, prefix) and not (prefix and _switches_itself(view, call)):
                 yield call, f"{prefix}find_unused_parameters"
@@ -134,7 +134,7 @@ class _Models:
         for values in (values for one in self._made(call) for values in self._taking.get(one, ())):
             if self.program.module_of(values[0]).index in near:
                 found.update(values)
-        if any(name in ENGINES or name in TAKE_STRATEGY for name in self._names(call)):
+        if any(name in DDP_OPTIONS or name in TAKE_STRATEGY for name in self._names(call)):
             found |= self._handed_to_engines(near)
         return found
 

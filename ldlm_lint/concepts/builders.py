@@ -106,9 +106,9 @@ class Builders(Concept):
     def _searched(self) -> frozenset[Module]:
         """The files whose members are looked up by computed names."""
         asked = (call.positional for call in self.code.calls_named("getattr"))
-        found = {module for given in asked if len(given) > 1 and given[1].plain.kind != "const" for module in given[0].as_modules}
+        found = {module for given in asked if len(given) > 1 and given[1].plain.kind != "const" for module in given[0].modules}
         found |= {call.module for call in self.code.calls_named(*_LOOKS_UP)}
-        found |= {module for one in self.code.mentions.of("__dict__") if one.base is not None for module in one.base.as_modules}
+        found |= {module for one in self.code.mentions.of("__dict__") if one.base is not None for module in one.base.modules}
         return frozenset(found)
 
     def _uses(self, mention: Expr, owner: Class) -> Iterator[Site]:

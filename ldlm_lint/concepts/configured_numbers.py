@@ -27,7 +27,7 @@ class ConfiguredNumbers(Concept):
         while todo:
             at = todo.pop()
             name = _setting(at)
-            if name and self._settings.is_read(at.key) and (numbers := self.said(name)) and min(numbers) > 0:
+            if name and self._settings.is_read(at) and (numbers := self.said(name)) and min(numbers) > 0:
                 return True
             new = [one for one in _cases(at) if one not in seen]
             seen.update(new)

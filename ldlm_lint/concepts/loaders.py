@@ -84,7 +84,7 @@ class Loaders(Concept):
 
     def workers_of_files(self, loader: Loader) -> list[float]:
         """The numbers of workers in the project's configurations, if only such files fill the options of a loader."""
-        if not self.option(loader, "num_workers").is_open or loader.owner or not self.code[ReadSettings].may_be_added(loader.call.key):
+        if not self.option(loader, "num_workers").is_open or loader.owner or not self.code[ReadSettings].may_be_added(loader.call):
             return []
         numbers = sorted(self.code[ConfiguredNumbers].said("num_workers"))
         return numbers if numbers and numbers[0] > 0 else []

@@ -1,19 +1,21 @@
-"""The values that a program reads from a configuration file: users write them, and the project's files show them."""
+"""The values that a program reads from a configuration file: users write them, and the project's files show them.
+
+    class Trainer:
+        def __init__(self, model, save_folder=None):
+            self.save_folder = save_folder          # unset: the project's files have no trainer.save_folder
+
+    trainer = Trainer(model, **json.load(file)["trainer"])
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.concepts.programs import ANY, Programs
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ldlm_lint.code.table import Node
-    from ldlm_lint.program.handles import Expr
-    from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Class, Expr
+from ldlm_lint.program.walks import Through, origins
+from ldlm_lint.source import Kind
 
 READERS = frozenset(
     [
@@ -28,90 +30,105 @@ _SAME = frozenset({"dict", "OrderedDict", "deepcopy", "copy", "EasyDict", "edict
 """Functions and classes, by last name, that give a mapping in another form."""
 _DICTIONARIES = frozenset({"dict", "OrderedDict", "UserDict"})
 _PARTS = frozenset({"get", "pop", "copy", "setdefault", "items", "values", "__getitem__"})
-_MOST = 150
-"""Expressions behind a value that are looked at."""
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
+_BACK = Through.NAMES | Through.PARTS | Through.PARAMETERS | Through.OUTSIDE | Through.ATTRIBUTES | Through.RETURNS
 
 
 class ReadSettings(Concept):
-    """Answers for the expressions of a program."""
+    """Answers for the expressions and calls of a program."""
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
+        self._unset: dict[tuple[Class, str], object] = {}
 
-
-    def may_be_added(self, call: int) -> bool:
+    def may_be_added(self, call: Call) -> bool:
         """Whether the unpacked arguments of a call are unknown only because a user's configuration file fills them."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        unpacked = [self.ask.mappings.keys_at(module.base | value, call) for name, value in row[3] if name is None]
-        opened_by = {one for keys in unpacked for one in keys.opened_by}
-        may_be = bool(opened_by) and all(one and self.is_read(one) for one in opened_by)
-        return may_be and not any(module.nodes[one][0] == "star" for one in row[2])
+        opened = call.unpacked_from
+        may_be = bool(opened) and all(one is not None and self.is_read(one) for one in opened)
+        return may_be and not any(one.kind == "star" for one in call.positional)
 
     def names(self, expr: Expr) -> bool:
         """Whether a file determines what an expression is, as in ``getattr(torch, config["dtype"])``: another file may
         choose something else."""
         found = expr.unnamed
-        return isinstance(found, Call) and any(self.is_read(one.key) for one in found.positional)
+        return isinstance(found, Call) and any(map(self.is_read, found.positional))
 
-    def is_read(self, key: int) -> bool:
-        """Whether an expression (key) is, or may be, a part of a file that the program reads."""
-        todo, seen = [key], {key}
-        while todo and len(seen) < _MOST:
-            one = todo.pop()
-            module = self.program.module_of(one)
-            row = module.nodes[one & MASK]
-            if self._reads(module, row):
-                return True
-            for other in self._behind(module, one, row):
-                if other not in seen:
-                    seen.add(other)
-                    todo.append(other)
-        return False
+    def is_read(self, expr: Expr) -> bool:
+        """Whether an expression is, or may be, a part of a file that the program reads."""
+        return any(map(_reads, origins(expr, _BACK, _handed_on)))
 
-    def _reads(self, module: Module, row: Node) -> bool:
-        if row[0] == "call":
-            function = self.program.ask(module.base | row[1])
-            return any(fields[1] in READERS for fields in self.program.atoms.kinds(function, "x"))
-        if row[0] != "param":
+    def unset_value(self, attribute: Expr) -> object:
+        """The constant that an attribute of ``self`` is unless a user's file sets it; `Ellipsis` for any other expression."""
+        found = attribute.unnamed
+        owner = found.owner_of_self
+        if owner is None:
+            return ...
+        key = (owner, found.name)
+        if key not in self._unset:
+            self._unset[key] = self._find(*key)
+        return self._unset[key]
+
+    def _find(self, owner: Class, name: str) -> object:
+        family = dict.fromkeys((*owner.bases, *owner.subclasses))
+        written = [value for one in family for value in one.set_itself(name)]
+        if len(written) != 1 or self.code.writes_of(name) or not any(map(self._is_built_with_mapping, family)):
+            return ...
+        parameter = written[0].unnamed
+        if parameter.kind != "param" or parameter.function.name != "__init__" or parameter.default is None:
+            return ...
+        default = parameter.default.unnamed.constant
+        return default if default is not ... and self._is_left(parameter) else ...
+
+    def _is_built_with_mapping(self, owner: Class) -> bool:
+        """Whether a call by the name of a class unpacks a mapping: who calls its constructor is looked for only then."""
+        return any(call.unpacked for call in self.code.calls_named(owner.name))
+
+    def _is_left(self, parameter: Expr) -> bool:
+        """Whether each call of a constructor leaves a parameter out, and one of them may get it from a user's file."""
+        calls = [one for one in parameter.passed if self.code[Programs].of(one.call.function.key) - {ANY}]
+        is_left = all(one.is_visible and one.value is None and self._leaves(one.call, parameter.name) for one in calls)
+        return is_left and any(one.call.unpacked for one in calls)
+
+    def _leaves(self, call: Call, name: str) -> bool:
+        if any(one.kind == "star" for one in call.positional):
             return False
-        # ``@hydra.main(…)`` passes the composed configuration to the function.
-        decorators = module.scopes[row[1]].decorators
-        return any(module.last_name(one) in ("()main", "()hydra_main") and self._is_of_hydra(module, one) for one in decorators)
+        return not call.unpacked or (self.may_be_added(call) and all(self._is_shown_without(one, name) for one in call.unpacked))
 
-    def _is_of_hydra(self, module: Module, decorator: int) -> bool:
-        row = module.nodes[decorator]
-        function = self.program.ask(module.base | row[1]) if row[0] == "call" else ()
-        return any(fields[1].startswith("hydra.") for fields in self.program.atoms.kinds(frozenset(function), "x"))
+    def _is_shown_without(self, mapping: Expr, name: str) -> bool:
+        """Whether files of the project show the section that a mapping is, and neither they nor a script set a key of it."""
+        shown, files = False, self.code.files
+        for path, kind in files.others.items():
+            document = files.document(path) if kind in _DOCUMENTS else None
+            if document is None and name.encode() in files.data(path):
+                return False
+            paths = [entry.path for entry in document.entries] if document is not None else []
+            if any(one[-len(section) - 1 :] == (*section, name) for one in paths for section in mapping.settings):
+                return False
+            shown = shown or any(one[-len(section) :] == section for one in paths for section in mapping.settings)
+        return shown
 
-    def _behind(self, module: Module, key: int, row: Node) -> Iterable[int]:
-        kind = row[0]
-        if kind in ("param", "free"):
-            return self.program.given_or_bound(module, row)
-        if kind == "phi":
-            return [module.base | one for one in row[1]]
-        if kind == "attr":
-            owner = self.program.class_of_self(module, row[1])
-            owners = self.program.order(owner) if owner is not None else ()
-            written = [value for one in owners for value in self.program.own_writes.get((one, row[2]), ())]
-            return written or [module.base | row[1]]
-        if kind in ("copy", "item", "upd", "enter", "part", "elem"):
-            return [module.base | row[1]]
-        return self._behind_call(module, key, row) if kind == "call" else ()
 
-    def _behind_call(self, module: Module, key: int, row: Node) -> Iterable[int]:
-        function, name = module.nodes[row[1]], module.last_name(row[1])
-        if name in _SAME or self._makes_mapping(module.base | row[1]):
-            return [module.base | one for one in (*row[2], *(value for keyword, value in row[3] if keyword is None))]
-        if function[0] == "attr" and name in _PARTS:
-            return [module.base | function[1]]
-        found = []
-        for target in sorted(self.program.targets_of.get(key, ())):
-            home = self.program.module_of(target)
-            found += [home.base | value for value, _ in home.scopes[target & MASK].returns if value]
-        return found
+def _reads(expr: Expr) -> bool:
+    """Whether an expression is what a file holds: read by a call, or passed by ``@hydra.main(…)``."""
+    if isinstance(expr, Call):
+        return not READERS.isdisjoint(expr.callee.outside_names)
+    decorators = expr.function.decorators if expr.kind == "param" else []
+    composed = (one.callee for one in decorators if isinstance(one, Call) and one.called_name in ("main", "hydra_main"))
+    return any(name.startswith("hydra.") for one in composed for name in one.outside_names)
 
-    def _makes_mapping(self, function: int) -> bool:
-        """Whether a class of the project is a dictionary of another form."""
-        owners = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(function), "c")]
-        return any(name.rpartition(".")[2] in _DICTIONARIES for owner in owners for name in self.program.outside_of(owner))
+
+def _handed_on(expr: Expr) -> Iterator[Expr]:
+    """What a call gives back in another form: ``dict(config)``, ``config.get("optimizer")``."""
+    if isinstance(expr, Call):
+        if expr.called_name in _SAME or _makes_mapping(expr.callee):
+            yield from (*expr.positional, *expr.unpacked)
+        elif expr.receiver is not None and expr.called_name in _PARTS:
+            yield expr.receiver
+
+
+def _makes_mapping(callee: Expr) -> bool:
+    """Whether a class of the project is a dictionary of another form."""
+    return any(name.rpartition(".")[2] in _DICTIONARIES for owner in callee.as_classes for name in owner.outside_bases)
+
+
+__all__ = ["READERS", "ReadSettings"]

@@ -5,15 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 
-from ldlm_lint.code.table import Node
+from ldlm_lint.concepts.read_settings import ReadSettings
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
-from ldlm_lint.concepts.unset_settings import UnsetSettings
-from ldlm_lint.program.atoms import FIRST, HOST, MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Expr, Function, Guard
-from ldlm_lint.program.modules import Module
-from ldlm_lint.program.queries import Flag, destination
+from ldlm_lint.program.handles import Call, Expr, Function, Guard, Option
 from ldlm_lint.program.spots import Spot
 
 _OPERATORS: dict[str, Callable[..., object]] = {
@@ -28,7 +24,7 @@ _OPERATORS: dict[str, Callable[..., object]] = {
     "In": lambda one, many: one in many,
     "NotIn": lambda one, many: one not in many,
 }
-_MOST = 3
+_SEVERAL = 3
 """Options of one name above which it is not known which of them is meant."""
 
 
@@ -38,9 +34,9 @@ class SwitchedOff(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._off: dict[int, bool] = {}
-        self._outcomes: dict[int, bool | None] = {}
-        self._unset = code[UnsetSettings]
+        self._off: dict[Expr, bool] = {}
+        self._outcomes: dict[Expr, bool | None] = {}
+        self._settings = code[ReadSettings]
 
     def is_one(self, spot: Spot) -> bool:
         """Whether code in a function is under such an option and the step is not: users who train pass
@@ -57,94 +53,69 @@ class SwitchedOff(Concept):
         for guard in spot.guards:
             if guard.is_test:
                 asks = guard.kind == "if" and guard.holds
-                is_off = asks and any(self._is_off(test.key) for test in _parts(guard.test))
-                if is_off or self._by_default(guard.module, guard.test.key & MASK) is (not guard.holds):
+                if (asks and any(map(self._is_off, _parts(guard.test)))) or self._by_default(guard.test) is (not guard.holds):
                     yield guard
 
-    def _by_default(self, module: Module, test: int) -> bool | None:
+    def _by_default(self, test: Expr) -> bool | None:
         """What a test comes out as with the defaults of the options that it asks for; None if they do not decide."""
-        key = module.base | test
-        if key not in self._outcomes:
-            self._outcomes[key] = None
-            self._outcomes[key] = self._of_row(module, test)
-        return self._outcomes[key]
+        if test not in self._outcomes:
+            self._outcomes[test] = None
+            self._outcomes[test] = self._outcome(test)
+        return self._outcomes[test]
 
-    def _of_row(self, module: Module, test: int) -> bool | None:
-        row = module.nodes[test]
-        if row[0] in ("not", "copy"):
-            inner = self._by_default(module, row[1])
-            return inner if inner is None or row[0] == "copy" else not inner
-        if row[0] == "bool":
-            parts = [self._by_default(module, one) for one in row[2]]
-            decides = row[1] == "Or"
+    def _outcome(self, test: Expr) -> bool | None:
+        if test.kind in ("not", "copy"):
+            inner = self._by_default(test.operands[0])
+            return inner if inner is None or test.kind == "copy" else not inner
+        if test.kind == "bool":
+            parts = [self._by_default(one) for one in test.operands]
+            decides = test.operator == "Or"
             return decides if decides in parts else (not decides) if all(one is (not decides) for one in parts) else None
-        if row[0] == "cmp":
-            return self._of_comparison(module, row, module.base | row[2])
-        if row[0] == "call" and (asked := self._asked(module, test)) is not None:
-            return self._of_comparison(*asked)
-        written = self._computed(module, row)
+        if test.kind == "cmp":
+            return self._of_comparison(test, test.operands[0])
+        if isinstance(test, Call) and (asked := _comparison_in(test)) is not None:
+            return self._of_comparison(asked, test.positional[0])
+        written = self._computed(test)
         if written:
-            outcomes = {self._by_default(self.program.module_of(one), one & MASK) for one in written}
+            outcomes = set(map(self._by_default, written))
             return outcomes.pop() if len(outcomes) == 1 else None
-        return _agreed(bool(one) for one in self._defaults(module.base | test) or ())
+        return _agreed(bool(one) for one in self._defaults(test) or ())
 
-    def _computed(self, module: Module, row: Node) -> list[int]:
+    def _computed(self, test: Expr) -> list[Expr]:
         """What an attribute of the parsed options is set to: ``args.distill = args.teacher is not None``."""
-        program = self.program
-        writes = program.other_writes.get(row[2], ()) if row[0] == "attr" else ()
-        is_option = bool(writes) and bool(program.atoms.kinds(program.ask(module.base | row[1]), "ns"))
-        return [written for _, written in writes] if is_option else []
+        writes = self.code.writes_of(test.name) if test.kind == "attr" else []
+        return [value for _, value in writes] if writes and test.base is not None and test.base.may_be_options else []
 
-    def _asked(self, module: Module, test: int) -> tuple[Module, Node, int] | None:
-        """The comparison that a function of the project makes of its only argument, and that argument: ``exists(folder)``."""
-        row = module.nodes[test]
-        targets = self.program.targets_of.get(module.base | test, ())
-        if len(targets) != 1 or len(row[2]) != 1 or row[3] or module.nodes[row[2][0]][0] != "attr":
+    def _of_comparison(self, comparison: Expr, left: Expr) -> bool | None:
+        compares, right = _OPERATORS.get(comparison.operator), comparison.operands[1]
+        inside = [one.constant for one in right.operands] if right.kind == "seq" else []
+        if compares is None or not (right.kind == "const" or (inside and ... not in inside)):
             return None
-        (target,) = targets
-        home = self.program.module_of(target)
-        scope = home.scopes[target & MASK]
-        made = home.nodes[scope.returns[0][0]] if len(scope.returns) == 1 else ("",)
-        is_own = made[0] == "cmp" and home.plain(made[2])[:1] == ("param",) and home.plain(made[2])[1] == target & MASK
-        return (home, made, module.base | row[2][0]) if is_own else None
-
-    def _of_comparison(self, module: Module, row: Node, left: int) -> bool | None:
-        compares = _OPERATORS.get(row[1][0]) if len(row[1]) == 1 else None
-        constant = module.nodes[row[3][0]]
-        inside = [module.nodes[one] for one in constant[2]] if constant[0] == "seq" else []
-        if compares is None or not (constant[0] == "const" or (inside and all(one[0] == "const" for one in inside))):
-            return None
-        right = tuple(one[1] for one in inside) if inside else constant[1]
         try:
-            return _agreed(bool(compares(one, right)) for one in self._defaults(left) or ())
+            return _agreed(bool(compares(one, tuple(inside) if inside else right.constant)) for one in self._defaults(left) or ())
         except TypeError:
             return None
 
-    def _defaults(self, key: int) -> set[object] | None:
+    def _defaults(self, expr: Expr) -> set[object] | None:
         """The values of an expression if the options that it may come from are left out; None if it has others."""
-        ask, atoms = self.ask, self.program.atoms
-        value = self.program.ask(key)
-        found: set[object] = set()
-        flags = [fields[1] for fields in atoms.kinds(value, "flag")]
-        unset = self._unset.value_of(self.program.module_of(key), key & MASK) if not flags else ...
+        options = expr.options
+        unset = self._settings.unset_value(expr) if not options else ...
         if unset is not ...:
             return {unset}
-        if not flags or any(one >= FIRST and atoms.of[one][0] not in ("flag", "k") for one in value) or HOST in value:
+        if not options or not expr.is_of_constants_and_options:
             return None
-        found.update(ask.meaning(key).constants)
-        for one in flags:
-            flag = ask.flag(one)
-            default = ask.default_of(flag)
-            if not self._is_left(one, flag) or not default.is_complete or len(default.constants) != len(default.value):
+        found = set(expr.may_be().constants)
+        for one in options:
+            default = one.meaning_of_default
+            if not self._is_left(one) or not default.is_complete or len(default.constants) != len(default.value):
                 return None
             found.update(default.constants)
         return found
 
-    def _is_left(self, call: int, flag: Flag) -> bool:
+    def _is_left(self, option: Option) -> bool:
         """Whether an option may be left out, and no launch or configuration gives it."""
-        module = self.program.module_of(call)
-        is_optional = flag.name.startswith("-") and not any(name == "required" for name, _ in module.nodes[call & MASK][3])
-        return is_optional and not self.code.is_named_in_configurations(flag.name.lstrip("-"), destination(flag.name))
+        is_optional = option.flag.startswith("-") and not any(name == "required" for name, _ in option.keywords)
+        return is_optional and not self.code.is_named_in_configurations(option.flag.lstrip("-"), option.destination)
 
     def _trains(self, guard: Guard, function: Function) -> bool:
         """Whether a step is under a guard, or the code that leads to its backward pass."""
@@ -152,24 +123,30 @@ class SwitchedOff(Concept):
             return True
         return any(guard in call.guards for call in function.calls if self.code[Steps].is_leading(call))
 
-    def _is_off(self, key: int) -> bool:
-        if key not in self._off:
-            self._off[key] = self._is_never_asked_for(key)
-        return self._off[key]
+    def _is_off(self, asked: Expr) -> bool:
+        if asked not in self._off:
+            self._off[asked] = self._is_never_asked_for(asked)
+        return self._off[asked]
 
-    def _is_never_asked_for(self, key: int) -> bool:
-        module, ask = self.program.module_of(key), self.ask
-        if module.nodes[key & MASK][0] != "attr":
+    def _is_never_asked_for(self, asked: Expr) -> bool:
+        known = asked.options
+        if asked.kind != "attr" or (asked.value and not known):
             return False
-        value = self.program.ask(key)
-        known = [fields[1] for fields in self.program.atoms.kinds(value, "flag")]
-        if value and not known:
+        options = known or asked.options_by_name
+        if not 0 < len(options) <= _SEVERAL or not all(one.turns_on for one in options):
             return False
-        flags = [ask.flag(one) for one in known or ask.flags_by_name(key)]
-        if not 0 < len(flags) <= _MOST or any(flag.action != "store_true" or flag.default is not None for flag in flags):
-            return False
-        names = {name for flag in flags for name in (flag.name.lstrip("-"), destination(flag.name))}
+        names = {name for one in options for name in (one.flag.lstrip("-"), one.destination)}
         return not self.code.is_named_in_configurations(*sorted(names))
+
+
+def _comparison_in(call: Call) -> Expr | None:
+    """The comparison that a function of the project makes of its only argument: ``exists(folder)``."""
+    if len(call.targets) != 1 or len(call.positional) != 1 or call.keywords or call.positional[0].kind != "attr":
+        return None
+    (target,) = call.targets
+    made = target.returned[0] if len(target.returned) == 1 else None
+    left = made.operands[0].plain if made is not None and made.kind == "cmp" else None
+    return made if left is not None and left.kind == "param" and left.function == target else None
 
 
 def _agreed(outcomes: Iterable[bool]) -> bool | None:

@@ -376,7 +376,7 @@ class Workers(Concept):
         if constructor is not None:
             return self._ways_of_parameter(constructor, at.name, "", set())
         # What a configuration file gives is not what a command line gives.
-        options = [] if self.code[ReadSettings].is_read(at.base.key) else at.options_by_name
+        options = [] if self.code[ReadSettings].is_read(at.base) else at.options_by_name
         return [_of_option(one) for one in options] or self._ways_of_fields(at.name, at)
 
     def _ways_of_fields(self, name: str, near: Expr | None) -> list[Way]:

@@ -20,7 +20,8 @@ from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.identity import Identity, identity_of
 from ldlm_lint.program.operands import operands
 from ldlm_lint.program.queries import Argument as Found
-from ldlm_lint.program.queries import Meaning, State
+from ldlm_lint.program.queries import Meaning, State, destination
+from ldlm_lint.program.settings_read import settings_read
 from ldlm_lint.program.spots import Event, Spot, Write
 from ldlm_lint.program.walks import Through, are_alike, origins
 
@@ -444,10 +445,20 @@ class Expr(_Handle):
         return [Class(self.code, one[1]) for one in fields] if all(one[0] in ("i", "self") for one in fields) else []
 
     @property
-    def as_modules(self) -> list[Module]:
-        """The files of the project that it may be as modules."""
-        program = self.code.program
-        return [program.modules.all[fields[1]] for fields in program.atoms.kinds(self.value, "m")]
+    def settings(self) -> set[tuple[str, ...]]:
+        """The settings of a configuration that it may read, by their last keys: ``("optimizer", "name")``."""
+        return settings_read(self.code.program, self.key)
+
+    @property
+    def may_be_options(self) -> bool:
+        """Whether it may be what a parser of a command line gives: ``args``."""
+        return bool(self.code.program.atoms.kinds(self.value, "ns"))
+
+    @property
+    def is_of_constants_and_options(self) -> bool:
+        """Whether it is nothing but constants that are written and values of options."""
+        of = self.code.program.atoms.of
+        return HOST not in self.value and all(one < FIRST or of[one][0] in ("flag", "k") for one in self.value)
 
     def may_mean(self, owner: Class) -> bool:
         """Whether it is a class, or may be: a name that is not resolved may mean any class of that name."""
@@ -806,6 +817,18 @@ class Call(Expr):
         return any((one.test, not one.holds) in mine for one in other.guards if one.is_test)
 
     @property
+    def unpacked(self) -> list[Expr]:
+        """The mappings that it unpacks: ``**options``."""
+        return [self._at(one) for name, one in self.row[3] if name is None]
+
+    @property
+    def unpacked_from(self) -> list[Expr | None]:
+        """What may bring unknown keys into the mappings that it unpacks; None for what is not an expression."""
+        keys = [self.code.ask.mappings.keys_at(one.key, self.key) for one in self.unpacked]
+        opened_by = sorted({one for found in keys for one in found.opened_by})
+        return [expression(self.code, one) if one else None for one in opened_by]
+
+    @property
     def targets(self) -> list[Function]:
         """The functions of the project that it may go to."""
         return [Function(self.code, one) for one in sorted(self.code.program.targets_of.get(self.key, ()))]
@@ -871,6 +894,22 @@ class Option(Call):
         """The default that is written for it."""
         found = self.code.ask.flag(self.key).default
         return expression(self.code, found) if found is not None else None
+
+    @property
+    def destination(self) -> str:
+        """The attribute that it is stored as by default."""
+        return destination(self.flag)
+
+    @property
+    def turns_on(self) -> bool:
+        """Whether it is a switch that is off unless it is given."""
+        found = self.code.ask.flag(self.key)
+        return found.action == "store_true" and found.default is None
+
+    @property
+    def meaning_of_default(self) -> Meaning:
+        """Its value if it is not given."""
+        return self.code.ask.default_of(self.code.ask.flag(self.key))
 
     @property
     def default_value(self) -> object:

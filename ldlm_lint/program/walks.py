@@ -52,9 +52,9 @@ def reached(start: Iterable[Expr], step: Callable[[Expr], Iterable[Expr]]) -> It
             todo += new
 
 
-def origins(expr: Expr, through: Through) -> Iterator[Expr]:
-    """The expression and all those that it may be, or be a part of, nearest first."""
-    return reached([expr], lambda at: steps_back(at, through))
+def origins(expr: Expr, through: Through, also: Callable[[Expr], Iterable[Expr]] = lambda _: ()) -> Iterator[Expr]:
+    """The expression and all those that it may be, or be a part of, nearest first; ``also`` names links of a question's own."""
+    return reached([expr], lambda at: (*steps_back(at, through), *also(at)))
 
 
 def steps_back(expr: Expr, through: Through) -> Iterator[Expr]:

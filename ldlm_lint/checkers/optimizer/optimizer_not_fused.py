@@ -139,7 +139,7 @@ def _is_plain(one: Alternative) -> bool:
 def _may_choose(code: View, call: Call) -> Iterator[bool]:
     for name in _IMPLEMENTATIONS:
         given = call.argument(name)
-        is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call.key) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
+        is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
         yield not (given.is_absent or given.options or is_left_to_user)
 
 
@@ -173,7 +173,7 @@ def _at_call(code: View, call: Call, fusable: list[Alternative]) -> Iterator[Fin
     names = sorted({_FUSABLE[one.name] for one in fusable})
     is_only = len(fusable) == call.callee.count_of_values and call.callee.is_known_whole
     options = call.argument("fused").options
-    may_be_given = not options and code[ReadSettings].may_be_added(call.key)
+    may_be_given = not options and code[ReadSettings].may_be_added(call)
     unless = f" (unless you give it in {any_of(options)})" if options else " (unless your configuration gives it)" if may_be_given else ""
     args = {"optimizer": _described(fusable, len(fusable) > 1 or not is_only), "advice": advice(names, code.torch_of(call.module)) + unless}
     chosen = [(_FUSABLE[one.name], origin) for one in fusable for origin in one.origins if origin.is_away_from(call)]

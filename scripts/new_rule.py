@@ -1,6 +1,9 @@
-"""Writes the skeleton of a rule: the Rule object, its fixtures and a line in CHANGELOG.md.
+"""Writes the skeleton of a rule: its file or Rule object, its fixtures and a line in CHANGELOG.md.
 
-    python scripts/new_rule.py NAME CODE FILE [--reads py|sh|cfg] [--fix safe|unsafe|display] [--opt-in]
+    python scripts/new_rule.py NAME CODE [FILE] [--reads py|sh|cfg] [--fix safe|unsafe|display] [--opt-in]
+
+A rule about Python gets a file of its own, ``ldlm_lint/checkers/<family>/<rule>.py``; one about scripts or configurations
+is declared in FILE, a file of ``ldlm_lint/rules``.
 
 The placeholder texts say what to write, in a form that tests/test_rule_texts.py rejects, and the fixtures expect a
 finding that is not reported yet: the tests fail until the rule is complete.
@@ -19,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from ldlm_lint import rules  # noqa: E402
+from ldlm_lint.families import UMBRELLAS  # noqa: E402
 from ldlm_lint.model import Applicability  # noqa: E402
 
 WIDTH = 120
@@ -26,7 +30,27 @@ CODE = re.compile(r"[IRWE]\d{4}")
 NAME = re.compile(r"[a-z]+(-[a-z0-9]+)+")
 ARTEFACTS = {"py": "Python", "sh": "Launch scripts", "cfg": "Configuration files"}
 SUFFIXES = {"py": "py", "sh": "sh", "cfg": "yaml"}
-HOMES = {"py": "checkers/ (Python)", "sh": "shell/ (launch scripts)", "cfg": "configs/ (configuration files)"}
+HOMES = {"py": "`find()` in the same file", "sh": "ldlm_lint/shell/ (launch scripts)", "cfg": "ldlm_lint/configs/ (configuration files)"}
+FOLDERS = {digits: name.removeprefix("ldlm-") for digits, name in UMBRELLAS.items()}
+LISTED = ROOT / "ldlm_lint" / "checkers" / "rule_files.py"
+RULE_FILE = '''"""{name}: write: what is found, for any origin of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+{imports}
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.model import Finding
+
+{declaration}
+
+def find(code: View) -> Iterator[Finding]:
+    """Write: the calls or expressions that have the defect."""
+    yield from ()
+'''
 WRITTEN = (Applicability.SAFE.label, Applicability.UNSAFE.label)
 SENTENCES = {
     "summary": "what the rule finds, in one sentence",
@@ -36,6 +60,8 @@ SENTENCES = {
     "versions": "the torch versions it holds for",
     "verification": "how to see it at run time",
 }
+LINTER = "68"
+"""The family of the linter's own rules, which have no query."""
 CHANGES, NEW_CHECKS = "## Unreleased\n", "### New check\n"
 FIXTURES = {
     "bad.py": '"""Write here: short, real-looking training code with the defect."""\n\ndefect = None  # expect: {name}\n',
@@ -64,7 +90,7 @@ STEPS = """\
 2. {fixtures}/bad.{suffix}: the defect; `# expect: {name}` at the end of each line where a finding starts{fixed}.
 3. {fixtures}/bad_short.{suffix} and {better}.{suffix}: the defect and its repair in at most twelve lines each, for `explain`.
 4. {module}: the consequence, every text that begins with "write:", the references (https, primary sources), the triggers.
-5. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
+5. The detection: {home}; docs/core.md is its language. Bind, return early, report; unknown is silent.
 6. python -m pytest tests/test_rule_texts.py tests/test_rules.py tests/test_explain.py --rule {name}
    (with --update, it writes {fixtures}/expected.out: read it)
 7. python scripts/gen_docs.py, and read CHANGELOG.md.
@@ -83,6 +109,7 @@ class Skeleton:
     name: str
     code: str
     module: Path
+    """The file that it is declared in; only those about Python have one of their own."""
     reads: str
     fix: str | None
     default: bool
@@ -90,7 +117,17 @@ class Skeleton:
     @property
     def constant(self) -> str:
         """The name of the Rule object."""
-        return self.name.upper().replace("-", "_")
+        return "RULE" if self.has_own_file else self.name.upper().replace("-", "_")
+
+    @property
+    def has_own_file(self) -> bool:
+        """Whether it is a rule about Python, with a file of its own."""
+        return self.reads == "py"
+
+    @property
+    def imported(self) -> list[str]:
+        """What its declaration needs of `ldlm_lint.model`."""
+        return ["Consequence", "Reference", "Rule", *(["Applicability"] if self.fix else [])]
 
     @property
     def fixtures(self) -> Path:
@@ -135,6 +172,10 @@ def refuse_what_exists(skeleton: Skeleton) -> None:
             raise RefusedError(f"{skeleton.code} is taken: {rule.symbol} has {rule.code}")
     if skeleton.fixtures.exists():
         raise RefusedError(f"{skeleton.fixtures.relative_to(ROOT).as_posix()} is there already")
+    if skeleton.has_own_file:
+        if skeleton.code[1:3] not in FOLDERS or skeleton.code[1:3] == LINTER:
+            raise RefusedError(f"{skeleton.code} is of family {skeleton.code[1:3]}, which has no folder; there are {', '.join(FOLDERS.values())}")
+        return
     if not skeleton.module.is_file():
         raise RefusedError(f"there is no {skeleton.module.relative_to(ROOT).as_posix()}: it takes {', '.join(families())}")
     expected = families().get(skeleton.module.stem)
@@ -157,7 +198,7 @@ def families() -> dict[str, set[str]]:
 
 def with_rule(source: str, skeleton: Skeleton) -> str:
     """The source of a file of rules with one more of them, before its RULES and in it."""
-    needed = {"Consequence", "Reference", "Rule"} | ({"Applicability"} if skeleton.fix else set())
+    needed = set(skeleton.imported)
     lines = source.splitlines(keepends=True)
     replaced: list[tuple[ast.stmt, str]] = []
     for node in ast.parse(source).body:
@@ -172,6 +213,20 @@ def with_rule(source: str, skeleton: Skeleton) -> str:
     for node, text in reversed(replaced):
         lines[node.lineno - 1 : node.end_lineno] = [text]
     return "".join(lines)
+
+
+def own_file(skeleton: Skeleton) -> str:
+    """The source of a rule's own file."""
+    imports = _listed("from ldlm_lint.model import ", sorted(skeleton.imported, key=str.lower))
+    return RULE_FILE.format(name=skeleton.name, imports=imports, declaration=skeleton.declaration())
+
+
+def with_file(source: str, skeleton: Skeleton) -> str:
+    """The list of the rules' files with one more."""
+    entry = f'    "{skeleton.module.parent.name}.{skeleton.module.stem}",\n'
+    opening, brackets, rest = source.partition("_FILES: tuple[str, ...] = (\n")
+    inside, closing, after = rest.partition(")\n")
+    return opening + brackets + "".join(sorted([*inside.splitlines(keepends=True), entry])) + closing + after
 
 
 def _listed(opening: str, names: list[str]) -> str:
@@ -198,15 +253,20 @@ def with_change(text: str, skeleton: Skeleton) -> str:
 def write(skeleton: Skeleton) -> None:
     """Write all parts; nothing is written if one of them cannot be."""
     changelog = ROOT / "CHANGELOG.md"
-    texts = {
-        skeleton.module: with_rule(skeleton.module.read_text(encoding="utf-8"), skeleton),
-        changelog: with_change(changelog.read_text(encoding="utf-8"), skeleton),
-    }
+    texts = {changelog: with_change(changelog.read_text(encoding="utf-8"), skeleton)}
+    if skeleton.has_own_file:
+        texts[skeleton.module] = own_file(skeleton)
+        texts[LISTED] = with_file(LISTED.read_text(encoding="utf-8"), skeleton)
+    else:
+        texts[skeleton.module] = with_rule(skeleton.module.read_text(encoding="utf-8"), skeleton)
     fixed = ("bad.fixed", "bad_short.fixed") if skeleton.fix in WRITTEN else ("good_short",)
     for kind in ("bad", "good", "bad_short", *fixed):
         name = f"{kind}.{SUFFIXES[skeleton.reads]}"
         texts[skeleton.fixtures / name] = FIXTURES[name].replace("{name}", skeleton.name)
     skeleton.fixtures.mkdir(parents=True)
+    if skeleton.has_own_file and not skeleton.module.parent.is_dir():
+        skeleton.module.parent.mkdir()
+        (skeleton.module.parent / "__init__.py").write_text(f'"""Rules of family {skeleton.code[1:3]}."""\n', encoding="utf-8")
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8", newline="\n")
 
@@ -216,12 +276,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the skeleton of a rule.")
     parser.add_argument("name", metavar="NAME", help="the defect in words, such as unbounded-checkpoints")
     parser.add_argument("code", metavar="CODE", help="severity letter, family and number, such as W7601")
-    parser.add_argument("file", metavar="FILE", help="the file of ldlm_lint/rules that it goes to, such as autograd")
+    parser.add_argument("file", metavar="FILE", nargs="?", default="", help="for scripts and configurations, the file of ldlm_lint/rules that it goes to")
     parser.add_argument("--reads", choices=sorted(ARTEFACTS), default="py", help="what it looks at first (default: py)")
     parser.add_argument("--fix", choices=[one.label for one in Applicability], help="the best fix that it may have")
     parser.add_argument("--opt-in", action="store_true", help="off unless it is selected")
     given = parser.parse_args(arguments)
+    if bool(given.file) == (given.reads == "py"):
+        parser.error("a rule about Python has a file of its own" if given.file else "name the file of ldlm_lint/rules that it goes to")
     module = ROOT / "ldlm_lint" / "rules" / f"{given.file.removesuffix('.py')}.py"
+    if given.reads == "py":
+        module = ROOT / "ldlm_lint" / "checkers" / FOLDERS.get(given.code[1:3], "unknown") / f"{given.name.replace('-', '_')}.py"
     skeleton = Skeleton(given.name, given.code, module, given.reads, given.fix, not given.opt_in)
     try:
         refuse_what_exists(skeleton)

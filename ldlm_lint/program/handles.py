@@ -293,10 +293,9 @@ class Expr(_Handle):
 
     @property
     def set_to(self) -> list[Expr]:
-        """What the methods of a class set it to if it is an attribute of their ``self``."""
+        """What the methods of a class, and of its bases, set it to if it is an attribute of their ``self``."""
         owner = self.owner_of_self
-        keys = self.code.program.own_writes.get((owner.key, self.name), ()) if owner is not None else ()
-        return [expression(self.code, one) for one in keys]
+        return owner.written(self.name) if owner is not None else []
 
     @property
     def owner_of_self(self) -> Class | None:

@@ -24,6 +24,7 @@ from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.taken_ways import TakenWays
+from ldlm_lint.program.walks import Through
 
 _HOOKS_OF_LIGHTNING = {"train_dataloader": True, "val_dataloader": False}
 _HOOKS_OF_TRANSFORMERS = {"get_train_dataloader": True, "get_eval_dataloader": False}
@@ -31,6 +32,7 @@ _HOOKS_OF_TRANSFORMERS = {"get_train_dataloader": True, "get_eval_dataloader": F
 _FITS = ("fit", "fit_loop")
 _ONCE = frozenset({"__init__", "setup", "prepare_data", "configure_model", "on_fit_start", "on_train_start"})
 """Methods that a framework, or Python, calls once and before the first pass."""
+_ITERATED = frozenset({"__iter__", "__next__"})
 _CACHES = frozenset({"cached_property", "lru_cache", "cache"})
 _OF_ELEMENTS = frozenset({"part", "copy", "attr", "enter", "item", "phi", "op"})
 
@@ -282,14 +284,15 @@ class LoaderPasses(Concept):
         return found
 
     def _above_pass(self, one: Pass, made: Call) -> Iterator[_Place]:
-        """The same for a pass: only calls that pass the loader on, and the loops over a generator instead of its calls."""
+        """The same for a pass: only calls that pass the loader on, and the loops over objects whose ``__iter__`` it is. A loop
+        over what a generator gave goes on with it: only its calls begin again."""
         first = _Place(one.function, one.spot.loop)
-        consumers = [two for two in self._consumers(one, made) if not two.is_draw]
-        todo = [(_Place(two.function, two.spot.loop), self.code.iterated.parameter(two.through)) for two in consumers]
         seen = {first}
         yield first
-        if not (todo and one.function.is_generator):
-            todo += self._callers(one.function, self.code.iterated.parameter(one.through), made, seen)
+        todo = list(self._callers(one.function, self.code.iterated.parameter(one.through), made, seen))
+        if one.function.name in _ITERATED:
+            consumers = [two for two in self._consumers(one, made) if not two.is_draw]
+            todo += [(_Place(two.function, two.spot.loop), self.code.iterated.parameter(two.through)) for two in consumers]
         while todo:
             at, parameter = todo.pop()
             yield at
@@ -298,8 +301,11 @@ class LoaderPasses(Concept):
     def _callers(self, function: Function, parameter: str, made: Call, seen: set[_Place]) -> Iterator[tuple[_Place, str]]:
         """The calls of a function that may pass the loader for a parameter, each with that of its own function."""
         for call in function.callers if not function.is_module else ():
+            if call.called_name == "next" and call.receiver is None:
+                # It goes on.
+                continue
             given = call.given_for(function.parameters[parameter]) if parameter else None
-            if given is not None and not self.code.iterated.may_hold(given, made):
+            if _is_done_once(call) or (given is not None and (_is_chosen_anew(given, call) or not self.code.iterated.may_hold(given, made))):
                 continue
             place = _Place(call.function, call.spot.loop)
             if place not in seen:
@@ -310,7 +316,7 @@ class LoaderPasses(Concept):
         """For one loader: the loops over the generator that contains a pass, or over the objects whose ``__iter__`` it
         is."""
         function = one.function
-        if not function.is_generator and function.name not in ("__iter__", "__next__"):
+        if not function.is_generator and function.name not in _ITERATED:
             return []
         over = self._by_generator.get(function, [])
         parameter = "" if made.function == function else self.code.iterated.parameter(one.through)
@@ -424,6 +430,25 @@ def _given_to(code: Codebase, name: str) -> Iterator[tuple[Call, Expr]]:
 def _goes_on_by_itself(owner: Class) -> bool:
     """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it continues one that it keeps."""
     return any({"__iter__", "iter"}.isdisjoint(call.called_name for call in function.calls) for function in owner.methods("__iter__"))
+
+
+def _is_done_once(call: Call) -> bool:
+    """``if self.batches is None: self.batches = endless(loader)``."""
+    for guard in call.guards:
+        test = guard.test
+        is_none = guard.is_test and guard.holds is True and test.operator == "Is" and test.operands[1].constant is None
+        if is_none and test.operands[0].kind == "attr" and any(one.name == test.operands[0].name for one in call.function.writes):
+            return True
+    return False
+
+
+def _is_chosen_anew(given: Expr, call: Call) -> bool:
+    """Whether a loop that is over has chosen what a call passes from several: the next time it may choose another one."""
+    over = {loop.value for loop in call.function.loops if loop not in call.loops}
+    items = [one for one in given.origins(Through.NAMES | Through.CHOICES) if one.kind == "item" and one.index is not None] if over else []
+    keys = [key for one in items if one.index is not None for key in one.index.origins(Through.NAMES | Through.PARTS)]
+    keys += [key for one in keys if isinstance(one, Call) for given in one.positional for key in given.origins(Through.NAMES | Through.PARTS)]
+    return any(key.kind == "elem" and key.base in over for key in keys)
 
 
 def _begun_within(one: Pass) -> set[Function]:

@@ -18,14 +18,13 @@ from ldlm_lint.projects import Projects
 from ldlm_lint.wording import RUNS_IN_EVERY_STEP
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.wait_order import Row, WaitOrder
-    from ldlm_lint.program.modules import Module
+    from ldlm_lint.concepts.wait_order import Placed, WaitOrder
     from ldlm_lint.project.questions import Context
 
 # So many earlier waits are checked for one that leaves this one nothing to wait for.
 _MOST_BEFORE = 50
 _WAITS = "host-sync-in-training-loop"
-_Placed = tuple[Finding, "Row | None"]
+_Placed = tuple[Finding, "Placed | None"]
 
 
 def arranged(findings: Sequence[Finding], projects: Projects) -> list[Finding]:
@@ -73,10 +72,11 @@ def _steps(context: Context, waits: Mapping[int, tuple[Finding, Span]]) -> Itera
     order = context.wait_order
     steps: dict[Span, dict[int, _Placed]] = defaultdict(dict)
     for number, (finding, told) in waits.items():
-        row = order.row_at(finding.span.path, finding.span.start)
-        known = order.step(row) if row is not None else None
-        step = _line_span(context, *known) if known is not None else told
-        steps[step][number] = finding, row if known is not None else None
+        expr = context.view.expression_at(finding.span)
+        wait = order.placed(expr) if expr is not None else None
+        known = order.step(wait) if wait is not None else None
+        step = known.line_span if known is not None else told
+        steps[step][number] = finding, wait if known is not None else None
     yield from steps.items()
 
 
@@ -84,11 +84,11 @@ def _ordered(context: Context, step: Span, waits: Mapping[int, _Placed]) -> Iter
     order = context.wait_order
     before: list[_Placed] = []
     for place, number in enumerate(sorted(waits, key=lambda number: _key(order, *waits[number])), 1):
-        finding, row = waits[number]
-        per, loop = order.frequency(row) if row is not None else ("step", None)
-        earlier = _already_waited(order, row, islice(reversed(before), _MOST_BEFORE))
-        repeated = _line_span(context, *loop) if loop is not None else None
-        before.append((finding, row))
+        finding, wait = waits[number]
+        per, loop = order.frequency(wait) if wait is not None else ("step", None)
+        earlier = _already_waited(order, wait, islice(reversed(before), _MOST_BEFORE))
+        before.append((finding, wait))
+        repeated = loop.spot.line_span if loop is not None else None
         in_step = InStep(step, place, per, repeated, earlier.span if earlier is not None else None)
         yield number, (finding if earlier is None else _lowered(context, finding, earlier))._replace(in_step=in_step)
 
@@ -101,22 +101,16 @@ def _lowered(context: Context, finding: Finding, earlier: Finding) -> Finding:
     return finding._replace(args=tuple(sorted(args.items()))).lowered("an earlier wait leaves it nothing to wait for")
 
 
-def _key(order: WaitOrder, finding: Finding, row: Row | None) -> tuple[object, ...]:
+def _key(order: WaitOrder, finding: Finding, wait: Placed | None) -> tuple[object, ...]:
     """The sort key: execution order; unknown places come last."""
-    return (row is None, order.path(row) if row is not None else (), finding.order)
+    return (wait is None, [one.expr.key for one in order.way(wait)] if wait is not None else [], finding.order)
 
 
-def _already_waited(order: WaitOrder, row: Row | None, before: Iterable[_Placed]) -> Finding | None:
-    """The last wait before a row that leaves it nothing to wait for."""
-    if row is None:
+def _already_waited(order: WaitOrder, wait: Placed | None, before: Iterable[_Placed]) -> Finding | None:
+    """The last wait before another one that leaves it nothing to wait for."""
+    if wait is None:
         return None
-    return next((finding for finding, earlier in before if earlier is not None and order.follows(earlier, row)), None)
-
-
-def _line_span(context: Context, module: Module, place: int) -> Span:
-    from ldlm_lint.code.table import line_of
-
-    return context.line_span(context.view.path(module), line_of(place))
+    return next((finding for finding, earlier in before if earlier is not None and order.follows(earlier, wait)), None)
 
 
 __all__ = ["arranged"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collected import for_every
 
-from ldlm_lint.python.frozen_texts import is_frozen
+from ldlm_lint.vocabulary.frozen_texts import is_frozen
 
 
 @for_every(

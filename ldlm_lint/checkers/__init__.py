@@ -27,10 +27,14 @@ _RULES = {
         *("ddp", "environment", "environment_aliases", "environment_allocator"),
         *("environment_connections", "environment_debugging", "environment_error_handling"),
         *("environment_tuning", "environment_values", "launch"),
-    )
+    ),
+    "evaluation": (),
 }
-# Rules with a file of their own which a variable that a file sets may break, too.
-_MORE = {"distributed_environment": frozenset({"excessive-collective-timeout"})}
+# Rules with a file of their own which a group may find broken, too: by a variable that a file sets, or by its own tree.
+_MORE = {
+    "distributed_environment": frozenset({"excessive-collective-timeout"}),
+    "evaluation": frozenset({"evaluation-with-gradients"}),
+}
 
 
 def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:

@@ -10,20 +10,20 @@ from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.evaluation_fixes import no_grad_fix
 from ldlm_lint.checkers.evaluation_results import result_is_differentiated
 from ldlm_lint.checkers.evaluation_runs import Run, runs_of
+from ldlm_lint.checkers.memory.evaluation_with_gradients import RULE
 from ldlm_lint.model import Claim, Confidence
-from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS, RULES
 
 
 class EvaluationChecker(LdlmChecker):
     """How models are evaluated."""
 
-    rules = RULES
+    rules = (RULE,)
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at every place of a file that runs a model for its results."""
         data = self.source.data
         # A file that receives its model may move values to a GPU without importing torch.
-        if (b"torch" in data or b".cuda(" in data) and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
+        if (b"torch" in data or b".cuda(" in data) and any(trigger in data for trigger in RULE.triggers):
             for runs in _by_place(runs_of(node, self.source.text)):
                 if not result_is_differentiated(runs[0].owner):
                     self._report(runs)
@@ -34,7 +34,7 @@ class EvaluationChecker(LdlmChecker):
         if run.shown is not None:
             related.insert(0, (run.shown, "the model is switched to evaluation mode here"))
         self.report(
-            EVALUATION_WITH_GRADIENTS,
+            RULE,
             run.call,
             args={"model": run.root},
             confidence=Confidence.MEDIUM if run.needs else Confidence.HIGH,

@@ -11,12 +11,12 @@ from astroid import nodes
 from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
 from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, switches
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.frozen_texts import is_frozen
 from ldlm_lint.python.gradients import dotted, is_held, is_quiet, part_of, root_of, switches_off
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import by_function, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.python.warm_ups import is_warm_up
+from ldlm_lint.vocabulary.frozen_texts import is_frozen
 from ldlm_lint.vocabulary.models import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 
 _DIFFERENTIATES = lazily(

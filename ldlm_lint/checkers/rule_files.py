@@ -41,6 +41,7 @@ _FILES: tuple[str, ...] = (
     "distributed.excessive_collective_timeout",
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",
+    "memory.evaluation_with_gradients",
     "memory.host_sync_in_training_loop",
     "memory.missing_activation_checkpointing",
     "optimizer.optimizer_not_fused",

@@ -1,15 +1,15 @@
 """Code that evaluates instead of training: by the mode that it sets models to, by its name, or because no gradients go
-through it."""
+through it; and runs of a model that only warm a device up."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Class, Function
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Class, Expr, Function
+from ldlm_lint.program.walks import reached
 from ldlm_lint.vocabulary.evaluation import EVALUATION, EVALUATOR, RUNTIME_CALLS
+from ldlm_lint.vocabulary.tensors import MADE_UP
 
 _STOPS = frozenset({"no_grad", "inference_mode"})
 _PIPELINES = ("transformers", "diffusers")
@@ -19,7 +19,7 @@ _GRADIENTS = ("backward", "vjp")
 
 
 class Evaluation(Concept):
-    """Answers for the functions and classes of a program."""
+    """Answers for the functions, classes and calls of a program."""
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
@@ -31,69 +31,78 @@ class Evaluation(Concept):
 
     @cached_property
     def _setting(self) -> frozenset[Function]:
-        calls = self.program.calls
-        setting = (Call(self.code, call) for call in calls.get("eval", ()))
-        back = {Call(self.code, call).function for call in calls.get("train", ())}
-        return frozenset(call.function for call in setting if self._sets_model(call)) - back
+        back = {call.function for call in self.code.calls_named("train")}
+        return frozenset(call.function for call in self.code.calls_named("eval") if _sets_model(call)) - back
 
-    def _sets_model(self, call: Call) -> bool:
-        return call.receiver is not None and not call.row[2] and not self._freezes_part(call)
-
-    def _freezes_part(self, call: Call) -> bool:
-        """Whether a module sets a part of its own to evaluation, such as a teacher: it still trains."""
-        module, owner = call.module, call.function.owner
-        row = module.plain(call.callee.row[1])
-        is_own = row[0] == "attr" and self.program.class_of_self(module, row[1]) is not None
-        return is_own and owner is not None and owner.is_module
-
-    def is_forward_only(self, owner: Class) -> bool:
+    @staticmethod
+    def is_forward_only(owner: Class) -> bool:
         """Whether a class is an autograd function that gives no gradients: a pass back through it is an error, so no
         training step runs it."""
         if _AUTOGRAD_FUNCTIONS.isdisjoint(owner.outside_bases):
             return False
-        methods = [function for name in _GRADIENTS for function in self.program.methods(owner.key, name)]
-        return all(map(self._only_raises, methods))
-
-    def _only_raises(self, function: int) -> bool:
-        scope = self.program.module_of(function).scopes[function & MASK]
-        return not scope.returns and any(kind == "raise" and guard < 0 for kind, _, _, guard, _, _ in scope.events)
+        return all(_only_raises(function) for name in _GRADIENTS for function in owner.methods(name))
 
     def is_named_so(self, function: Function) -> bool:
         """Whether a function, or its enclosing scope, evaluates, predicts or only shows by its class or its name; a known call
         from a step overrides that."""
         if function not in self._named:
-            module, scope = function.module, function.key & MASK
-            found = False
-            while scope > 0 and not found:
-                found = self._evaluates(module, scope)
-                scope = module.scopes[scope].parent
-            self._named[function] = found
+            self._named[function] = any(map(self._evaluates, function.enclosing))
         return self._named[function]
 
-    def _evaluates(self, module: Module, scope: int) -> bool:
-        one = module.scopes[scope]
-        if one.kind == "class":
-            return EVALUATOR.search(one.name) is not None or self._is_pipeline(module, scope) or self._opens_a_runtime(module, scope)
-        if EVALUATION.search(one.name) is not None:
+    def _evaluates(self, scope: Function) -> bool:
+        if scope.is_class:
+            return EVALUATOR.search(scope.name) is not None or self._is_pipeline(scope) or self._has(scope, *RUNTIME_CALLS)
+        if EVALUATION.search(scope.name) is not None:
             return True
-        return one.name == "forward" and any(module.last_name(number).removeprefix("()") in _STOPS for number in one.decorators)
+        return scope.name == "forward" and any(one.last_name.removeprefix("()") in _STOPS for one in scope.decorators)
 
-    def _is_pipeline(self, module: Module, scope: int) -> bool:
+    def _is_pipeline(self, body: Function) -> bool:
         """Whether a class is derived from a pipeline of transformers or diffusers, and has no training of its own."""
-        outside = self.program.outside_of(module.base | scope)
-        if not any(name.endswith("Pipeline") and name.partition(".")[0] in _PIPELINES for name in outside):
-            return False
-        return not any(self._stands_in(module, module.table.sites[call].scope, scope) for call in module.table.named.get("backward", ()))
+        bases = Class(self.code, body.key).outside_bases
+        is_one = any(name.endswith("Pipeline") and name.partition(".")[0] in _PIPELINES for name in bases)
+        return is_one and not self._has(body, "backward")
 
-    def _opens_a_runtime(self, module: Module, scope: int) -> bool:
-        """Whether a class runs a model that was exported: training through it is impossible."""
-        calls = (call for name in RUNTIME_CALLS for call in module.table.named.get(name, ()))
-        return any(self._stands_in(module, module.table.sites[call].scope, scope) for call in calls)
+    def _has(self, body: Function, *names: str) -> bool:
+        """Whether a class calls a function by its name. One that runs an exported model cannot train through it."""
+        return any(body in call.function.enclosing for call in self.code.calls_in(body.module, *names))
 
     @staticmethod
-    def _stands_in(module: Module, scope: int, outer: int) -> bool:
-        while scope > 0:
-            if scope == outer:
-                return True
-            scope = module.scopes[scope].parent
+    def is_warm_up(call: Call) -> bool:
+        """Whether a call of a model only warms a device up: it gets only tensors that are made up, and its result is not
+        used: ``model(torch.zeros(1, 3, 640, 640, device=device))``."""
+        given = [one for one in call.arguments if one.kind != "const"]
+        return bool(given) and all(map(_is_made_up, given)) and call.is_dropped
+
+
+def _sets_model(call: Call) -> bool:
+    """Whether a call puts a model into evaluation mode. A module may do so with a part of its own, such as a teacher: it still
+    trains."""
+    if call.receiver is None or call.positional:
         return False
+    owner = call.function.owner
+    return not (call.receiver.plain.owner_of_self is not None and owner is not None and owner.is_module)
+
+
+def _only_raises(function: Function) -> bool:
+    return not function.returned and any(event.kind == "raise" and event.spot.guard is None for event in function.events)
+
+
+def _is_made_up(expr: Expr) -> bool:
+    """Whether each way to an expression begins with a tensor of zeros, ones or random numbers."""
+    begins = [one for one in reached([expr], _before) if not _before(one)]
+    return bool(begins) and all(isinstance(one, Call) and _makes_up(one) for one in begins)
+
+
+def _before(expr: Expr) -> list[Expr]:
+    if isinstance(expr, Call):
+        return [expr.receiver] if expr.receiver is not None and not _makes_up(expr) else []
+    if expr.kind == "free":
+        return expr.bound_outside
+    return expr.operands if expr.kind == "seq" else expr.ways if expr.kind != "bool" else []
+
+
+def _makes_up(call: Call) -> bool:
+    return not MADE_UP.isdisjoint(call.callee.interfaces)
+
+
+__all__ = ["Evaluation"]

@@ -384,6 +384,15 @@ class Codebase(ABC):
         numbers = (one for name in names for one in module.table.named.get(name, ())) if names else module.table.sites
         return (Call(self, module.base | number) for number in numbers)
 
+    def imported_by(self, module: Module) -> frozenset[Module]:
+        """The files of the project that run when a file is imported, also those that take part in no training."""
+        every = self.program.modules
+        return frozenset(every.all[one] for one in every.linked(module))
+
+    def expressions_between(self, first: Expr, last: Expr) -> Iterator[Expr]:
+        """All expressions from one to another of the same file, both included, in the order of evaluation."""
+        return (expression(self, key) for key in range(first.key, last.key + 1))
+
     def expressions_in(self, module: Module, kind: str) -> Iterator[Expr]:
         """All expressions of a kind in a file, see `ldlm_lint.code.table`."""
         return (expression(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == kind)

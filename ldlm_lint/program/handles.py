@@ -1145,6 +1145,13 @@ class Function(_Handle):
         return self.key in self.code.program.hooks
 
     @property
+    def expressions(self) -> Iterator[Expr]:
+        """The expressions that are written in it, without those of its ``def`` itself."""
+        table, scope = self.module.table, self.module.scopes[self.key & MASK]
+        places = enumerate(table.places)
+        return (expression(self.code, self.module.base | one) for one, place in places if place and scope.place < place < scope.end)
+
+    @property
     def is_generator(self) -> bool:
         """Whether it yields."""
         return bool(self.module.scopes[self.key & MASK].yields)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import cached_property
+from typing import TypeVar
 
 from ldlm_lint.program.modules import Module, Modules
+
+T = TypeVar("T", bound=Hashable)
 
 IMPORT_BY_NAME = frozenset({"hydra", "jsonargparse", "mmengine", "mmcv", "pkgutil", "runpy", "detectron2", "stevedore"})
 """Packages that import modules which a configuration or a folder names: what they load is not visible in an import."""
@@ -70,8 +73,8 @@ class Together:
         return importers
 
 
-def closure(start: Collection[int], step: Callable[[int], Iterable[int]]) -> set[int]:
-    """The transitive closure of some numbers."""
+def closure(start: Collection[T], step: Callable[[T], Iterable[T]]) -> set[T]:
+    """Some things and all that a step leads to from them."""
     seen = set(start)
     todo = list(start)
     while todo:

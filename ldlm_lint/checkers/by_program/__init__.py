@@ -21,7 +21,6 @@ _ROOMS = (
     "batch_size_drift",
     "deprecated_amp_api",
     "environment_variables",
-    "evaluation_with_gradients",
     "find_unused_with_reentrant_checkpoint",
     "gradient_accumulation_fixed",
     "python_launches",

@@ -13,7 +13,7 @@ from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Codebase
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Call, Expr, Function, expression
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.of_project import program_of, table_of_file
 from ldlm_lint.project.training_files import TrainingFiles
@@ -47,6 +47,8 @@ class View(Codebase):
         self._sources: dict[str, Source] = {}
         self._program: Program | None = None
         self._given_up: str | None = None
+        self._begins: dict[int, dict[int, int]] = {}
+        """The outermost expressions of files by their places."""
 
     @property
     def program(self) -> Program:
@@ -181,6 +183,16 @@ class View(Codebase):
         """The module of an absolute path, if it takes part in a training."""
         module = self.program.modules.by_path.get(path.removeprefix(f"{self._root}/"))
         return module if module is not None and module.index not in self.program.modules.dropped else None
+
+    def expression_at(self, span: Span) -> Expr | None:
+        """The outermost expression that begins where a span does; None in a file outside of all trainings."""
+        module = self.module(span.path)
+        if module is None:
+            return None
+        if module.index not in self._begins:
+            self._begins[module.index] = {place: number for number, place in enumerate(module.table.places)}
+        number = self._begins[module.index].get(self.place_at(module, span.start))
+        return expression(self, module.base | number) if number is not None else None
 
     def each_step(self, step: Spot, own: Module) -> str:
         """How often the code of a step runs, as text for a message about a place in ``own``."""

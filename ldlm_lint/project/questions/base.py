@@ -114,7 +114,7 @@ class Context:
         """The execution order within one training step."""
         from ldlm_lint.concepts.wait_order import WaitOrder
 
-        return WaitOrder(self.view)
+        return self.view[WaitOrder]
 
     @cached_property
     def calls(self) -> Calls:

@@ -1,10 +1,19 @@
-"""Family 75: evaluations that record gradients."""
+"""evaluation-with-gradients in programs that load weights and do not train, and in loops between trainings; the evaluations
+of a file that are to be seen there alone, `ldlm_lint.checkers.evaluation` finds."""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-EVALUATION_WITH_GRADIENTS = Rule(
+from ldlm_lint.concepts.predictions import Predictions
+from ldlm_lint.model import Applicability, Claim, Consequence, Frequency, Probe, Reference, Rule
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.model import Finding
+
+RULE = Rule(
     code="W7512",
     symbol="evaluation-with-gradients",
     frequency=Frequency.EPOCH,
@@ -46,4 +55,12 @@ EVALUATION_WITH_GRADIENTS = Rule(
     probe=Probe("evaluation-gradients", "the forward passes of an evaluation recorded gradients"),
 )
 
-RULES = (EVALUATION_WITH_GRADIENTS,)
+
+def find(code: View) -> Iterator[Finding]:
+    """The runs of models for their results only, of which each is checked against all callers."""
+    for call in code[Predictions].all():
+        name = code[Predictions].name_of(call)
+        scope = ".".join(one.name for one in reversed(call.function.enclosing))
+        lines = ",".join(str(loop.line) for loop in call.loops)
+        claim = Claim("evaluation-records-gradients", "|".join((scope, lines, "", "", name, "")))
+        yield code.finding(RULE, call.span, {"model": name}, claims=(claim,))

@@ -241,7 +241,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "checkpoint-is-recorded",
         "class-is-built-once",
         "dataset-works-per-item",
-        "default-is-in-force",
         "each-rank-has-its-loader",
         "environment-variable-unread",
         "launches-do-not-shard",

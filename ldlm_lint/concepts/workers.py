@@ -130,6 +130,24 @@ class Workers(Concept):
         tests = (event for event in call.function.events if event.kind == "test" and not call.spot.place <= event.spot.place < call.end)
         return any(_mentions(event.expr, numbers) for event in tests)
 
+    def are_left_to_callers(self, loader: Loader) -> bool:
+        """Whether the function that makes a loader has a parameter of 0 workers by default, and tests it."""
+        return any(way.default == "parameter" for way in self.ways(loader)) and self.are_tested(loader)
+
+    def are_asked_for(self, loader: Loader) -> bool:
+        """Whether options are given that need workers; those that test the number themselves, as in
+        ``persistent_workers=num_workers > 0``, need none."""
+        given = [self._loaders.option(loader, name) for name in ("prefetch_factor", "persistent_workers")]
+        values = (value for argument in given for value in argument.values)
+        return any(one.is_open for one in given) or any(not value.is_falsy and not self.decide(loader, value) for value in values)
+
+    def decided_at(self, loader: Loader) -> Call:
+        """The call that decides that there are no workers: the one that passes 0 to a wrapper, or the one that makes the
+        loader."""
+        givers = [way.giver for way in self.ways(loader) if way.giver is not None and not way.default]
+        is_given = bool(givers) and len(givers) == len(self.ways(loader))
+        return min(givers, key=lambda one: (one.module.path, one.spot.place)) if is_given else loader.call
+
     def decide(self, loader: Loader, option: Expr) -> bool:
         """Whether the value of an option depends on the number of workers: ``num_workers > 0``, ``4 if num_workers else None``."""
         value = option.plain

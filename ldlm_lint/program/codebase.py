@@ -107,6 +107,10 @@ class Trainings(Protocol):
         """The texts that each launch of a program with a file gives options of these names, or of nested ones; None for
         what is not known."""
 
+    def launches_keeping(self, path: str, name: str, default: str) -> list[Span] | None:
+        """Where launches of the programs with a file pass the default of a setting, too; None if all pass another value, there or
+        in a configuration."""
+
     def configure_more_workers(self, path: str, position: str, most: int) -> bool:
         """Whether a configuration sets the loader at ``line:column`` of a file to more than a number of workers."""
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ldlm_lint.configs.document import Document, Entry
     from ldlm_lint.model import Span
+    from ldlm_lint.project.programs import Given, Program
     from ldlm_lint.project.questions import Context
     from ldlm_lint.project.waiting_ranks import Wait
 
@@ -276,6 +277,23 @@ class TrainingFiles:
         given = (one for program in self._context.launches.running(path) for one in program.arguments if one.keys) if names else ()
         return [one.texts for one in given if one.keys[-1] in names or one.name in names]
 
+    def launches_keeping(self, path: str, name: str, default: str) -> list[Span] | None:
+        """Where launches of the programs with a file pass the default of a setting, too; None if all pass another value, there or
+        in a configuration."""
+        programs = self._context.launches.running(path)
+        kept = [one for one in programs if not self._gives_another(one, name, default)]
+        given = [found for one in kept if (found := _given(one, name)) is not None]
+        return [one.span for one in given] if kept or not programs else None
+
+    def _gives_another(self, program: Program, name: str, default: str) -> bool:
+        """Whether a launch, or else a configuration that it names, sets a setting to something other than its default."""
+        given = _given(program, name)
+        if given is not None:
+            return given.values is None or all(one.text != default for one in given.values)
+        documents = (self._project.document(use.path) for use in program.configs)
+        found = [entry for document in documents if document is not None for entry in document.named(name)]
+        return bool(found) and all(one.text != default for one in found)
+
     def configure_more_workers(self, path: str, position: str, most: int) -> bool:
         """Whether a configuration sets the loader at ``line:column`` of a file to more than a number of workers."""
         if not self._large_workers:
@@ -308,6 +326,10 @@ class TrainingFiles:
             if document is not None:
                 found += [(document, entry) for entry in document.scalars() if "workers" in entry.name.lower() and type(entry.value) is int]
         return found
+
+
+def _given(program: Program, name: str) -> Given | None:
+    return next((one for one in reversed(program.arguments) if one.keys and name in (one.keys[-1], one.name)), None)
 
 
 __all__ = ["TrainingFiles"]

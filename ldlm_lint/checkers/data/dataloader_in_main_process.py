@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.written import Part, parts_of
 from ldlm_lint.checkers.data.common import DATALOADER, MULTIPROCESS, TUNING, option_for
-from ldlm_lint.checkers.data.fixes import fix_with_option, written_option
+from ldlm_lint.checkers.data.fixes import fix_of_none, written_option
 from ldlm_lint.checkers.data.passes_shown import TRAINS, related_to
 from ldlm_lint.concepts.configured_numbers import ConfiguredNumbers
 from ldlm_lint.concepts.item_work import ItemWork
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.loaders import Loader, Loaders
-from ldlm_lint.concepts.workers import WORKERS_OF_TRAINER, Way, Workers
+from ldlm_lint.concepts.workers import WORKERS_OF_TRAINER, Workers
 from ldlm_lint.frameworks.loaders import another_number, is_meant, loader_of, needing_workers, own_workers
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import (
@@ -22,16 +20,14 @@ from ldlm_lint.model import (
     Claim,
     Confidence,
     Consequence,
-    Edit,
     Finding,
-    Fix,
     Frequency,
     Option,
     Probe,
     Related,
     Rule,
 )
-from ldlm_lint.program.handles import Call, Expr
+from ldlm_lint.program.handles import Call
 from ldlm_lint.program.queries import destination
 from ldlm_lint.vocabulary.purposes import says_evaluation, wants_no_workers
 from ldlm_lint.wording import located, quoted, remark_at
@@ -80,12 +76,9 @@ RULE = Rule(
     probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
 )
 
-_REASON = (
-    "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
-    "is repeated, and a dataset that cannot be pickled or forked raises"
-)
+_SHOWN = 3
+"""Launches that are named for a default."""
 _MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
-_IS_WORKERS = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
 
 def find(code: View) -> Iterator[Finding]:
@@ -95,7 +88,7 @@ def find(code: View) -> Iterator[Finding]:
         given, ways = workers.given(loader), workers.ways(loader)
         if not (given.is_absent or any(way.number == 0 for way in ways)):
             continue
-        if _asks_for_workers(code, loader) or _wants_none(code, loader) or _has_thought_of_none(code, loader):
+        if workers.are_asked_for(loader) or workers.are_left_to_callers(loader) or _wants_none(code, loader):
             continue
         if any(way.setting and code[ConfiguredNumbers].are_given(way.setting) for way in ways) or code[ItemWork].is_collated_on_device(loader):
             # Another rule reports the numbers in configurations.
@@ -108,35 +101,17 @@ def find(code: View) -> Iterator[Finding]:
             yield from _findings_of_calls(code, loader)
 
 
-def _has_thought_of_none(code: View, loader: Loader) -> bool:
-    """Whether a function whose parameter is 0 by default tests it."""
-    return any(way.default == "parameter" for way in code[Workers].ways(loader)) and code[Workers].are_tested(loader)
-
-
-def _asks_for_workers(code: View, loader: Loader) -> bool:
-    """Whether options are given that need workers: a separate rule reports that they are missing.
-
-    Options that test the number themselves, as in ``persistent_workers=num_workers > 0``, need none.
-    """
-    given = [code[Loaders].option(loader, name) for name in ("prefetch_factor", "persistent_workers")]
-    return any(one.is_open for one in given) or any(_asks(code, loader, value) for argument in given for value in argument.values)
-
-
-def _asks(code: View, loader: Loader, option: Expr) -> bool:
-    return not option.is_falsy and not code[Workers].decide(loader, option)
-
-
 def _finding(code: View, loader: Loader) -> Iterator[Finding]:
     found, ways = code[LoaderPasses].trains(loader.call), code[Workers].ways(loader)
     if found is None:
         return
     default = next((way for way in ways if way.default), None)
     if default is not None and default.left is not None:
-        yield _left_finding(code, loader, default.left)
+        yield from _at_left(code, loader, default.left)
         return
     why = _why(default.default) if default is not None else ""
     confidence = Confidence.LOW if default is not None else Confidence.MEDIUM
-    yield _at(code, loader, _place(loader, ways), why, related_to(loader, found, TRAINS), confidence)
+    yield from _at(code, loader, code[Workers].decided_at(loader), why, related_to(loader, found, TRAINS), confidence)
 
 
 def _findings_of_calls(code: View, loader: Loader) -> Iterator[Finding]:
@@ -149,32 +124,28 @@ def _findings_of_calls(code: View, loader: Loader) -> Iterator[Finding]:
         found = code[LoaderPasses].trains_through(loader.call, giver)
         if found is not None and way.left is not None and way.default == "parameter" and not is_told:
             is_told = True
-            yield _left_finding(code, loader, way.left)
+            yield from _at_left(code, loader, way.left)
         elif found is not None and way.giver is not None and not way.default:
-            yield _at(code, loader, way.giver, "", related_to(loader, found, TRAINS))
+            yield from _at(code, loader, way.giver, "", related_to(loader, found, TRAINS))
 
 
-def _left_finding(code: View, loader: Loader, left: Call) -> Finding:
+def _at_left(code: View, loader: Loader, left: Call) -> Iterator[Finding]:
     """The loader of a function whose number of workers is 0 by default, which a call leaves so."""
     related = (Related(left.spot.line_span, "this call leaves the number of workers at its default"),)
     parameter = code[Workers].given(loader).values[0].plain.name
     where = located(code.path(left.module), left.line, code.path(loader.call.module))
-    return _at(code, loader, loader.call, f" when `{loader.call.function.name}()` is called without `{parameter}` ({where})", related)
+    yield from _at(code, loader, loader.call, f" when `{loader.call.function.name}()` is called without `{parameter}` ({where})", related)
 
 
 def _at(
     code: View, loader: Loader, call: Call, why: str, related: tuple[Related, ...], confidence: Confidence = Confidence.MEDIUM
-) -> Finding:
-    count = option_for(code, loader, NUM_WORKERS)
-    claims = tuple(_in_force(code[Workers].ways(loader)))
-    fix = _fix(code, loader, count) if call == loader.call else _fix_of_giver(code, call, count)
-    return code.finding(RULE, call.span, {"why": why, "option": "num_workers"}, related, claims=claims, fix=fix, confidence=confidence)
-
-
-def _place(loader: Loader, ways: tuple[Way, ...]) -> Call:
-    """The call to change: the one that passes 0 to a wrapper, or the one that creates the loader."""
-    givers = [way.giver for way in ways if way.giver is not None and not way.default]
-    return min(givers, key=lambda one: (one.module.path, one.spot.place)) if givers and len(givers) == len(ways) else loader.call
+) -> Iterator[Finding]:
+    defaults = sorted({way.default for way in code[Workers].ways(loader)} - {"", "parameter"})
+    launches = [code.trainings.launches_keeping(code.path(call.module), destination(one), "0") for one in defaults]
+    if None not in launches:
+        kept = [Related(span, "this launch passes 0 too") for spans in launches for span in (spans or [])[:_SHOWN]]
+        fix = fix_of_none(code, loader, call, option_for(code, loader, NUM_WORKERS))
+        yield code.finding(RULE, call.span, {"why": why, "option": "num_workers"}, (*related, *kept), fix=fix, confidence=confidence)
 
 
 def _why(default: str) -> str:
@@ -183,36 +154,10 @@ def _why(default: str) -> str:
     return " by default" if default == "parameter" else f" unless {quoted(default)} is given"
 
 
-def _in_force(ways: tuple[Way, ...]) -> Iterator[Claim]:
-    """No launch sets another value."""
-    for default in sorted({way.default for way in ways} - {"", "parameter"}):
-        yield Claim("default-is-in-force", f"{destination(default)}|0")
-
-
 def _wants_none(code: View, loader: Loader) -> bool:
     """Whether a comment next to or above the 0 says why there are no workers."""
     workers, source = written_option(code, loader, "num_workers"), code.source(loader.call.module)
     return workers is not None and workers.is_constant and wants_no_workers(remark_at(source, workers.span.start, workers.span.end))
-
-
-def _fix(code: View, loader: Loader, count: int) -> Fix | None:
-    """Add workers if the call has none, or raise a 0 in it."""
-    if code[Workers].given(loader).is_absent:
-        fix = fix_with_option(code, loader, "num_workers", str(count), _REASON)
-        return fix._replace(group="") if fix is not None else None
-    return _raised(written_option(code, loader, "num_workers"), "num_workers", count)
-
-
-def _fix_of_giver(code: View, call: Call, count: int) -> Fix | None:
-    """Raise the 0 workers that a call of the project's function passes."""
-    given = [one for one in parts_of(code, call.key) if _IS_WORKERS.match(one.name)]
-    return _raised(given[0], given[0].name, count) if len(given) == 1 else None
-
-
-def _raised(value: Part | None, name: str, count: int) -> Fix | None:
-    if value is None or not value.is_constant or value.text != "0":
-        return None
-    return Fix(f"set {name}={count}", (Edit(value.span, str(count)),), Applicability.UNSAFE, _REASON)
 
 
 def of_settings(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:

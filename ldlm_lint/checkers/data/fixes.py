@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.calls import add_keyword
@@ -9,11 +10,20 @@ from ldlm_lint.checkers.by_program.written import UNPACKED, Part, parts_of, writ
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated, is_positive
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.workers import Workers
-from ldlm_lint.model import Applicability, Fix
+from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.program.handles import Call
 from ldlm_lint.vocabulary.loaders import GRAPHS
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+
+_WORKERS_REASON = (
+    "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
+    "is repeated, and a dataset that cannot be pickled or forked raises"
+)
+_IS_WORKERS = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
+"""Names of settings that say how many workers a loader has."""
+
 
 def fix_with_workers(view: View, loader: Loader, name: str, values: tuple[str, str], reason: str) -> Fix | None:
     """Add an option that needs workers: plain if they are a positive literal, else guarded by their number."""
@@ -50,9 +60,22 @@ def _takes_keywords(loader: Loader) -> bool:
     return init is None or init.takes_any_keyword
 
 
+def fix_of_none(view: View, loader: Loader, call: Call, count: int) -> Fix | None:
+    """Add workers to the call that makes a loader, or raise the 0 that it or another ``call`` passes."""
+    if call == loader.call and view[Workers].given(loader).is_absent:
+        fix = fix_with_option(view, loader, "num_workers", str(count), _WORKERS_REASON)
+        return fix._replace(group="") if fix is not None else None
+    own = written_option(view, loader, "num_workers")
+    given = [one for one in parts_of(view, call.key) if _IS_WORKERS.match(one.name)] if call != loader.call else [own] if own is not None else []
+    if len(given) != 1 or not given[0].is_constant or given[0].text != "0":
+        return None
+    name = given[0].name if call != loader.call else "num_workers"
+    return Fix(f"set {name}={count}", (Edit(given[0].span, str(count)),), Applicability.UNSAFE, _WORKERS_REASON)
+
+
 def written_option(view: View, loader: Loader, name: str) -> Part | None:
     """What the call that makes a loader writes for an option."""
     return written_argument(view, loader.call.key, name, view[Loaders].place_of(loader, name))
 
 
-__all__ = ["fix_with_option", "fix_with_workers", "is_positive", "written_option"]
+__all__ = ["fix_of_none", "fix_with_option", "fix_with_workers", "is_positive", "written_option"]

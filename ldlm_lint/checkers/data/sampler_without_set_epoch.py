@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.lines import indent_at, insert_above
+from ldlm_lint.concepts.epochs import epoch_of, is_only_binding, lines_in, loops_in_reach
 from ldlm_lint.concepts.loader_passes import Pass
 from ldlm_lint.concepts.samplers import Neglect, Samplers
 from ldlm_lint.model import (
@@ -21,7 +21,7 @@ from ldlm_lint.model import (
     Related,
     Rule,
 )
-from ldlm_lint.program.handles import Call, Expr, Loop
+from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.spots import Event, Spot, Write
 from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.wording import located
@@ -68,7 +68,6 @@ RULE = Rule(
     probe=Probe("sampler-epochs", "a shuffling sampler gave two passes the same order"),
 )
 
-_EPOCH = re.compile(r"epoch|^ep$|^e$", re.I)
 _REASON = "each epoch then has another order, which is the purpose of shuffling"
 
 
@@ -109,13 +108,13 @@ def _begins(found: Pass) -> Spot:
 def _fix(code: View, sampler: Call) -> Fix | None:
     """Call ``set_epoch`` where the sampler, or its loader, and one epoch loop are in reach of each other; None elsewhere."""
     held = _holder(sampler)
-    loops = [(loop, name) for loop in _loops_in_reach(held[0]) if (name := _epoch_of(loop))] if held is not None else []
+    loops = [(loop, name) for loop in loops_in_reach(held[0]) if (name := epoch_of(loop))] if held is not None else []
     if held is None or len(loops) != 1:
         return None
     _, text, certain = held
     loop, epoch = loops[0]
     call_of_it, source = f"{text}.set_epoch({epoch})", code.source(loop.module)
-    line = min((one for one in _lines_in(loop) if one > loop.value.line), default=0)
+    line = min((one for one in lines_in(loop) if one > loop.value.line), default=0)
     if not line:
         return None
     step = indent_at(source, line).removeprefix(indent_at(source, loop.line))
@@ -135,48 +134,7 @@ def _holder(sampler: Call) -> tuple[Event | Write, str, bool] | None:
         value = loader
     names: list[tuple[Event | Write, str]] = [(one, one.name) for one in value.function.events if one.kind == "bind" and one.expr == value]
     names += [(one, f"self.{one.name}") for one in value.function.writes if one.value == value and one.base.is_self]
-    if len(names) != 1 or (value == loader and not _is_only(names[0][0])):
+    if len(names) != 1 or (value == loader and not is_only_binding(names[0][0])):
         return None
     bound, text = names[0]
-    return bound, f"{text}.sampler" if value == loader else text, not choices and _is_only(bound)
-
-
-def _others(bound: Event | Write) -> list[Event | Write]:
-    """All places that bind a variable, or an attribute of the same objects."""
-    function = bound.spot.function
-    if isinstance(bound, Event):
-        return [one for one in function.events if one.kind == "bind" and one.name == bound.name]
-    methods = function.owner.own_methods if function.owner is not None else [function]
-    return [one for method in methods for one in method.writes if one.name == bound.name and one.base.is_self]
-
-
-def _is_only(bound: Event | Write) -> bool:
-    """Whether a variable has no other binding, under any condition."""
-    return len(_others(bound)) == 1 and not any(guard.is_test for guard in bound.spot.guards) and bound.spot.loop is None
-
-
-def _loops_in_reach(bound: Event | Write) -> list[Loop]:
-    """The loops that can use a variable behind its bindings, or an attribute from any method of its class."""
-    function = bound.spot.function
-    if isinstance(bound, Write):
-        return [loop for method in (function.owner.own_methods if function.owner is not None else []) for loop in method.loops]
-    tests = [guard for guard in bound.spot.guards if guard.is_test]
-    arms = [(guard.test, guard.holds) for one in _others(bound) for guard in one.spot.guards if guard.is_test]
-    is_bound = not tests or (tests[0].test, not tests[0].holds) in arms
-    return [loop for loop in function.loops if is_bound and loop.line > bound.spot.line]
-
-
-def _epoch_of(loop: Loop) -> str:
-    """The variable that counts the epochs of a loop; empty for another loop."""
-    counted = [loop.value, *(loop.value.arguments if isinstance(loop.value, Call) else [])]
-    if loop.kind != "for" or not any(isinstance(one, Call) and one.called_name in ("range", "trange") for one in counted):
-        return ""
-    bound = (one.name for one in loop.function.events if one.kind == "bind" and one.expr.kind == "elem" and one.expr.base == loop.value)
-    return next((name for name in bound if _EPOCH.search(name)), "")
-
-
-def _lines_in(loop: Loop) -> Iterator[int]:
-    """The lines on which something happens in a loop."""
-    yield from (call.line for call in loop.calls)
-    yield from (one.line for one in loop.function.loops if loop in one.loops)
-    yield from (one.spot.line for one in loop.function.events if one.spot.is_in(loop))
+    return bound, f"{text}.sampler" if value == loader else text, not choices and is_only_binding(bound)

@@ -59,7 +59,6 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "configuration": (
         *("configuration-key-is-dead", "configured-section-reaches-loader", "configured-value-reaches-call"),
-        *("default-is-in-force",),
     ),
     "configured_timeouts": ("configured-timeout-is-excessive",),
     "frameworks": (

@@ -20,7 +20,7 @@ from ldlm_lint.wording import quoted
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document, Entry
     from ldlm_lint.project.config_homes import Home
-    from ldlm_lint.project.launches import Given, Program
+    from ldlm_lint.project.launches import Program
 
 _ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS | ddp_graph.QUESTIONS
 _SHOWN = 3
@@ -182,36 +182,6 @@ def _is_taken(context: Context, document: Document, option: Entry, one: _Reached
     return any(matches(origin, document, option, one.home, context.project) for origin in origins)
 
 
-def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Verdict:
-    """Not every launch of the programs that use a file sets the setting to another value, there or in a configuration.
-
-    The subject is the name of the setting and its default.
-    """
-    name, _, default = subject.partition("|")
-    path = finding.span.path
-    programs = context.launches.running(path)
-    kept = [one for one in programs if not _gives_another(context, one, name, default)]
-    if programs and not kept:
-        return Verdict(False)
-    given = (found for one in kept if (found := _given(one, name)) is not None)
-    related = tuple(Related(one.span, f"this launch passes {default} too") for one in given)
-    return Verdict(True, related[:_SHOWN])
-
-
-def _given(program: Program, name: str) -> Given | None:
-    return next((one for one in reversed(program.arguments) if one.keys and name in (one.keys[-1], one.name)), None)
-
-
-def _gives_another(context: Context, program: Program, name: str, default: str) -> bool:
-    """Whether a launch, or else a configuration that it names, sets a setting to something other than its default."""
-    given = _given(program, name)
-    if given is not None:
-        return given.values is None or all(one.text != default for one in given.values)
-    documents = (context.project.document(use.path) for use in program.configs)
-    found = [entry for document in documents if document is not None for entry in document.named(name)]
-    return bool(found) and all(one.text != default for one in found)
-
-
 def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
     found = asked(context, finding)
     if found is None:
@@ -229,6 +199,5 @@ def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
 QUESTIONS: dict[str, Question] = {
     "configured-value-reaches-call": _value_reaches_call,
     "configured-section-reaches-loader": _section_reaches_loader,
-    "default-is-in-force": _default_is_in_force,
     "configuration-key-is-dead": _key_is_dead,
 }

@@ -120,19 +120,6 @@ FOUND = {
         "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
         "        self.total = self.out.mean() + self.total\n",
     ),
-    "toggled: by a helper": (
-        "requires-grad-toggled-per-step",
-        "def switch(net, on):\n    for p in net.parameters():\n        p.requires_grad = on\n"
-        "def step(self, x):\n    switch(self.encoder, False)\n    self.optimizer.step()\n",
-    ),
-    "toggled: by a name that another file gives": (
-        "requires-grad-toggled-per-step",
-        "from helpers import freeze_all as freeze_all\ndef step(self, x):\n    freeze_all(self.net)\n    self.optimizer.step()\n",
-    ),
-    "toggled: made here, in a loop": (
-        "requires-grad-toggled-per-step",
-        "def run(data):\n    net = make()\n    for x in data:\n        net.requires_grad_(False)\n        net(x)\n        optimizer.step()\n",
-    ),
     "frozen behind a wrapper of another function": (
         "parameters-frozen-after-wrap",
         "def freeze(model):\n    model . module . encoder.requires_grad_(False)\n",
@@ -199,14 +186,6 @@ SPARED = {
     "graph: a number": (
         "loss-graph-accumulation",
         "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
-    ),
-    "toggled: a network that is new": (
-        "requires-grad-toggled-per-step",
-        "def build():\n    net = Net()\n    net.requires_grad_(False)\n    return net.eval()\n",
-    ),
-    "toggled: an input": (
-        "requires-grad-toggled-per-step",
-        "def penalty(x):\n    x.requires_grad = True\n    return x\n",
     ),
     "frozen before any wrapper": (
         "parameters-frozen-after-wrap",

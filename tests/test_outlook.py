@@ -19,8 +19,8 @@ from ldlm_lint.shapes.prospects import ANYWHERE
 from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
-RULE = "requires-grad-toggled-per-step"
-METRICS = "def norm(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n"
+RULE = "checkpoint-saved-by-every-rank"
+METRICS = "import torch\n\n\ndef norm(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n    model.log(step)\n"
 STEP = """\
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -35,6 +35,10 @@ def train(model, optimizer, data):
         loss.backward()
         optimizer.step()
         {}
+
+
+if __name__ == "__main__":
+    train(torch.nn.Linear(1, 1), None, [])
 """
 CALLS, READS = STEP.format("norm(model, step)"), STEP.format("pass")
 

@@ -74,8 +74,7 @@ if __name__ == "__main__":
 HELPERS = {
     "checkpoint-saved-by-every-rank": "def help(model, step):\n    torch.save(model.state_dict(), 'last.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
-    "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
-    "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
+
 }
 EVALUATES = "from helpers import help\n\n\ndef test(model, data):\n    model.eval()\n    help(model, data)\n"
 

@@ -115,75 +115,6 @@ def test_model_trains(train: str, expected: bool) -> None:
     assert not ask("model-trains", {"model.py": MODEL, "tests/train.py": train}, "Net").holds
 
 
-@for_every(
-    "files, expected",
-    [
-        pytest.param({"train.py": "import optim\nmodel.cuda()\nloss.backward()"}, True, id="cuda"),
-        pytest.param({"train.py": "import optim\nloss.backward()"}, False, id="cpu"),
-        pytest.param({"train.py": "import optim\nmodel.cuda()"}, False, id="no-training"),
-        pytest.param(
-            {"train.py": "import optim, deepspeed\ndeepspeed.initialize()\nx.cuda()\nloss.backward()"},
-            False,
-            id="deepspeed",
-        ),
-        pytest.param({"train.py": "x.cuda()\nloss.backward()"}, False, id="not-imported"),
-        pytest.param({"tests/train.py": "import optim\nmodel.cuda()\nloss.backward()"}, False, id="test"),
-    ],
-)
-def test_optimizer_trains_on_cuda(files: dict[str, str], expected: bool) -> None:
-    assert ask("optimizer-trains-on-cuda", {"optim.py": "import torch\n"} | files).holds is expected
-
-
-@for_every(
-    "files, expected",
-    [
-        pytest.param({}, True, id="nowhere"),
-        pytest.param(
-            {"train.py": "import model\nmodel.Net()\nloss.backward()\ncheckpoint_wrapper(m)"},
-            False,
-            id="in-the-training",
-        ),
-        pytest.param(
-            {"model.py": MODEL + "import layers", "layers.py": "from torch.utils.checkpoint import checkpoint as c\nc(f, x)"},
-            False,
-            id="imported",
-        ),
-        pytest.param({"model.py": MODEL + "import torch.utils.checkpoint"}, True, id="imported-and-not-used"),
-        pytest.param(
-            {
-                "model.py": MODEL + "import other",
-                "other.py": "class Other(nn.Module):\n    def forward(self, x): return checkpoint_sequential(x)",
-            },
-            True,
-            id="in-another-model",
-        ),
-        pytest.param(
-            {"other.py": "from torch.utils.checkpoint import checkpoint"}, True, id="in-a-file-nobody-imports"
-        ),
-        pytest.param({"model.py": MODEL + "# torch.utils.checkpoint"}, True, id="comment"),
-    ],
-)
-def test_activation_checkpointing_anywhere_in_the_flow(files: dict[str, str], expected: bool) -> None:
-    project = {"model.py": MODEL, "train.py": "import model\nmodel.Net()\nloss.backward()"} | files
-    assert ask("no-activation-checkpointing", project).holds is expected
-
-
-@for_every(
-    "name, expected",
-    [
-        pytest.param("blocks.Layer", True, id="its-file-attends"),
-        pytest.param(".blocks.Layer", True, id="relative"),
-        pytest.param("plain.Layer", False, id="its-file-does-not"),
-        pytest.param("timm.models.TransformerBlock", True, id="another-package-by-name"),
-        pytest.param("timm.models.ConvStage", False, id="another-package"),
-        pytest.param(".missing.TransformerBlock", False, id="file-that-is-not-there"),
-    ],
-)
-def test_class_attends(name: str, expected: bool) -> None:
-    files = {"model.py": "", "blocks.py": "self.attn = x", "plain.py": "self.conv = x"}
-    assert ask("class-attends", files, name).holds is expected
-
-
 def test_file_trains() -> None:
     assert ask("file-trains", {"train.py": TRAIN}).holds
     assert not ask("file-trains", {"tests/train.py": TRAIN}).holds
@@ -245,7 +176,6 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "environment-variable-unread",
         "launches-do-not-shard",
         "loss-is-divided-nowhere",
-        "no-activation-checkpointing",
         "nothing-is-reduced",
         "no-heartbeat-elsewhere-is-wrong",
         "process-group-takes-timeout",
@@ -269,7 +199,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     absences |= {"may-need-newer-python"}
     # Nothing sets a static graph, and no child overrides a setting, where there is nothing.
     absences |= {"some-child-keeps-setting"}
-    assert held == absences | {"blocks-are-run", "callee-takes-keywords", "checkpoint-may-run", "switches-more-than-whole-models", "timeout-may-be-lowered"}
+    assert held == absences | {"callee-takes-keywords", "checkpoint-may-run", "timeout-may-be-lowered"}
 
 
 def test_every_claim_in_the_package_has_an_answer():

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.code.table import line_of
-from ldlm_lint.concepts.untrained import whose
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Function
+from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
 from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 
@@ -42,34 +40,16 @@ class WholeModels(Concept):
         self._back = WaysBack(code.ask.program)
         self._wraps = [call for call, _ in code.ask.calls_of(_WRAPPERS)]
 
-    def is_whole(self, module: Module, place: int) -> bool:
-        """Whether the switch at a place is known to switch models that contain whole wrapped ones, and no part of one."""
-        near = self.program.together.programs_of(module)
-        wraps = [call for call in self._wraps if self.program.module_of(call).index in near]
-        wrapped = {one for call in wraps for one in self._models(self._inner(call))}
-        switched = {one for target in self._targets(module, place) for one in self._models(module.base | target)}
+    def are_whole(self, models: list[Expr]) -> bool:
+        """Whether models are known to contain whole wrapped ones, and none is a part of one."""
+        near = [call for call in self._wraps if any(one.may_run_with(Call(self.code, call)) for one in models)]
+        wrapped = {one for call in near for one in self._models(self._inner(call))}
+        switched = {one for model in models for one in self._models(model.key)}
         return bool(switched) and all(_is_whole_of(one, wrapped) for one in switched)
 
     def _inner(self, wrap: int) -> int:
         given = self.ask.argument(wrap, "module", 0)
         return given.sources[0] if given.sources else wrap
-
-    def _targets(self, module: Module, place: int) -> Iterator[int]:
-        """The models (rows) that a call or an assignment at a place switches."""
-        call = max((one for one, site in module.table.sites.items() if site.place == place), default=None)
-        if call is None:
-            functions = (Function(self.code, module.base | one) for one in range(len(module.scopes)))
-            writes = (one for function in functions for one in function.writes if one.name == "requires_grad" and one.spot.line == line_of(place))
-            for write in writes:
-                yield from (model.key & MASK for model, _ in whose(write.base, write.spot, []))
-            return
-        row = module.nodes[call]
-        function = module.nodes[row[1]]
-        if function[0] == "attr" and function[2] == "requires_grad_":
-            yield function[1]
-        elif row[2]:
-            given = module.nodes[module.uncopied(row[2][0])]
-            yield from given[2] if given[0] == "seq" else row[2][:1]
 
     def _models(self, key: int) -> set[_Model]:
         """The models that an expression may be."""

@@ -21,10 +21,6 @@ def _is_used_in_training(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and bool(context.project.trainers_of(path))
 
 
-def _runs_on_ranks(context: Context, path: str) -> bool:
-    return _is_no_test(context, path) and context.steps.distributed(path)
-
-
 def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
@@ -34,7 +30,6 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
-    "runs-in-every-step": _runs_on_ranks,
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
     "stands-in-training-loop": _is_no_test,
     "stands-outside-tests": _is_no_test,

@@ -28,11 +28,6 @@ def _each(of_one: Callable[[Context, str, str], bool]) -> Outlook:
     return lambda context, path, scopes: any(of_one(context, path, one) for one in scopes)
 
 
-def _may_be_step_of_ranks(context: Context, path: str, scopes: Sequence[str]) -> bool:
-    """Whether a training step may reach a function, including occasional calls."""
-    return context.steps.any_may_be_step([(path, one) for one in scopes])
-
-
 def _may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
     """Whether a function may be reached from the start of training ranks."""
     sketch, ranks = context.calls.sketch, context.ranks
@@ -62,6 +57,5 @@ def _may_be_evaluated(context: Context, path: str, asked: str) -> bool:
 OUTLOOKS: dict[str, Outlook] = {
     "checkpoint-saved-by-every-rank": _each(_may_save_on_every_rank),
     "evaluation-with-gradients": _each(_may_be_evaluated),
-    "requires-grad-toggled-per-step": _may_be_step_of_ranks,
 }
 """By the symbols of rules what their findings need of a function that they are in."""

@@ -18,7 +18,7 @@ from ldlm_lint.shapes.calls import (
 )
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
-from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
+from ldlm_lint.shapes.freezing import may_freeze_wrapped
 from ldlm_lint.shapes.optimizers import may_fuse
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
@@ -39,7 +39,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "parameters-frozen-after-wrap": may_freeze_wrapped,
     "rank-local-skip": may_skip,
     "reentrant-checkpoint-misuse": may_checkpoint,
-    "requires-grad-toggled-per-step": may_toggle,
     "whole-model-checkpoint": may_checkpoint,
 }
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ldlm_lint.shapes.checkpoints import saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
-from ldlm_lint.shapes.freezing import toggling_functions
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
 """Takes the tree of a file and its text in UTF-8."""
@@ -48,7 +47,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "loss-graph-accumulation": _OUTSIDE_TESTS,
     "non-atomic-checkpoint": _each("stands-in-training-loop"),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
-    "requires-grad-toggled-per-step": _each("runs-in-every-step"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
 }
@@ -57,12 +55,10 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
 PROSPECTS: dict[str, Prospect] = {
     "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
-    "requires-grad-toggled-per-step": toggling_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
 
 BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
     "checkpoint-saved-by-every-rank": (),
-    "requires-grad-toggled-per-step": (),
 }
 """The rules of `PROSPECTS` that have no chance in a file where no function has one, and what a text shows (any of it) where none is asked."""

@@ -19,7 +19,6 @@ _OUTSIDE_TESTS = frozenset(
         "host-sync-in-training-loop",
         "non-atomic-checkpoint",
         "rank-local-skip",
-        "requires-grad-toggled-per-step",
         "scheduler-before-optimizer",
         "scheduler-per-micro-batch",
     }

@@ -24,7 +24,6 @@ _ROOMS = (
     "find_unused_with_reentrant_checkpoint",
     "gradient_accumulation_fixed",
     "python_launches",
-    "requires_grad_toggled_per_step",
     "scheduler_before_optimizer",
     "trainer_settings",
 )

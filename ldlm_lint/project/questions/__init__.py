@@ -16,7 +16,7 @@ from ldlm_lint.rules.dated import dated
 
 _ROOMS: Mapping[str, tuple[str, ...]] = {
     "roles": (
-        *("belongs-to-training", "file-trains", "model-trains", "module-hands-on", "runs-in-every-step"),
+        *("belongs-to-training", "file-trains", "model-trains", "module-hands-on"),
         *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
     ),
     "data": (
@@ -41,7 +41,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         "program-checkpoints-reentrantly",
-        *("nothing-shards", "switches-more-than-whole-models", "transformers-is-old"),
+        *("nothing-shards", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (

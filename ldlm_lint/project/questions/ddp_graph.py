@@ -9,8 +9,6 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
-from ldlm_lint.code.table import COLUMNS
-from ldlm_lint.concepts.whole_models import WholeModels
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
@@ -49,14 +47,6 @@ _SHARDED = Trait(
 
 def _slots(text: str) -> list[Slot]:
     return [Slot(*one.split("|")) for one in text.split(";") if one.count("|") == 3]
-
-
-def _switches_more_than_whole_models(context: Context, finding: Finding, places: str) -> Verdict:
-    """One of the switches of gradients at these places (line and column) is not known to be of whole wrapped models only."""
-    view = context.view
-    module = view.module(finding.span.path)
-    at = [tuple(map(int, one.split(":"))) for one in places.split(";")]
-    return Verdict(module is None or not all(view[WholeModels].is_whole(module, (line << COLUMNS) | column) for line, column in at))
 
 
 def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
@@ -223,5 +213,4 @@ QUESTIONS: dict[str, Question] = {
     "model-was-wrapped": _model_was_wrapped,
     "no-sync-is-of-ddp": _no_sync_is_of_ddp,
     "nothing-shards": _nothing_shards,
-    "switches-more-than-whole-models": _switches_more_than_whole_models,
 }

@@ -6,7 +6,6 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
-from ldlm_lint.wording import RUNS_IN_EVERY_STEP
 
 
 def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -47,20 +46,6 @@ def _runs_many_ranks(context: Context, finding: Finding, _subject: str) -> Verdi
     return Verdict(runs_many_ranks(context.project, finding.span.path))
 
 
-def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdict:
-    """A place runs in every step of a training that may run on several ranks."""
-    path, steps = finding.span.path, context.steps
-    scope, _, loops = place.partition("|")
-    if context.project.is_test(path) or not steps.distributed(path):
-        return Verdict(False)
-    found = steps.every_step(path, scope, [int(line) for line in loops.split(",") if line])
-    # Code that a benchmark calls repeatedly may also serve a multi-rank training, which calls it once.
-    if found is None or not steps.distributed(found[0]):
-        return Verdict(False)
-    where = context.each_step(*found, path)
-    return Verdict(True, (Related(context.line_span(*found), RUNS_IN_EVERY_STEP),), (("where", where),))
-
-
 def _module_hands_on(context: Context, finding: Finding, names: str) -> Verdict:
     """A module of the project imports the public name that the finding depends on, and no other object with its last
     name."""
@@ -82,5 +67,4 @@ QUESTIONS: dict[str, Question] = {
     "stands-outside-tests": _stands_outside_tests,
     "trains-on-cuda": _trains_on_cuda,
     "runs-many-ranks": _runs_many_ranks,
-    "runs-in-every-step": _runs_in_every_step,
 }

@@ -35,6 +35,26 @@ def put_under(source: Source, first: int, last: int, context: Sequence[str]) -> 
     return Edit(span, head + source.newline + "".join(f"{unit}{line}" if line.strip() else line for line in lines))
 
 
+def begin_earlier(source: Source, line: int, first: int) -> Edit | None:
+    """Let the ``with`` statement of a line begin in front of an earlier one of its block, which the statements between
+    follow into it; None if what it enters is bound there, or the text is too unusual."""
+    block = _block(source, first, line)
+    scope = block[-1] if block else None
+    if not isinstance(scope, ast.With) or scope.lineno != line or scope.body[0].lineno != line + 1 or len(scope.items) != 1:
+        return None
+    between = block[:-1]
+    read = {ast.unparse(node) for node in ast.walk(scope.items[0].context_expr) if isinstance(node, (ast.Name, ast.Attribute))}
+    bound = {ast.unparse(node) for one in between for node in ast.walk(one) if isinstance(getattr(node, "ctx", None), ast.Store)}
+    if not between or read & bound or not _can_be_indented(source, between) or source.lines[line - 1].encode()[: scope.col_offset].strip():
+        return None
+    unit = indent_at(source, line + 1).removeprefix(indent_at(source, line))
+    head = source.span(source.line_starts[line - 1], source.line_starts[line])
+    moved = source.span(source.line_starts[between[0].lineno - 1], head.start)
+    lines = source.slice(moved).splitlines(keepends=True)
+    # One edit for all these lines, so that no other fix changes one of them in the same round.
+    return Edit(moved._replace(end=head.end), source.slice(head) + "".join(f"{unit}{one}" if one.strip() else one for one in lines))
+
+
 def _block(source: Source, first: int, last: int) -> list[ast.stmt]:
     """The statements of the innermost block that has both lines, from the one to the other."""
     found: list[ast.stmt] = []
@@ -60,4 +80,4 @@ def _can_be_indented(source: Source, block: Sequence[ast.stmt]) -> bool:
     return not before.strip() and (not after or after.startswith(b"#"))
 
 
-__all__ = ["put_under"]
+__all__ = ["begin_earlier", "put_under"]

@@ -19,7 +19,7 @@ ROOMS = (
     *("distributed_environment", "batch_size", "recomputation", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "process_groups", "ddp_graph"),
-    *("no_sync", "rank_divergence", "segments"),
+    *("rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.
 _RULES = {

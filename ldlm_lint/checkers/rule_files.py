@@ -39,6 +39,7 @@ _FILES: tuple[str, ...] = (
     "distributed.ddp_gradient_copy",
     "distributed.environment_set_too_late",
     "distributed.excessive_collective_timeout",
+    "distributed.no_sync_outside_forward",
     "memory.cache_emptied_in_training_loop",
     "memory.device_synchronized_in_training_loop",
     "memory.evaluation_with_gradients",

@@ -36,10 +36,14 @@ class Reduction(Concept):
         return (
             self.is_kept_local(backward, models)
             or any(one.name == _FLAG for function in self._reach.functions if backward.may_run_with(function) for one in function.writes)
-            or any(backward.may_run_with(call) and self._is_run(call.function) for call in self.code.calls_named(*_SHARDS))
+            or self.may_be_sharded(backward)
             or self._has_static_graph(backward)
             or any(map(backward.may_run_with, self.code.calls(_ENGINES)))
         )
+
+    def may_be_sharded(self, backward: Call) -> bool:
+        """Whether code in the programs of a backward pass that runs shards a model: FSDP decides in the backward pass."""
+        return any(backward.may_run_with(call) and self._is_run(call.function) for call in self.code.calls_named(*_SHARDS))
 
     def is_kept_local(self, backward: Call, models: frozenset[Replica] = frozenset()) -> bool:
         """Whether a step of the programs of a backward pass enters a scope that keeps gradients local; a scope that surely

@@ -6,7 +6,7 @@ A forward pass of the inner module prepares no reduction: nothing is reduced in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,10 +64,14 @@ class ReplicaRuns(Concept):
 
     def of(self, backward: Call) -> Runs:
         """The replicas that the loop around a backward pass runs, in its functions too."""
+        return self.run_by(backward.loops[0].calls if backward.loops else backward.function.calls)
+
+    def run_by(self, calls: Iterable[Call]) -> Runs:
+        """The replicas that some calls run, and the functions that they go to."""
         through: set[Replica] = set()
         past: set[Replica] = set()
-        for call in self._calls_around(backward):
-            for one in self._run_by(call):
+        for call in self._with_targets(calls):
+            for one in self._run_itself(call):
                 (past if one.is_bare else through).add(one.replica)
             if self._may_run_its_arguments(call):
                 through.update(one.replica for value in call.arguments for one in self.behind(value) if not one.is_bare)
@@ -160,7 +164,7 @@ class ReplicaRuns(Concept):
             return call.positional[0] if call.positional else None
         return call.receiver if call.called_name in MODULE_METHODS and not call.targets else None
 
-    def _run_by(self, call: Call) -> Iterator[Wrapped]:
+    def _run_itself(self, call: Call) -> Iterator[Wrapped]:
         """The replicas that a call runs: the called object, or the object whose own method is called."""
         yield from self.behind(call.callee)
         receiver, name = call.receiver, call.called_name
@@ -177,9 +181,9 @@ class ReplicaRuns(Concept):
         return not call.callee.value
 
     @staticmethod
-    def _calls_around(backward: Call) -> list[Call]:
-        """The calls of the loop that a backward pass is in, and of the functions that they go to."""
-        found = list(backward.loops[0].calls if backward.loops else backward.function.calls)
+    def _with_targets(calls: Iterable[Call]) -> list[Call]:
+        """Some calls, and those of the functions that they go to."""
+        found = list(calls)
         functions = set()
         for call in found:
             if len(found) > _MOST:

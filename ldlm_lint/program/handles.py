@@ -965,6 +965,14 @@ class Guard(_Handle):
         return self._row.kind in ("if", "rest") and self._row.holds is not None
 
     @property
+    def test_span(self) -> Span:
+        """Where what is asked or entered is written, or the name that stands for it."""
+        if self.test.line == self.line:
+            return self.test.span
+        start = self._row.place + len(f"{self.kind} ")
+        return self.code.span(self.module, start, 0)
+
+    @property
     def line(self) -> int:
         """The line of the statement, from 1."""
         return line_of(self._row.place)

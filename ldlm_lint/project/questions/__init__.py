@@ -39,9 +39,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
-        *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
+        *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-on-wrap"),
         "program-checkpoints-reentrantly",
-        *("nothing-shards", "transformers-is-old"),
+        "transformers-is-old",
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from astroid import nodes
@@ -25,10 +24,8 @@ from ldlm_lint.project.reentrant import (
 )
 from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
 from ldlm_lint.project.training import trainings_of
-from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named
-from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
@@ -39,10 +36,6 @@ if TYPE_CHECKING:
     pass
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
-_SHARDED = Trait(
-    re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize"),
-    (b"fully_shard", b"FullyShardedDataParallel", b"FSDP", b"fsdp_plugin", b"deepspeed.initialize"),
-)
 
 
 def _slots(text: str) -> list[Slot]:
@@ -179,29 +172,6 @@ def _waits_for_all(module: nodes.Module, line: int) -> bool:
     return bool(options) and all(one.absent or one.is_only(False) for one in options)
 
 
-def _no_sync_is_of_ddp(context: Context, finding: Finding, slots: str) -> Verdict:
-    """One of these places has a model that DDP wraps, and no code on its way shards it."""
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    for slot in _slots(slots):
-        wrap = context.wraps.of(path, slot)
-        if wrap is not None:
-            near = wrap.files | {path}
-            holds = not any(_SHARDED.pattern.search(without_comments(project.data(one))) for one in near)
-            related = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
-            return Verdict(holds, related)
-    return Verdict(False)
-
-
-def _nothing_shards(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """No file of the training mentions FSDP or DeepSpeed, which an Accelerator may be configured to use."""
-    project, path = context.project, finding.span.path
-    files = {path, *trainings_of(project, path)}
-    known = path in project.files and not project.is_test(path)
-    return Verdict(known and not project.any_shows(files, _SHARDED))
-
-
 QUESTIONS: dict[str, Question] = {
     "no-sync-on-wrap": _no_sync_on_wrap,
     "engine-accumulates": _engine_accumulates,
@@ -211,6 +181,4 @@ QUESTIONS: dict[str, Question] = {
     "model-changes-its-graph": _model_changes_its_graph,
     "happens-between-steps": _happens_between_steps,
     "model-was-wrapped": _model_was_wrapped,
-    "no-sync-is-of-ddp": _no_sync_is_of_ddp,
-    "nothing-shards": _nothing_shards,
 }

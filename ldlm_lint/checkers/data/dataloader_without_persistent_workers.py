@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint import tables
 from ldlm_lint.checkers.by_program.written import Part, value_as_written
 from ldlm_lint.checkers.data.common import DATALOADER, MULTIPROCESS
-from ldlm_lint.checkers.data.fixes import fix_with_workers, is_positive, written_option
+from ldlm_lint.checkers.data.fixes import are_positive, fix_with_workers, written_option
 from ldlm_lint.checkers.data.passes_shown import AGAIN, described, related_to
 from ldlm_lint.concepts.datasets import Datasets
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
@@ -161,7 +161,7 @@ def _switch(code: View, loader: Loader, value: Part) -> Fix | None:
     out."""
     workers = written_option(code, loader, "num_workers")
     own = value.is_constant and written_option(code, loader, _OPTION) == value
-    if not own or workers is None or not is_positive(code, loader.call.module, workers):
+    if not own or workers is None or not are_positive(loader, workers):
         return None
     return Fix(f"set {_OPTION}=True", (Edit(value.span, "True"),), Applicability.UNSAFE, _KEPT)
 

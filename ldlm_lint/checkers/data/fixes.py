@@ -34,9 +34,9 @@ def fix_with_workers(view: View, loader: Loader, name: str, values: tuple[str, s
         ways = view[Workers].ways(loader)
         certain = view[Workers].given(loader).is_given and ways and all(way.number and not way.default for way in ways)
         return fix_with_option(view, loader, name, plain, reason) if certain else None
-    if is_positive(view, loader.call.module, workers):
+    if are_positive(loader, workers):
         return fix_with_option(view, loader, name, plain, reason)
-    if any(part.name == UNPACKED for part in parts_of(view, loader.call.key)) or not can_be_repeated(view, loader.call.key, workers):
+    if any(part.name == UNPACKED for part in parts_of(view, loader.call.key)) or not can_be_repeated(loader.call, workers):
         # Next to a dictionary of options, where the author sets them, a condition would be misplaced.
         return None
     return fix_with_option(view, loader, name, guarded.format(as_operand(workers)), reason)
@@ -73,9 +73,14 @@ def fix_of_none(view: View, loader: Loader, call: Call, count: int) -> Fix | Non
     return Fix(f"set {name}={count}", (Edit(given[0].span, str(count)),), Applicability.UNSAFE, _WORKERS_REASON)
 
 
+def are_positive(loader: Loader, workers: Part) -> bool:
+    """Whether a number of workers is above 0 by its own text in the call that makes a loader."""
+    return not workers.is_name and any(is_positive(one) for one in loader.call.arguments if one.row is workers.row)
+
+
 def written_option(view: View, loader: Loader, name: str) -> Part | None:
     """What the call that makes a loader writes for an option."""
     return written_argument(view, loader.call.key, name, view[Loaders].place_of(loader, name))
 
 
-__all__ = ["fix_of_none", "fix_with_option", "fix_with_workers", "is_positive", "written_option"]
+__all__ = ["are_positive", "fix_of_none", "fix_with_option", "fix_with_workers", "written_option"]

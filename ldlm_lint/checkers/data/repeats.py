@@ -3,17 +3,14 @@ that they are positive."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.tokens import tokens_of
-from ldlm_lint.checkers.by_program.written import Part
-from ldlm_lint.model import Span
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Expr
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.by_program.written import Part
+    from ldlm_lint.model import Span
 
 _LONGEST = 60
 _BUILTINS = frozenset({f"builtins.{name}" for name in ("min", "max", "int", "len", "getattr")})
@@ -23,57 +20,43 @@ _DOES_SOMETHING = frozenset({":=", "await", "yield"})
 _OPERATIONS = frozenset({"choice", "bool", "cmp", "un", "not"})
 
 
-def can_be_repeated(view: View, call: int, value: Part) -> bool:
+def can_be_repeated(call: Call, value: Part) -> bool:
     """Whether writing an expression of a call a second time computes the same, has no side effects, and stays
     readable.
     """
-    words = {one.text for one in tokens_of(view.call_text(call)) or ()}
+    words = {one.text for one in tokens_of(call.text) or ()}
     if words & _DOES_SOMETHING or value.is_constant or len(value.text.splitlines()) != 1 or len(value.text.encode()) > _LONGEST:
         return False
     if any(one.text == "lambda" for one in tokens_of(value.text) or ()):
         return False
-    module = view.program.module_of(call)
-    calls = module.scopes[module.table.sites[call & MASK].scope].calls
-    return all(_only_looks_up(view, module, one) for one in calls if _is_inside(view.call_span(module.base | one), value.span))
+    return all(_only_looks_up(one) for one in call.function.calls if _is_inside(one.span, value.span))
 
 
 def _is_inside(inner: Span, outer: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _only_looks_up(view: View, module: Module, call: int) -> bool:
-    row = module.nodes[call]
-    function = module.nodes[row[1]]
-    if function[0] == "attr" and function[2] == "get" and not is_named(view, module, call, _LOOK_UPS):
+def _only_looks_up(call: Call) -> bool:
+    names = call.callee.interfaces
+    if call.receiver is not None and call.called_name == "get" and not (names and names <= _LOOK_UPS):
         # A queue's ``get`` removes an item; with a key it is a mapping's.
-        return bool(row[2]) and isinstance(module.nodes[row[2][0]][1], str) and module.nodes[row[2][0]][0] == "const"
-    return is_named(view, module, call, _BUILTINS | _LOOK_UPS | _RANKS)
+        return bool(call.positional) and isinstance(call.positional[0].constant, str)
+    return bool(names) and names <= _BUILTINS | _LOOK_UPS | _RANKS
 
 
-def is_named(view: View, module: Module, call: int, names: Collection[str]) -> bool:
-    """Whether a call surely calls one of these functions, by dotted name."""
-    found = view.ask.names_of(view.program.ask(module.base | module.nodes[call][1]))
-    return bool(found) and found <= frozenset(names)
-
-
-def is_positive(view: View, module: Module, value: Part) -> bool:
+def is_positive(value: Expr) -> bool:
     """Whether an expression is above 0 by its own text: a number, either of two, ``n or 2``, ``max(1, ...)``."""
-    return not value.is_name and _is_positive(view, module, value.number)
-
-
-def _is_positive(view: View, module: Module, number: int) -> bool:
-    row = module.nodes[number]
-    if row[0] == "const":
-        return type(row[1]) is int and row[1] > 0
-    if row[0] == "choice":
-        return _is_positive(view, module, row[2]) and _is_positive(view, module, row[3])
-    if row[0] == "bool":
+    if value.kind == "const":
+        return type(value.constant) is int and value.constant > 0
+    if value.kind == "choice":
+        return all(map(is_positive, value.ways))
+    if value.kind == "bool":
         # A number other than 0 is positive, since a loader rejects negative ones.
-        return row[1] == "Or" and _is_positive(view, module, row[2][-1])
-    if row[0] == "call" and len(row[2]) > 1:
-        positive = [_is_positive(view, module, one) for one in row[2]]
-        by_largest = is_named(view, module, number, {"builtins.max"}) and any(positive)
-        return by_largest or (is_named(view, module, number, {"builtins.min"}) and all(positive))
+        return value.operator == "Or" and is_positive(value.ways[-1])
+    if isinstance(value, Call) and len(value.positional) > 1:
+        positive = list(map(is_positive, value.positional))
+        by_largest = value.callee.interfaces == {"builtins.max"} and any(positive)
+        return by_largest or (value.callee.interfaces == {"builtins.min"} and all(positive))
     return False
 
 

@@ -68,7 +68,7 @@ def removal_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | N
 def guard_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | None:
     """Set the options only where there are workers; None if one of them is not in the call as a constant."""
     workers = written_option(view, loader, "num_workers")
-    if workers is None or not can_be_repeated(view, loader.call.key, workers):
+    if workers is None or not can_be_repeated(loader.call, workers):
         return None
     count, edits = as_operand(workers), []
     for part in parts_of(view, loader.call.key):

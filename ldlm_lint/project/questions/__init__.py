@@ -25,7 +25,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "distributed": (
         *("accumulation-is-not-divided", "environment-variable-unread"),
-        *("model-draws-buffers"),
+        "model-draws-buffers",
         *("shards-with-fsdp",),
         "wrapped-model-trains",
     ),

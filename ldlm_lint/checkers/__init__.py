@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ROOMS = (
     *("distributed_environment", "batch_size", "recomputation", "autograd"),
     *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "backends", "compilation"),
-    *("attention", "fused", "gradient_scaling", "schedule", "process_groups", "ddp_graph"),
+    *("attention", "fused", "gradient_scaling", "schedule", "ddp_graph"),
     *("rank_divergence", "segments"),
 )
 # Groups whose rules are not in the module with their name.

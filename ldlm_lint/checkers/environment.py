@@ -18,13 +18,12 @@ from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
-from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, COLLECTIVE_MINIMUM
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
 from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
 from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.environment_names import why_ineffective
 from ldlm_lint.rules.environment_view import Scene
-from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
 from ldlm_lint.rules.roles import is_diagnostic, speaks_of_debugging
 from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source

@@ -10,19 +10,22 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from ldlm_lint import tables
 from ldlm_lint.model import Span
 from ldlm_lint.program.codebase import Concept
-from ldlm_lint.program.handles import Call, Expr, Function
+from ldlm_lint.program.handles import Argument, Call, Expr, Function
 from ldlm_lint.vocabulary.durations import SECONDS, UNITS
 
-_SPELLINGS = {
-    **{f"torch.distributed.{module}{name}": f"torch.distributed.{name}" for name in ("init_process_group", "new_group") for module in ("", "distributed_c10d.")},
-    **{f"accelerate.{module}InitProcessGroupKwargs": "accelerate.InitProcessGroupKwargs" for module in ("", "utils.", "utils.dataclasses.")},
-    "deepspeed.init_distributed": "",
-    **{f"{package}.strategies.{name}": "" for package in ("pytorch_lightning", "lightning", "lightning.pytorch") for name in ("DDPStrategy", "FSDPStrategy")},
+_OF_TORCH = {"init_process_group": 2, "new_group": 1, "new_subgroups": 2, "new_subgroups_by_enumeration": 1, "split_group": 2}
+_OF_LIGHTNING = [f"{package}.strategies.{name}" for package in ("pytorch_lightning", "lightning", "lightning.pytorch") for name in ("DDPStrategy", "FSDPStrategy")]
+_PLACES: dict[str, int | None] = {
+    **{f"torch.distributed.{module}{name}": place for name, place in _OF_TORCH.items() for module in ("", "distributed_c10d.")},
+    **{f"accelerate.{module}InitProcessGroupKwargs": 2 for module in ("", "utils.", "utils.dataclasses.")},
+    **dict.fromkeys(["deepspeed.init_distributed", *_OF_LIGHTNING]),
 }
-"""What takes a timeout, by its spellings, and the name of its table of positional parameters; "" where it is a keyword."""
+"""What takes a timeout, with its place among the positional arguments, if it has one."""
+_DEFAULT_GROUP = "init_process_group"
+_BACKENDS = {"nccl": 600.0, "gloo": 1800.0, "mpi": 1800.0}
+"""How long a group waits by default, in seconds, by its backend."""
 _CASTS = frozenset({"int", "float"})
 _LOOK_UPS = {"get": 2, "getenv": 2, "getattr": 3}
 """What looks something up, with the number of arguments of which the last is the default."""
@@ -47,28 +50,57 @@ class Length(NamedTuple):
 
 
 class Group(NamedTuple):
-    """A call that gives a process group its timeout, and the lengths that this may have, as far as they are known."""
+    """A call that takes the timeout of a process group, what is given for it, as it is called and by position, and the
+    lengths that this may have, as far as they are known."""
 
     call: Call
+    timeout: Argument
+    place: int | None
     lengths: tuple[Length, ...]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it creates the default group of a program."""
+        return any(name.endswith(_DEFAULT_GROUP) for name in self.call.callee.interfaces)
+
+    @property
+    def given(self) -> Expr | None:
+        """What it gives as its timeout: no constant, and another length than the default of its backend."""
+        value = next(iter(self.timeout.values), None)
+        if value is None or value.may_be().constants:
+            return None
+        defaults = {_BACKENDS.get(str(one).lower()) for backend in self.call.argument("backend", 0).values for one in backend.may_be().constants}
+        return value if not self.lengths or {one.seconds for one in self.lengths} != defaults else None
 
 
 class GroupTimeouts(Concept):
     """The process groups of a program."""
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
-        """All that are given a timeout; without those on gloo, which the host may wait for."""
-        groups = ((call, next(_SPELLINGS[name] for name in sorted(call.callee.interfaces) if name in _SPELLINGS)) for call in self.code.calls(_SPELLINGS))
-        return tuple(Group(call, tuple(self._lengths(call, table))) for call, table in groups if not (table.endswith("new_group") and _is_on_gloo(call)))
+    def takers(self) -> tuple[Group, ...]:
+        """All calls that take a timeout."""
+        calls = ((call, next(_PLACES[name] for name in sorted(call.callee.interfaces) if name in _PLACES)) for call in self.code.calls(_PLACES))
+        return tuple(Group(call, call.argument("timeout", place), place, tuple(self._lengths(call, place))) for call, place in calls)
 
-    def _lengths(self, call: Call, table: str) -> Iterator[Length]:
-        names = tables.positional(table) if table else ()
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Those on which a device waits: not those on gloo beside the default group."""
+        return tuple(one for one in self.takers if one.is_default or not _is_on_gloo(one.call))
+
+    @cached_property
+    def default_groups(self) -> tuple[Group, ...]:
+        """Those that create the default group."""
+        return tuple(one for one in self.takers if one.is_default)
+
+    def length_of(self, value: Expr) -> tuple[Length, ...]:
+        """The lengths that a value may be, of the calls of ``timedelta`` that made it."""
+        lengths = (self._length(made) for made in value.made_at("datetime.timedelta"))
+        return tuple(one for one in lengths if one is not None)
+
+    def _lengths(self, call: Call, place: int | None) -> Iterator[Length]:
         later = [value for target, value in self.code.writes_of("timeout") if call.value & target.value]
         is_beside = len(later) == 1 and later[0].module is call.module and isinstance(later[0], Call) and later[0].spot.is_beside(call.spot)
-        given = later if is_beside else call.argument("timeout", names.index("timeout") if "timeout" in names else None).values
-        lengths = (self._length(made) for one in given for made in one.made_at("datetime.timedelta"))
-        return (one for one in lengths if one is not None)
+        return (one for value in (later if is_beside else call.argument("timeout", place).values) for one in self.length_of(value))
 
     def _length(self, call: Call) -> Length | None:
         """The length of a call of ``timedelta`` if all its numbers are known, possibly from the default of a flag."""

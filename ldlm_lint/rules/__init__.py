@@ -18,7 +18,7 @@ _FILES = (
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
     "fused", "gradient_scaling", "gradient_zeroing", "launch", "linter", "recomputation",
-    "process_groups", "rank_divergence", "schedule", "segments",
+    "rank_divergence", "schedule", "segments",
 )
 
 

@@ -8,6 +8,9 @@ COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout 
 COLLECTIVE_TIMEOUT = Option(
     "collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)", minimum=1, at_most="collective-limit"
 )
+COLLECTIVE_MINIMUM = Option(
+    "collective-minimum", 30, "shortest collective timeout that is not reported, in seconds", minimum=1, at_most="collective-timeout"
+)
 DO_WORK_BEFORE = "do the work of one rank before init_process_group, or in a separate run, then shorten the timeout; until then keep it above the longest wait"
 """What to do where the ranks wait for one that works alone."""
 

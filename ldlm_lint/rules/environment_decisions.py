@@ -23,10 +23,9 @@ from ldlm_lint.rules import (
     environment_values,
     environment_watchdog,
 )
-from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, COLLECTIVE_MINIMUM
 from ldlm_lint.rules.environment import INEFFECTIVE_ENVIRONMENT_VARIABLE
 from ldlm_lint.rules.environment_view import Scene, View
-from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
 from ldlm_lint.rules.settings import Editor, Origin, Removal, Setting
 from ldlm_lint.untrusted_numbers import whole
 

@@ -43,7 +43,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "program-checkpoints-reentrantly",
         "transformers-is-old",
     ),
-    "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
+    "process_groups": ("deepspeed-reads-timeout", "timeout-may-be-lowered"),
     "segments": (
         *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "checkpoint-may-run"),
         "class-is-built-once",

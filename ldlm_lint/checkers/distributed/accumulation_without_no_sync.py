@@ -28,7 +28,7 @@ from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
-    from ldlm_lint.program.handles import Expr
+    from ldlm_lint.program.handles import Expr, Loop
 
 RULE = Rule(
     code="W7236",
@@ -136,8 +136,7 @@ def _fix(code: View, one: Accumulation, wrappers: list[Call]) -> Fix | None:
     no step can come at another time."""
     loop = next(iter(one.call.loops), None)
     passes = [call for call in loop.calls if code[BackwardPasses].lead_to_one(call)] if loop is not None else []
-    is_plain = all(loop is not None and call.guards == loop.guards and not call.is_caught for call in passes)
-    if loop is None or one.due is None or not is_plain or _engines(code, one) or not code[Accumulations].uses_nothing_before(one):
+    if loop is None or one.due is None or not all(_is_never_skipped(call, loop) for call in passes) or _engines(code, one) or not code[Accumulations].uses_nothing_before(one):
         return None
     until = loop.calls[: loop.calls.index(one.call) + 1]
     runs = [(call, model) for call in until for model in _models(code, call, wrappers)]
@@ -157,6 +156,11 @@ def _fix(code: View, one: Accumulation, wrappers: list[Call]) -> Fix | None:
     reason = _REASON if is_sure else f"{_REASON}; `hasattr()` detects runs in which DDP does not wrap the model"
     edits = tuple(sorted(filter(None, (needed, edit))))
     return Fix(f"run all but the last micro-batch under {name}.no_sync()", edits, Applicability.UNSAFE, reason)
+
+
+def _is_never_skipped(call: Call, loop: Loop) -> bool:
+    """Whether each iteration of a loop makes a call, but for one that ends the program."""
+    return not call.is_caught and all(guard in loop.guards or guard.ends == "after raise" for guard in call.guards)
 
 
 def _models(code: View, call: Call, wrappers: list[Call]) -> list[Expr]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -386,7 +386,7 @@ class LoaderPasses(Concept):
                 for function in owner.callables(name):
                     if function not in seen:
                         seen.add(function)
-                        spot = replace(function.spot, loop=None)
+                        spot = function.spot._replace(loop=None)
                         yield from (Pass(value, spot, by=By.TRAINING if trains else By.EVALUATION) for value in function.returned)
 
     def _fitted(self) -> Iterator[Pass]:

@@ -34,6 +34,8 @@ class Rhythm(Concept):
         self._outcomes = code[Outcomes]
         self._exits = code[EarlyExits]
         self._behind: dict[Function, bool] = {}
+        self._guarded: dict[Function, list[tuple[Call, list[Guard]]]] = {}
+        """The calls of functions with the conditions around them."""
 
     def passes(self, spot: Spot) -> bool:
         """Whether the conditions around code let it run in a usual training step."""
@@ -68,13 +70,16 @@ class Rhythm(Concept):
     def steps_under(self, guard: Guard, function: Function) -> bool:
         """Whether an optimizer steps under a guard or an equal one: the guard ends an accumulation and is not a logging
         interval."""
-        calls = [(call, call.guards) for call in function.calls if self._is_of_step(call)]
-        innermost = {one.guards[0] for one in function.calls if one.guards} - {guard} if calls else set()
+        if function not in self._guarded:
+            self._guarded[function] = [(call, call.guards) for call in function.calls]
+        guarded = self._guarded[function]
+        calls = [(call, guards) for call, guards in guarded if self._is_of_step(call)]
+        innermost = {guards[0] for _, guards in guarded if guards} - {guard} if calls else set()
         alike = [one for one in innermost if one.kind == guard.kind and one.holds == guard.holds and one.test.is_alike(guard.test)]
         return any(self._step_right_under(one, calls) for one in (guard, *alike))
 
     def _is_of_step(self, call: Call) -> bool:
-        return self._steps.is_leading(call) or (call.receiver is not None and call.called_name in _STEPS)
+        return self._steps.is_leading(call) or (call.called_name in _STEPS and call.receiver is not None)
 
     def _step_right_under(self, guard: Guard, calls: list[tuple[Call, list[Guard]]]) -> bool:
         inside: set[str] = set()

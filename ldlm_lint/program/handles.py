@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
@@ -41,18 +41,20 @@ _WAYS = 12
 """Names bound to names that are looked through, as in `Module.plain`."""
 
 
-@dataclass(frozen=True)
 class _Handle:
-    """Something at a place of a codebase."""
+    """Something at a place of a codebase.
 
-    code: Codebase
-    key: int
-    """Its number; for ``program/`` and for concepts that were not written with handles yet."""
+    Questions make millions of them, and ask most for their rows: what that takes is at hand.
+    """
 
-    @property
-    def module(self) -> Module:
+    __slots__ = ("code", "key", "module")
+
+    def __init__(self, code: Codebase, key: int, module: Module | None = None) -> None:
+        self.code: Final = code
+        self.key: Final = key
+        """Its number; for ``program/`` and for concepts that were not written with handles yet."""
+        self.module: Final = code.program.module_of(key) if module is None else module
         """The file that it is in."""
-        return self.code.program.module_of(self.key)
 
     def may_run_with(self, other: _Handle) -> bool:
         """Whether one program may run it and something else: the files of both take part in it."""
@@ -65,11 +67,13 @@ class _Handle:
         return type(other) is type(self) and isinstance(other, _Handle) and other.key == self.key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self.key
 
 
 class Expr(_Handle):
     """An expression."""
+
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Expr) and other.key == self.key
@@ -84,7 +88,8 @@ class Expr(_Handle):
     @property
     def kind(self) -> str:
         """Its kind, see `ldlm_lint.code.table`."""
-        return str(self.row[0])
+        kind: str = self.module.nodes[self.key & MASK][0]
+        return kind
 
     @property
     def place(self) -> int:
@@ -124,12 +129,12 @@ class Expr(_Handle):
     @property
     def unnamed(self) -> Expr:
         """The expression that it stands for if it only reads a name that holds it."""
-        return expression(self.code, self.module.base | self.module.uncopied(self.key & MASK))
+        return self._at(self.module.uncopied(self.key & MASK))
 
     @property
     def operands(self) -> list[Expr]:
         """The expressions that it is made of, in the order of evaluation."""
-        return [expression(self.code, self.module.base | one) for one in operands(self.row)]
+        return [self._at(one) for one in operands(self.row)]
 
     @property
     def within(self) -> Iterator[Expr]:
@@ -161,7 +166,8 @@ class Expr(_Handle):
         return self.module.last_name(self.key & MASK)
 
     def _at(self, number: int) -> Expr:
-        return expression(self.code, self.module.base | number)
+        module = self.module
+        return (Call if number in module.table.sites else Expr)(self.code, module.base | number, module)
 
     @property
     def name(self) -> str:
@@ -685,6 +691,8 @@ class Expr(_Handle):
 class Call(Expr):
     """A call."""
 
+    __slots__ = ()
+
     @property
     def _site(self) -> Site:
         return self.module.table.sites[self.key & MASK]
@@ -783,12 +791,13 @@ class Call(Expr):
     @property
     def receiver(self) -> Expr | None:
         """The object whose method is called: ``model`` of ``model.train()``."""
-        return self.callee.base if self.callee.kind == "attr" else None
+        function = self.module.nodes[self.row[1]]
+        return self._at(function[1]) if function[0] == "attr" else None
 
     @property
     def function(self) -> Function:
         """The function that it is in; that of the module outside of all functions."""
-        return Function(self.code, self.code.program.function_of(self.key))
+        return Function(self.code, self.module.base | self._site.scope, self.module)
 
     @property
     def guards(self) -> list[Guard]:
@@ -878,6 +887,8 @@ class Call(Expr):
 class Option(Call):
     """An option of a command line: the call that adds it."""
 
+    __slots__ = ()
+
     @property
     def flag(self) -> str:
         """Its name, with its dashes."""
@@ -919,6 +930,8 @@ class Option(Call):
 class Guard(_Handle):
     """A condition on a place: an ``if``, the code behind one that leaves its block, a ``with``, an ``except``, a ``case``."""
 
+    __slots__ = ()
+
     @property
     def _row(self) -> table.Guard:
         return self.module.table.guards[self.key & MASK]
@@ -931,7 +944,7 @@ class Guard(_Handle):
     @property
     def test(self) -> Expr:
         """What is asked, or entered by a ``with``."""
-        return expression(self.code, self.module.base | self._row.test)
+        return expression(self.code, self.module.base | self._row.test, self.module)
 
     @property
     def holds(self) -> bool | None:
@@ -985,6 +998,8 @@ class Guard(_Handle):
 
 class Loop(_Handle):
     """A loop: ``for``, ``while`` or a comprehension."""
+
+    __slots__ = ()
 
     @property
     def _row(self) -> table.Loop:
@@ -1047,20 +1062,20 @@ def event_of(function: Function, row: table.Event) -> Event:
 
 
 def _spot(at: _Handle, scope: int, loop: int, guard: int, place: int) -> Spot:
-    code, base = at.code, at.module.base
-    return Spot(
-        Function(code, base | scope), Guard(code, base | guard) if guard >= 0 else None, Loop(code, base | loop) if loop >= 0 else None, place
-    )
+    code, module = at.code, at.module
+    function = Function(code, module.base | scope, module)
+    condition = Guard(code, module.base | guard, module) if guard >= 0 else None
+    return Spot(function, condition, Loop(code, module.base | loop, module) if loop >= 0 else None, place)
 
 
 def _guards(at: _Handle, guard: int) -> list[Guard]:
     module = at.module
-    return [Guard(at.code, module.base | one) for one in table.guards_above(module.table.guards, guard)]
+    return [Guard(at.code, module.base | one, module) for one in table.guards_above(module.table.guards, guard)]
 
 
 def _loops(at: _Handle, loop: int) -> list[Loop]:
     module = at.module
-    return [Loop(at.code, module.base | one) for one in table.loops_above(module.table.loops, loop)]
+    return [Loop(at.code, module.base | one, module) for one in table.loops_above(module.table.loops, loop)]
 
 
 class Function(_Handle):
@@ -1133,7 +1148,8 @@ class Function(_Handle):
     @property
     def calls(self) -> list[Call]:
         """The calls in it, in the order of evaluation."""
-        return [Call(self.code, self.module.base | one) for one in self.module.scopes[self.key & MASK].calls]
+        module = self.module
+        return [Call(self.code, module.base | one, module) for one in module.scopes[self.key & MASK].calls]
 
     @property
     def is_special(self) -> bool:
@@ -1249,6 +1265,8 @@ class Function(_Handle):
 
 class Class(_Handle):
     """A class of the project."""
+
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -1473,7 +1491,7 @@ def leading_to(functions: Iterable[Function]) -> frozenset[Function]:
     return frozenset(found)
 
 
-def expression(code: Codebase, key: int) -> Expr:
+def expression(code: Codebase, key: int, module: Module | None = None) -> Expr:
     """The handle of an expression by its number: a `Call` if it is one."""
-    is_call = key & MASK in code.program.module_of(key).table.sites
-    return Call(code, key) if is_call else Expr(code, key)
+    module = code.program.module_of(key) if module is None else module
+    return (Call if key & MASK in module.table.sites else Expr)(code, key, module)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.code.table import line_of
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from ldlm_lint.program.handles import Expr, Function, Guard, Loop
 
 
-@dataclass(frozen=True)
-class Spot:
+class Spot(NamedTuple):
     """Where something runs: a function, the innermost condition and loop around it there, and the place in the text."""
 
     function: Function
@@ -55,8 +53,7 @@ class Spot:
         return self.loop is not None and loop in self.loop.around
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """Something that happens to a value: it is tested, formatted, bound, set, returned, see `ldlm_lint.code.table.Event`."""
 
     kind: str
@@ -73,8 +70,7 @@ class Event:
         return self.expr.code.span(self.expr.module, self.spot.place, 0)
 
 
-@dataclass(frozen=True)
-class Write:
+class Write(NamedTuple):
     """An attribute that is set: ``base.name = value``."""
 
     base: Expr

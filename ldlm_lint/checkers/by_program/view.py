@@ -45,27 +45,27 @@ class View(Codebase):
         """The files whose findings are asked for; None for all."""
         self._root = context.project.root.rstrip("/")
         self._sources: dict[str, Source] = {}
-        self._program: Program | None = None
         self._given_up: str | None = None
         self._begins: dict[int, dict[int, int]] = {}
         """The outermost expressions of files by their places."""
 
-    @property
+    @cached_property
     def program(self) -> Program:
         """The linked program of the project's Python files, with all that concepts assume of it."""
-        return self._program if self._program is not None else self._settled()
+        return self._settled()
 
     def _settled(self) -> Program:
         if self._given_up is not None:
             # A query that took too long once takes too long for every caller.
             raise OverBudgetError(self._given_up)
         self._given_up = "linking the project and finding its training steps took too long"
-        program = self._program = program_of(self.context.project)
+        # The assumptions ask it, too.
+        program = self.__dict__["program"] = program_of(self.context.project)
         try:
             # The only concept that adds to the values of a program.
             _ = self[AssumedValues]
         except BaseException:
-            self._program = None
+            del self.__dict__["program"]
             raise
         program.stay_settled()
         self._given_up = None

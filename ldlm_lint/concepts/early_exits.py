@@ -3,75 +3,66 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
-from ldlm_lint.code.table import guards_above, line_of
 from ldlm_lint.concepts.outcomes import Outcomes
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import expression
-
-if TYPE_CHECKING:
-    from ldlm_lint.program.modules import Module
-    from ldlm_lint.program.spots import Spot
+from ldlm_lint.program.handles import Expr, Guard
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.spots import Spot
 
 _LEAVES = ("return", "continue")
-Arms = dict[bool, int]
+_Arms = dict[bool, Guard]
+_Blocks = dict["Guard | None", dict[Expr, _Arms]]
+"""The arms of tests, by the condition that they are under."""
 
 
 class EarlyExits(Concept):
-    """Answers for the guards of a program's modules."""
+    """Answers for the places of a program."""
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
         self._outcomes = code[Outcomes]
-        self._blocks: dict[int, dict[int, dict[int, Arms]]] = {}
+        self._files: dict[int, _Blocks] = {}
 
     def are_before(self, spot: Spot) -> bool:
         """Whether a block around a place in its function has such a test before it."""
-        module, place, begins = spot.function.module, spot.place, spot.function.spot.place
-        guard = spot.guard.key & MASK if spot.guard is not None else -1
-        around = set(guards_above(module.table.guards, guard))
-        guard = _block(module, guard)
+        blocks, around, begins = self._in(spot.function.module), set(spot.guards), spot.function.spot.place
+        block = _block(spot.guard)
         while True:
-            tests = self._of(module).get(guard, {})
-            for test, arms in tests.items():
-                if not around.isdisjoint(arms.values()):
-                    # The place is in an arm of it, not after it.
-                    continue
-                first = min(module.table.guards[one].place for one in arms.values())
-                # The test itself runs in each step.
-                if begins <= first and line_of(first) < line_of(place) and self._is_left(module, test, arms):
+            for test, arms in blocks.get(block, {}).items():
+                # A place in an arm of a test is not after it; the test itself runs in each step.
+                first = min(arms.values(), key=lambda one: one.begin)
+                is_behind = around.isdisjoint(arms.values()) and begins <= first.begin and first.line < spot.line
+                if is_behind and self._is_left(blocks, test, arms):
                     return True
-            if guard < 0:
+            if block is None:
                 return False
-            guard = _block(module, module.table.guards[guard].parent)
+            block = _block(block.outer)
 
-    def _is_left(self, module: Module, test: int, arms: Arms) -> bool:
+    def _is_left(self, blocks: _Blocks, test: Expr, arms: _Arms) -> bool:
         """Whether of both outcomes each leaves, or is rare, and one of them leaves."""
-        rare = self._outcomes.rare(expression(self.code, module.base | test))
-        leaves = {holds: number for holds, number in arms.items() if self._leaves(module, number)}
+        rare = self._outcomes.rare(test)
+        leaves = {holds for holds, arm in arms.items() if self._leaves(blocks, arm)}
         return bool(leaves) and all(holds in leaves or rare is holds for holds in (True, False))
 
-    def _leaves(self, module: Module, guard: int) -> bool:
-        if module.table.guards[guard].ends in _LEAVES:
-            return True
-        tests = self._of(module).get(guard, {})
-        return any(self._is_left(module, test, arms) for test, arms in tests.items())
+    def _leaves(self, blocks: _Blocks, arm: Guard) -> bool:
+        return arm.ends in _LEAVES or any(self._is_left(blocks, test, arms) for test, arms in blocks.get(arm, {}).items())
 
-    def _of(self, module: Module) -> dict[int, dict[int, Arms]]:
-        """The arms of the tests of a module, by the guard that they are under."""
-        if module.index not in self._blocks:
-            found: dict[int, dict[int, Arms]] = defaultdict(lambda: defaultdict(dict))
-            for number, one in enumerate(module.table.guards):
-                if one.kind == "if" and one.test and one.holds is not None:
-                    found[_block(module, one.parent)][one.test][one.holds] = number
-            self._blocks[module.index] = found
-        return self._blocks[module.index]
+    def _in(self, module: Module) -> _Blocks:
+        if module.index not in self._files:
+            found: _Blocks = defaultdict(lambda: defaultdict(dict))
+            for guard in self.code.guards_in(module):
+                if guard.kind == "if" and guard.holds is not None:
+                    found[_block(guard.outer)][guard.test][guard.holds] = guard
+            self._files[module.index] = dict(found)
+        return self._files[module.index]
 
 
-def _block(module: Module, guard: int) -> int:
-    """The guard of the block that something is in: code after its early exit is a part of it."""
-    while guard >= 0 and module.table.guards[guard].kind == "rest":
-        guard = module.table.guards[guard].parent
+def _block(guard: Guard | None) -> Guard | None:
+    """The condition of the block that something is in: code after its early exit is a part of it."""
+    while guard is not None and guard.kind == "rest":
+        guard = guard.outer
     return guard
+
+
+__all__ = ["EarlyExits"]

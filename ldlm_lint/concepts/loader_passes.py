@@ -19,7 +19,6 @@ from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.measuring import Measuring
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
-from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop
 from ldlm_lint.program.spots import Spot
@@ -329,7 +328,7 @@ class LoaderPasses(Concept):
     def _may_lead_to(self, two: Pass, function: Function, made: Call) -> bool:
         """Whether one of the calls of a generator function that a loop goes through may come to the loader that is made in it."""
         calls = self.code.iterated.made_by(two.through) & set(function.callers) if made.function == function else set()
-        return not calls or any(self.code[TakenBranches].may_lead((made.key, call.key)) for call in calls)
+        return not calls or any(self.code.may_lead((made, call)) for call in calls)
 
     def _is_from(self, two: Pass, calls: dict[Call, bool]) -> bool:
         """Whether a loop iterates over the result of one of the calls; True also if that is unknown."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.evaluation import Evaluation
-from ldlm_lint.concepts.properties import Properties
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.program.atoms import MASK
@@ -24,7 +23,6 @@ class Reach(Concept):
         super().__init__(code)
         self._steps = code[Steps]
         self._rhythm = code[Rhythm]
-        self._properties = code[Properties]
         self._evaluation = code[Evaluation]
         self.follow()
 
@@ -89,7 +87,7 @@ class Reach(Concept):
         what each leads to that is part of a step."""
         module = self.program.module_of(function)
         for call in self._running(module, function, self.loops.get(function, frozenset([None]))):
-            targets = (*self._followed(Call(self.code, module.base | call)), *sorted(self._properties.read_at(module, call)))
+            targets = (*self._followed(Call(self.code, module.base | call)), *_read_by(Call(self.code, module.base | call)))
             yield module.base | call, [one for one in targets if self._is_part(one)]
 
     def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
@@ -127,3 +125,9 @@ class Reach(Concept):
         if owner is None:
             return True
         return not self._evaluation.is_forward_only(owner) and not (owner.is_module and function.name == "__init__")
+
+
+def _read_by(call: Call) -> list[int]:
+    """The properties that a call reads, each like a call of its method: ``kept.append(output.entropy)``, ``output.entropy.mean()``."""
+    read = [*call.arguments, *([call.receiver] if call.receiver is not None else [])]
+    return sorted({function.key for one in read for function in one.properties})

@@ -5,6 +5,7 @@ training:``.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ldlm_lint.program.atoms import MASK
@@ -59,6 +60,36 @@ class Arms:
                 return False
             guard = one.parent
         return True
+
+    def may_lead(self, chain: Sequence[int]) -> bool:
+        """Whether each call (key) of a chain can be made, the innermost first, given what those around it pass, and goes to the
+        next one's function on the objects that it is made on: ``checkpoint(path)`` does not come to the branch that saves
+        under ``if model is not None``."""
+        entries: Entries = ()
+        for index in range(len(chain) - 1, -1, -1):
+            call = chain[index]
+            module = self.program.module_of(call)
+            if not self.may_take(module, module.table.sites[call & MASK].guard, entries):
+                return False
+            if index:
+                function = self.program.function_of(chain[index - 1])
+                if self._goes_elsewhere(module, call, function):
+                    return False
+                entries = (*entries, Entry(function, call, self._binding(call, function)))
+        return True
+
+    def _goes_elsewhere(self, module: Module, call: int, function: int) -> bool:
+        """Whether a call of a method goes to other classes than that of a function: all that its object may be are known."""
+        row = module.plain(module.nodes[call & MASK][1])
+        if row[0] != "attr" or function not in self.program.owner:
+            return False
+        targets = self.program.targets_of.get(call, ())
+        return bool(targets) and function not in targets and self.ask.is_complete(module.base | row[1])
+
+    def _binding(self, call: int, function: int) -> int:
+        """How the arguments of a call are bound to the parameters of a function, see `ldlm_lint.program.calls`."""
+        found = {edge.how for edge in self.program.callers(function) if edge.call == call}
+        return found.pop() if len(found) == 1 else UNKNOWN
 
     def outcomes(self, module: Module, test: int, entries: Entries, steps: int = 0) -> frozenset[bool]:
         """The possible results of a condition; both if anything about it is unknown."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
@@ -12,7 +12,7 @@ from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.arms import Arms
 from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.handles import Call, Class, Expr, Function, Loop, expression
+from ldlm_lint.program.handles import Call, Class, Expr, Function, Guard, Loop, expression
 from ldlm_lint.program.iterated import Iterated
 from ldlm_lint.program.mentions import Mentions
 from ldlm_lint.program.modules import Module
@@ -313,6 +313,20 @@ class Codebase(ABC):
     def mentions(self) -> Mentions:
         """Where names are mentioned."""
         return Mentions(self)
+
+    def guards_in(self, module: Module) -> list[Guard]:
+        """The conditions of a file, in the order in which they are written."""
+        return [Guard(self, module.base | one) for one in range(len(module.table.guards))]
+
+    def may_lead(self, chain: Sequence[Call]) -> bool:
+        """Whether calls, each in the function that the next one goes to, can lead to the first one by what they pass."""
+        return self.arms.may_lead([one.key for one in chain])
+
+    @cached_property
+    def property_names(self) -> frozenset[str]:
+        """The names of the properties of the project's classes."""
+        program = self.program
+        return frozenset(Function(self, one).name for one in program.owner if program.is_property(one))
 
     @cached_property
     def arms(self) -> Arms:

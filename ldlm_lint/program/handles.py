@@ -362,6 +362,17 @@ class Expr(_Handle):
         return frozenset(program.atoms.texts(self.value) | program.texts_of_flags(self.value))
 
     @property
+    def properties(self) -> list[Function]:
+        """The methods that reading it runs, if it is an attribute that a class of the project has as a property."""
+        program, found = self.code.program, set[int]()
+        if self.kind == "attr" and self.name in self.code.property_names:
+            of = program.atoms.kinds
+            value = program.ask(self.module.base | self.row[1])
+            for kind in ("i", "self"):
+                found.update(one for fields in of(value, kind) for one in program.methods(fields[1], self.name, exact=kind == "i"))
+        return [Function(self.code, one) for one in sorted(found) if program.is_property(one)]
+
+    @property
     def identity(self) -> Identity:
         """What setting it reads, in a form that can be compared, see `ldlm_lint.program.identity`; empty if unknown."""
         return identity_of(self.code.program, self.key)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.path_patterns import PathPatterns
-from ldlm_lint.concepts.taken_branches import TakenBranches
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.program.handles import Call
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
@@ -44,13 +42,13 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
 
 def _can_be_taken(context: Context, path: str, save: CallSite, way: Way) -> bool:
     """Whether the arguments on a way can lead to the save: ``checkpoint(path)`` may only load."""
-    chain: list[int] = []
+    chain: list[Call] = []
     for where, one in ((path, save), *way.calls):
         call = _call_at(context, where, one.position)
         if call is None:
             break
         chain.append(call)
-    return context.view[TakenBranches].may_lead(chain)
+    return context.view.may_lead(chain)
 
 
 def _shown(context: Context, way: Way) -> Span:
@@ -61,16 +59,13 @@ def _shown(context: Context, way: Way) -> Span:
 
 
 def _is_undecided(context: Context, path: str, call: CallSite) -> bool:
-    key = _call_at(context, path, call.position)
-    return key is not None and context.view[TakenBranches].is_undecided(key)
+    found = _call_at(context, path, call.position)
+    return found is not None and len(found.targets) > 1
 
 
-def _call_at(context: Context, path: str, position: str) -> int | None:
-    """The call (key) at a position, ``line:column``, of a file."""
-    module = context.view.module(path)
-    line, _, column = position.partition(":")
-    call = None if module is None else context.view.call_at(module, int(line) << COLUMNS | int(column))
-    return None if module is None or call is None else module.base | call
+def _call_at(context: Context, path: str, position: str) -> Call | None:
+    """The call at a position, ``line:column``, of a file."""
+    return context.view.call_written_at(path, position)
 
 
 def _by_nodes(context: Context, path: str, call: CallSite, names: str, parameters: str, disk: str) -> Verdict:
@@ -106,7 +101,7 @@ def _disk_given(context: Context, path: str, position: str, names: list[str]) ->
     texts = {text for one in given for text in one.texts or ()}
     if not texts:
         call = _call_at(context, path, position)
-        paths = Call(context.view, call).argument("f", 1).values if call is not None else []
+        paths = call.argument("f", 1).values if call is not None else []
         texts = {text for one in paths for text in context.view[PathPatterns].of(one)}
     disks = {disk_of(text) for text in texts}
     return "node" if "node" in disks else "shared" if "shared" in disks else ""

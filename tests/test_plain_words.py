@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 AREAS = ("docs", "help", "rules", "code")
 RULE_TEXTS = ("message", "summary", "rationale", "cost", "exceptions", "versions", "verification", "fix_safety")
 NAMES = re.compile(r"[a-z0-9_.:/-]*(?: [a-z0-9_]+-[a-z0-9_-]+)*")
-"""Names such as ``stands-in-training-loop``, and lists of them: they are keys, not texts."""
+"""Names such as ``stands-outside-tests``, and lists of them: they are keys, not texts."""
 _FENCED = re.compile(r"(?ms)^( *)(`{3,}|~{3,})[^\n]*\n.*?^\1\2[^\n]*$")
 _CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 _ADDRESS = re.compile(r"https?://\S+|(?<=\])\([^)\s]*\)")

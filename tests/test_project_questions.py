@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from collected import for_every
-from snippets import ROOT, ask, context, place_of_call
+from snippets import ROOT, ask, context
 
 import ldlm_lint
 from ldlm_lint.model import Claim, Finding, Span
@@ -36,42 +36,6 @@ def test_variable_that_the_project_reads(code: str, unread: bool) -> None:
 
 
 SAVE = "import torch\ndef save(model, step):\n    torch.save(model, f'step{step}.pt')\n"
-
-
-@for_every(
-    "text, expected",
-    [
-        pytest.param(
-            "from helper import save\nfor step in x:\n    loss.backward()\n    save(m, step)", True, id="in-the-loop"
-        ),
-        pytest.param(
-            "from helper import save\nfor e in x:\n    train()\n    save(m, e)\ndef train(): loss.backward()",
-            True,
-            id="epochs",
-        ),
-        pytest.param("import helper\nfor step in x:\n    loss.backward()\n    helper.save(m, step)", True, id="module"),
-        pytest.param(
-            "from helper import save\nfor step in x:\n    loss.backward()\nsave(m, step)", False, id="behind-the-loop"
-        ),
-        pytest.param("from helper import save\nfor step in x:\n    save(m, step)", False, id="loop-without-training"),
-        pytest.param(
-            "from other import save\nfor step in x:\n    loss.backward()\n    save(m, step)", False, id="another-save"
-        ),
-    ],
-)
-def test_numbered_save_in_a_training_loop(text: str, expected: bool) -> None:
-    files = {"helper.py": SAVE, "train.py": text}
-    verdict = ask("stands-in-training-loop", files, place_of_call(SAVE, "save"))
-    assert verdict.holds is expected
-    assert [one.span.path for one in verdict.related] == [f"{ROOT}/train.py"] * expected
-
-
-def test_save_in_the_training_loop_of_its_own_file() -> None:
-    code = TRAIN + "    torch.save(model, f'{x}.pt')\n"
-    assert ask("stands-in-training-loop", {"train.py": code}, place_of_call(code, "save")).holds
-    assert not ask("stands-in-training-loop", {"tests/train.py": code}, place_of_call(code, "save")).holds
-
-
 CALL = "from helper import save\nfor step in x:\n    loss.backward()\n    save(m, step)\n"
 
 

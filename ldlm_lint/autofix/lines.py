@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from astroid import nodes
 
-from ldlm_lint.model import Edit
+from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Source
 
 _BLOCKS = ("body", "orelse", "handlers", "finalbody")
@@ -27,6 +27,13 @@ def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
     end = statement.end_lineno or statement.lineno
     after = source.lines[end - 1].encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
     return not before.strip() and (not after or after.startswith("#"))
+
+
+def is_alone(source: Source, span: Span) -> bool:
+    """Whether only a comment is beside some code on its lines."""
+    (first, column), (last, end) = source.position(span.start), source.position(span.end)
+    before, after = source.lines[first - 1][: column - 1], source.lines[last - 1][end - 1 :]
+    return not before.strip() and not after.partition("#")[0].strip()
 
 
 def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:

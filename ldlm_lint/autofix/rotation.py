@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.autofix.lines import is_alone
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
@@ -54,7 +55,7 @@ class NumberedSave(NamedTuple):
 
 def keep_last(source: Source, saves: Sequence[NumberedSave], keep: int) -> tuple[Edit, ...]:
     """The edits for saves that are statements of their own; empty if one is not, or cannot be followed by a call."""
-    if not all(_stands_alone(source, one.span) and _can_be_called(one) for one in saves):
+    if not all(is_alone(source, one.span) and _can_be_called(one) for one in saves):
         return ()
     helper = [] if f"def {_NAME}(path, before, after, keep=" in source.text else _helper(source, saves[0].span, keep)
     if helper and _NAME in source.text:
@@ -62,16 +63,14 @@ def keep_last(source: Source, saves: Sequence[NumberedSave], keep: int) -> tuple
     return tuple(sorted([*helper, *(_called_after(source, one) for one in saves)]))
 
 
-def _stands_alone(source: Source, span: Span) -> bool:
-    """Whether only a comment is on the lines of a call."""
-    (first, column), (last, end) = source.position(span.start), source.position(span.end)
-    before, after = source.lines[first - 1][: column - 1], source.lines[last - 1][end - 1 :]
-    return not before.strip() and not after.partition("#")[0].strip()
-
-
 def _can_be_called(save: NumberedSave) -> bool:
-    """Whether the path can be written and evaluated once more, in one line, and the texts with any quote."""
-    return "\n" not in save.path and _OF_PATHS.issuperset(_CALLED.findall(save.path)) and _UNQUOTED.isdisjoint(save.before + save.after) and (save.before + save.after).isprintable()
+    """Whether the path can be repeated, and the texts be written with any quote."""
+    return can_be_repeated(save.path) and _UNQUOTED.isdisjoint(save.before + save.after) and (save.before + save.after).isprintable()
+
+
+def can_be_repeated(path: str) -> bool:
+    """Whether the code of a path can be written and evaluated once more, in one line."""
+    return "\n" not in path and _OF_PATHS.issuperset(_CALLED.findall(path))
 
 
 def _called_after(source: Source, save: NumberedSave) -> Edit:
@@ -100,4 +99,4 @@ def _helper(source: Source, save: Span, keep: int) -> list[Edit]:
     return [helper, *([edit] if edit is not None else [])]
 
 
-__all__ = ["NumberedSave", "keep_last"]
+__all__ = ["NumberedSave", "can_be_repeated", "keep_last"]

@@ -9,8 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.checkpoint_paths import Save, save_of, saves_state, words_of
-from ldlm_lint.checkers.checkpoint_removal import removed_before
-from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, copy_fix, guard_fix, replacement_fix
+from ldlm_lint.checkers.checkpoint_saving_fixes import copy_fix, guard_fix
 from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
@@ -18,13 +17,10 @@ from ldlm_lint.python.checkpoint_words import SMALL, disk_of
 from ldlm_lint.python.guards import RANK, guards_of, other_ranks
 from ldlm_lint.python.local_ranks import local_test
 from ldlm_lint.python.names import qualified
-from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
-from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.python.places import function_of, position_of
 from ldlm_lint.rules.checkpoint_saving import (
-    CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
     CHECKPOINT_SAVED_BY_EVERY_RANK,
     CHECKPOINT_SAVES_LIVE_STATE,
-    NON_ATOMIC_CHECKPOINT,
     RULES,
 )
 from ldlm_lint.wording import quoted
@@ -32,18 +28,10 @@ from ldlm_lint.wording import quoted
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
-_FIXED_NAME = lazily(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
-_FOLDER = lazily(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
-_UNIQUE = lazily(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|kimg|nimg|time|date|now|loss|acc\w*|metric|score|fid)"
-    r"(_|\d|$)",
-    re.I,
-)
 _EXPORTS = lazily(r"^_*(?:freeze|export|convert)(?:_(?:model|checkpoint|ckpt|weights|graph|onnx|jit))?$")
 _TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
 _SHARDS = (b"FullyShardedDataParallelPlugin(", b"fully_shard(", b"parallelize_module(", b"tp_plan")
 _NODE_WORD = lazily(r"te?mp|node|host|scratch|local", re.I)
-_MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
 
 
 class CheckpointSavingChecker(LdlmChecker):
@@ -52,7 +40,7 @@ class CheckpointSavingChecker(LdlmChecker):
     rules = RULES
     finds: ClassVar = {
         "visit_module": (CHECKPOINT_SAVES_LIVE_STATE,),
-        "visit_call": (CHECKPOINT_SAVED_BY_EVERY_RANK, CHECKPOINT_REMOVED_BEFORE_REPLACEMENT, NON_ATOMIC_CHECKPOINT),
+        "visit_call": (CHECKPOINT_SAVED_BY_EVERY_RANK,),
         "leave_module": (CHECKPOINT_SAVED_BY_EVERY_RANK,),
     }
 
@@ -79,22 +67,6 @@ class CheckpointSavingChecker(LdlmChecker):
         if save is None:
             return
         self._note_writers(node, save)
-        removal = removed_before(save)
-        if removal is not None:
-            self.report(
-                CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
-                removal,
-                related=[(node, "the replacement is written here")],
-                claims=(Claim("stands-in-training-loop", _place(removal)),),
-                fix=lambda source: replacement_fix(source, save, removal),
-            )
-        elif _overwrites(save):
-            self.report(
-                NON_ATOMIC_CHECKPOINT,
-                node,
-                claims=(Claim("stands-in-training-loop", _place(node)),),
-                fix=lambda source: atomic_fix(source, save),
-            )
 
     def _note_writers(self, node: nodes.Call, save: Save) -> None:
         """Record a save that every rank reaches, or the first rank of each node."""
@@ -178,38 +150,3 @@ def _save_pretrained(node: nodes.Call) -> Save | None:
 def _block_of(node: nodes.Call) -> int:
     """The statement whose blocks a save is in: the branches of one ``if`` count as one."""
     return id(node.statement().parent)
-
-
-def _place(node: nodes.NodeNG) -> str:
-    loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
-    return f"{scope_name(function_of(node))}|{loops}"
-
-
-def _happens_once(test: nodes.NodeNG) -> bool:
-    """``if step == 250_000:``, and not a remainder of the step."""
-    return isinstance(test, nodes.Compare) and test.ops[0][0] == "==" and any(map(_UNIQUE.search, _names(test.left)))
-
-
-def _names(node: nodes.NodeNG) -> list[str]:
-    return [getattr(node, "name", ""), getattr(node, "attrname", "")]
-
-
-def _overwrites(save: Save) -> bool:
-    """A save over the file of the last one, with no renaming around it."""
-    words = words_of(save.path)
-    if save.node.func.as_string().endswith("save_pretrained") or words.belongs_to_a_process:
-        return False
-    if not all(map(_FOLDER.search, words.parameters)):
-        return False
-    if any(map(_UNIQUE.search, words.all)) or any(
-        "tmp" in one.lower() or "temp" in one.lower() for one in [*words.all, *words.texts]
-    ):
-        return False
-    if not any(map(_FIXED_NAME.search, words.texts)):
-        return False
-    if any(isinstance(one, nodes.If) and _happens_once(one.test) for one in save.node.node_ancestors()):
-        return False
-    calls = nodes_of(function_of(save.node), nodes.Call)
-    return not any(
-        isinstance(call.func, nodes.Attribute) and call.func.attrname in _MOVES and call.args for call in calls
-    )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_load_unspecified",
+    "checkpoints.checkpoint_removed_before_replacement",
+    "checkpoints.non_atomic_checkpoint",
     "checkpoints.unbounded_checkpoints",
     "data.blocking_host_to_device_copy",
     "data.dataloader_conflicting_options",

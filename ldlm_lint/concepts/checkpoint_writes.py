@@ -28,8 +28,8 @@ _FUNCTIONS = {
     **_SHARDED,
 }
 """Functions that write what they are given, with the parameter of the path and its place."""
-_PICKLES = frozenset({"pickle.dump", "joblib.dump"})
-FILES = frozenset({"torch.save", "torch.jit.save", "safetensors.torch.save_file", "safetensors.torch.save_model", *_PICKLES})
+PICKLES = frozenset({"pickle.dump", "joblib.dump"})
+FILES = frozenset({"torch.save", "torch.jit.save", "safetensors.torch.save_file", "safetensors.torch.save_model", *PICKLES})
 """Those that write one file."""
 _METHODS = {
     "save_pretrained": (("save_directory", 0),),
@@ -83,7 +83,7 @@ class CheckpointWrites(Concept):
     @cached_property
     def of_files(self) -> list[Write]:
         """Every call that writes one file with torch or safetensors, with any content; no copies."""
-        return [*self._by_functions(FILES - _PICKLES), *(write for write, _ in self._by_objects())]
+        return [*self._by_functions(FILES - PICKLES), *(write for write, _ in self._by_objects())]
 
     @cached_property
     def by_engines(self) -> list[Write]:
@@ -190,4 +190,4 @@ def _is_path(expr: Expr) -> bool:
     return (isinstance(at, Call) and at.called_name in _OF_PATHLIB) or any(one.startswith("pathlib.") for one in expr.made_by)
 
 
-__all__ = ["FILES", "CheckpointWrites", "Write"]
+__all__ = ["FILES", "PICKLES", "CheckpointWrites", "Write"]

@@ -33,7 +33,7 @@ class Counting(Concept):
         return known
 
     def is_asked_in(self, test: Expr) -> bool:
-        """Whether a test speaks of a counter: ``step % every == 0 and step > 0``."""
+        """Whether a test mentions a counter: ``step % every == 0 and step > 0``."""
         return self.counts(test) or (test.kind in _TESTS and any(map(self.is_asked_in, test.operands)))
 
     def ways(self, expr: Expr) -> list[Expr]:

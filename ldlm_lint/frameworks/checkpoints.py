@@ -18,7 +18,7 @@ _SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", 
 
 
 class Missing(NamedTuple):
-    """A section without a limit: where that is reported, the empty limit itself if there is one, and what becomes of the
+    """A section without a limit: where that is reported, the empty limit itself if there is one, and what happens to the
     checkpoints, as text."""
 
     place: Setting

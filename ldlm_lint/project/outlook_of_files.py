@@ -31,6 +31,5 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "runs-many-ranks": lambda context, path: runs_many_ranks(context.project, path),
-    "stands-in-training-loop": _is_no_test,
     "stands-outside-tests": _is_no_test,
 }

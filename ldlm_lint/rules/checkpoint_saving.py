@@ -37,60 +37,6 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     probe=Probe("checkpoint-files", "several ranks wrote the same path"),
 )
 
-NON_ATOMIC_CHECKPOINT = Rule(
-    code="W7603",
-    symbol="non-atomic-checkpoint",
-    frequency=Frequency.EPOCH,
-    consequence=Consequence.DATA_LOSS,
-    message="`torch.save()` overwrites the last checkpoint in place: a run that ends during the save leaves neither "
-    "the old nor the new checkpoint; write a temporary file and rename it",
-    summary="A checkpoint that is written over the previous one.",
-    rationale="`torch.save` truncates its file and fills it again. If the job is preempted, killed or out of disk "
-    "space in between, no version of torch can read the file. If the save writes to a temporary name and `os.replace` "
-    "follows, the old file stays until the new one is complete.",
-    cost="If the job ends during a save, all work since the last other checkpoint.",
-    exceptions="File names that contain the step or the epoch, and functions that rename or copy files.",
-    versions="All versions.",
-    verification="Kill the run during a save and load the file. The test suite contains a program that does so.",
-    references=(_SAVE, Reference("os.replace", "https://docs.python.org/3/library/os.html#os.replace")),
-    reads=("py",),
-    triggers=(b"save(",),
-    requires=((b"torch",),),
-    confidence=Confidence.MEDIUM,
-    default=False,
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: for a moment both files are on the disk, a process that watches the folder sees a second "
-    "name, and a link at that path becomes a file. No fix is offered if the path may be an open file or remote, or if "
-    "several ranks save.",
-    probe=Probe("checkpoint-files", "a save wrote over the file that the one before had written"),
-)
-
-CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
-    code="E7606",
-    symbol="checkpoint-removed-before-replacement",
-    frequency=Frequency.EPOCH,
-    consequence=Consequence.DATA_LOSS,
-    message="the last checkpoint is deleted here before its replacement is written: a run that ends in between has no "
-    "checkpoint left; delete it after the save",
-    summary="The only checkpoint is deleted, then the new one is written.",
-    rationale="Between the deletion and the end of the save there is no checkpoint at all. A save takes long, fails "
-    "on a full disk, and is often what a job is doing when it is preempted. Then the run has nothing to resume from.",
-    cost="The whole run, if it ends between the deletion and the end of the save.",
-    exceptions="A second checkpoint under another name, a copy or a rename in the same function, temporary and lock "
-    "files, and files that a script deletes once before training starts.",
-    versions="All versions.",
-    verification="Let the save raise an exception, as a full disk does, and look for a checkpoint. The test suite "
-    "contains a program that does so.",
-    references=(_SAVE, Reference("os.replace", "https://docs.python.org/3/library/os.html#os.replace")),
-    reads=("py",),
-    triggers=(b"remove(", b"unlink(", b"rmtree("),
-    requires=((b"save",),),
-    confidence=Confidence.MEDIUM,
-    applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: which files are the old checkpoint, and whether both fit on the disk, is your decision.",
-    probe=Probe("checkpoint-files", "the only checkpoint was removed before the next one was written"),
-)
-
 CHECKPOINT_SAVES_LIVE_STATE = Rule(
     code="E7607",
     symbol="checkpoint-saves-live-state",
@@ -127,7 +73,5 @@ CHECKPOINT_SAVES_LIVE_STATE = Rule(
 
 RULES: tuple[Rule, ...] = (
     CHECKPOINT_SAVED_BY_EVERY_RANK,
-    NON_ATOMIC_CHECKPOINT,
-    CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
     CHECKPOINT_SAVES_LIVE_STATE,
 )

@@ -13,7 +13,6 @@ from ldlm_lint.shapes.calls import (
     may_checkpoint,
     may_guard_compile,
     may_leave_implementation,
-    may_remove,
     may_round,
 )
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
@@ -29,7 +28,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "checkpoint-saves-live-state": may_keep_state,
     "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,
-    "checkpoint-removed-before-replacement": may_remove,
     "checkpoint-without-use-reentrant": may_leave_implementation,
     "compile-guarded-by-try": may_guard_compile,
     "fused-conflict": may_fuse,

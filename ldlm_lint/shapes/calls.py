@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 
 from ldlm_lint.rules.batch_size import may_count_ranks
-from ldlm_lint.shapes.meaning import calls_of, closure
+from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, last_name
-from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
 
 _TORCH = ("torch",)
-_SAVES = frozenset({"save", "save_file", "save_model"})
-_REMOVALS = frozenset({"remove", "unlink", "rmtree"})
 
 
 def may_checkpoint(outline: Outline) -> bool:
@@ -35,16 +32,6 @@ def may_guard_compile(outline: Outline) -> bool:
     )
 
 
-def may_remove(outline: Outline) -> bool:
-    """Whether a function may delete something and save a checkpoint."""
-    owners = {id(owner): owner for owner, _ in calls_of(outline, _SAVES, ("torch", "safetensors"))}
-    removals = closure(outline, _REMOVALS) if owners else _REMOVALS
-    return any(
-        isinstance(owner.node, FUNCTIONS) and any(last_name(call.func) in removals or not last_name(call.func) for call in outline.calls(owner))
-        for owner in owners.values()
-    )
-
-
 def may_round(outline: Outline) -> bool:
     """Whether there is a division that drops the remainder: its use shows whether it is a number of steps."""
     for statement in (*outline.assigned, *outline.augmented) if may_count_ranks(outline.data) else ():
@@ -63,4 +50,4 @@ def _rounds(node: ast.AST) -> bool:
     return isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)
 
 
-__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]
+__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation", "may_round"]

@@ -37,7 +37,6 @@ _TRAINS = _each("belongs-to-training")
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
     "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
-    "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "checkpoint-saves-live-state": _TRAINS,
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
@@ -45,7 +44,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
     "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,
-    "non-atomic-checkpoint": _each("stands-in-training-loop"),
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,

@@ -1,4 +1,4 @@
-"""unbounded-checkpoints: files with numbered names that a training writes and nothing deletes, whoever writes them."""
+"""unbounded-checkpoints: files with numbered names that a training, or a framework for it, writes and nothing deletes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ldlm_lint.rules.dated import dated
 _ROOMS: Mapping[str, tuple[str, ...]] = {
     "roles": (
         *("belongs-to-training", "file-trains", "model-trains", "module-hands-on"),
-        *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
+        *("runs-many-ranks", "stands-outside-tests", "trains-on-cuda"),
     ),
     "data": (
         *("dataset-works-per-item", "each-rank-has-its-loader", "loader-feeds-training", "loader-is-reiterated"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
@@ -15,17 +15,6 @@ def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
 
 def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
     return Verdict(context.view.trainings.train_model(finding.span.path, model))
-
-
-def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> Verdict:
-    path = finding.span.path
-    if context.project.is_test(path):
-        return Verdict(False)
-    scope, _, loops = place.partition("|")
-    found = context.calls.in_training_loop(path, scope, [int(line) for line in loops.split(",") if line])
-    if found is None:
-        return Verdict(False)
-    return Verdict(True, (Related(context.line_span(*found), "this training loop runs it"),))
 
 
 def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -62,7 +51,6 @@ QUESTIONS: dict[str, Question] = {
     "module-hands-on": _module_hands_on,
     "file-trains": _file_trains,
     "model-trains": _model_trains,
-    "stands-in-training-loop": _stands_in_training_loop,
     "belongs-to-training": _belongs_to_training,
     "stands-outside-tests": _stands_outside_tests,
     "trains-on-cuda": _trains_on_cuda,

@@ -1,0 +1,47 @@
+"""Code that only the first of several processes runs: under a test of the rank, in its function or around each call of that."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call, Function
+
+_RANK = lazily(
+    r"(?<!lora_)(?<!local_)rank(?!ing|s$|ed|er)|is_?main|(?<!local_)main_?(proc|rank|worker)|^main$|is_?master|^master$|is_?(primary|root|chief|leader|global_zero|zero)"
+    r"|process_?(index|id)$|zero_only|should_save",
+    re.I,
+)
+"""How values are called that distinguish the processes of a training; those of local ranks distinguish the ones of a node."""
+
+
+_OF_SEVERAL = ("torch.distributed.", "torch.nn.parallel.", "accelerate.", "deepspeed.")
+
+
+class FirstRank(Concept):
+    """Answers for the calls of a program."""
+
+    def is_one_of_several(self, call: Call) -> bool:
+        """Whether several processes may run a call: its file trains with others, and nothing tests the rank on the way."""
+        module = call.module
+        names = (name for one in self.code.calls_in(module) for name in one.callee.outside_names)
+        several = self.code.trainings.run_on_many_ranks(self.code.path(module)) or any(name.startswith(_OF_SEVERAL) for name in names)
+        return several and not self.runs(call)
+
+    def runs(self, call: Call) -> bool:
+        """Whether the rank is tested on every way to a call."""
+        todo, seen = [call], set[Function]()
+        while todo:
+            one = todo.pop()
+            if any(_RANK.search(part.name) for guard in one.guards if guard.is_test for part in guard.test.within):
+                continue
+            function = one.function
+            if function.is_module or function in seen or not function.callers:
+                return False
+            seen.add(function)
+            todo += function.callers
+        return True
+
+
+__all__ = ["FirstRank"]

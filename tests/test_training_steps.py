@@ -170,7 +170,7 @@ def lines_of_steps(code: Alone) -> set[int]:
     steps, found = code[Steps], set()
     for function in steps.functions:
         if function.module.path == "train.py":
-            found |= {line_of(function.module.table.loops[loop].place) for loop in steps.loops_of(function)}
+            found |= {loop.line for loop in steps.step_loops(function)}
             found |= {line_of_function(function)} if steps.is_whole(function) else set()
     return found
 

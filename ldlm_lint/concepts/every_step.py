@@ -15,23 +15,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ldlm_lint.concepts.assumed_values import AssumedValues
 from ldlm_lint.concepts.builders import Builders
-from ldlm_lint.concepts.call_contexts import CallContexts, Edge
-from ldlm_lint.concepts.programs import ANY, Programs
+from ldlm_lint.concepts.call_contexts import CallContexts, Edge, Masks
+from ldlm_lint.concepts.programs import Programs, Start
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.concepts.switched_off import SwitchedOff
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Function
+from ldlm_lint.program.modules import Module
 from ldlm_lint.program.spots import Spot
-
-if TYPE_CHECKING:
-    from ldlm_lint.program.modules import Module
 
 
 class Chain(NamedTuple):
@@ -53,25 +50,25 @@ class EveryStep(Concept):
         super().__init__(code)
         self._training_steps = code[Steps]
         self._reached = code[Reach]
-        self.builders = code[Builders]
-        self.contexts = CallContexts(code, self._programs_of)
-        self.programs = code[Programs]
+        self._builders = code[Builders]
+        self._programs = code[Programs]
         self._rhythm = code[Rhythm]
         self._options = code[SwitchedOff]
-        self._assumed: set[int] = set()
-        self._started: list[int] = []
-        """The starting modules of all programs; each is a bit of a mask."""
-        self._masks: dict[int, int] = {}
+        self._contexts = CallContexts(code, lambda function: self._mask(self._programs.of(function)))
+        self._assumed: set[Function] = set()
+        self._started: list[Start] = []
+        """Where all programs start; each is a bit of a mask."""
+        self._masks: dict[Function, Masks] = {}
         """The programs of whose steps a function is surely a part."""
-        self._calls: dict[int, list[tuple[int, list[int]]]] = {}
-        self._building: dict[int, int] = {}
-        self._loading: dict[int, int] = {}
+        self._calls: dict[Function, list[tuple[Call, list[Function]]]] = {}
+        self._building: dict[Class, Masks] = {}
+        self._loading: dict[Module, Masks] = {}
         self._steps = self._begin()
         self._reach()
 
     def chain(self, spot: Spot) -> Chain | None:
         """How a step leads to code; None if no confirmed chain does."""
-        mask = self._masks.get(spot.function.key, 0)
+        mask = self._masks.get(spot.function, 0)
         programs = [1 << bit for bit in range(len(self._started)) if mask >> bit & 1]
         ways = ((steps, program) for steps in (self._usual, self._steps) for program in programs)
         return next((found for steps, program in ways if (found := self._chain_in(spot, program, steps))), None)
@@ -85,14 +82,13 @@ class EveryStep(Concept):
         return loops[0].spot if loops else chain.step.spot
 
     @cached_property
-    def _usual(self) -> dict[int, int]:
+    def _usual(self) -> dict[Function, Masks]:
         """The steps that the defaults of options lead to: micro-batches, if there are any, are part of a larger step."""
         return {step: programs for step, programs in self._steps.items() if not self._is_optional(step)}
 
-    def _is_optional(self, step: int) -> bool:
-        function = Function(self.code, step)
-        loops = self._training_steps.step_loops(function)
-        return bool(loops) and not self._training_steps.is_whole(function) and all(self._options.is_by_default(loop.spot) for loop in loops)
+    def _is_optional(self, step: Function) -> bool:
+        loops = self._training_steps.step_loops(step)
+        return bool(loops) and not self._training_steps.is_whole(step) and all(self._options.is_by_default(loop.spot) for loop in loops)
 
     def runs(self, spot: Spot) -> bool:
         """Whether code runs whenever its function does, as far as tests tell."""
@@ -100,32 +96,27 @@ class EveryStep(Concept):
 
     def is_assumed(self, step: Function) -> bool:
         """Whether a step is a loss that nothing in the project builds or imports: only others can train with it."""
-        return step.key in self._assumed
+        return step in self._assumed
 
-    def _begin(self) -> dict[int, int]:
+    def _begin(self) -> dict[Function, Masks]:
         """The programs of the steps. If no code that starts leads to any of them, a library has all of them for others."""
-        found = {function: self.programs.of(function) for function, loops in self._training_steps.updating.items() if loops}
-        self.is_library = not self.programs.scripts
-        if self.is_library:
-            found = {function: started or self._own(function) for function, started in found.items()}
+        found = {function: self._programs.of(function) for function in self._training_steps.updating_functions}
+        self._is_library = not self._programs.scripts
+        if self._is_library:
+            found = {function: started or frozenset([function.module]) for function, started in found.items()}
         together = self.program.together
-        self._assumed = {one.key for one in self.code[AssumedValues].unseen_losses if not found.get(one.key) and not together.is_imported(one.module)}
-        found |= {one: self._own(one) for one in self._assumed}
-        self._started = sorted(frozenset[int]().union(*found.values()))
+        self._assumed = {one for one in self.code[AssumedValues].unseen_losses if not found.get(one) and not together.is_imported(one.module)}
+        found |= {one: frozenset([one.module]) for one in self._assumed}
+        every = frozenset[Start]().union(*found.values())
+        self._started = sorted(every, key=lambda one: one.path if one is not None else "")
         return {function: self._mask(started) for function, started in found.items() if started}
 
-    def _mask(self, started: frozenset[int]) -> int:
+    def _mask(self, started: frozenset[Start]) -> Masks:
         return sum(1 << at for at, one in enumerate(self._started) if one in started)
 
-    def _programs_of(self, function: int) -> int:
-        return self._mask(self.programs.of(function))
-
-    def _own(self, function: int) -> frozenset[int]:
-        return frozenset([self.program.module_of(function).index])
-
     def _reach(self) -> None:
-        self.contexts.begin_with(self._steps)
-        todo = deque(sorted(self._steps))
+        self._contexts.begin_with(self._steps)
+        todo = deque(self._steps)
         waiting = set(todo)
         self._masks.update(self._steps)
         while todo:
@@ -133,138 +124,114 @@ class EveryStep(Concept):
             waiting.discard(function)
             for call, targets in self._running(function):
                 for target in targets:
-                    if self._confirm(call, function, target, len(targets)) and target not in waiting:
+                    if self._confirm(call, target, len(targets)) and target not in waiting:
                         waiting.add(target)
                         todo.append(target)
 
-    def edge(self, call: int, function: int, target: int, ways: int) -> Edge:
+    def _edge(self, call: Call, target: Function, ways: int) -> Edge:
         """What is known about a call of a function that a step reaches and one of the functions, so many, that it may go
         to."""
-        programs = self._masks.get(function, 0)
+        programs = self._masks.get(call.function, 0)
         if ways >= _FAMILIES and not self._is_configured(target):
             return Edge(call, target, 0, "it may go to one of many functions")
         for known, guess in (
             (self._loads(target), "no such program loads its file"),
             (self._builds(call, target), "no such program builds its class"),
-            (self.contexts.letting(call, function, target), "no such program comes there, or passes it"),
+            (self._contexts.letting(call, target), "no such program comes there, or passes it"),
         ):
             programs &= known
             if not programs:
                 return Edge(call, target, 0, guess)
         return Edge(call, target, programs)
 
-    def _confirm(self, call: int, function: int, target: int, ways: int) -> bool:
+    def _confirm(self, call: Call, target: Function, ways: int) -> bool:
         """Take down that a call leads to a target; returns whether that was new."""
-        edge = self.edge(call, function, target, ways)
+        edge = self._edge(call, target, ways)
         if edge.guess:
             return False
         self._masks[target] = self._masks.get(target, 0) | edge.programs
-        return self.contexts.add(edge)
+        return self._contexts.add(edge)
 
-    def _running(self, function: int) -> list[tuple[int, list[int]]]:
+    def _running(self, function: Function) -> list[tuple[Call, list[Function]]]:
         """The calls of a function that run in each step, with their targets."""
         if function not in self._calls:
-            found = []
-            for call, targets in self._reached.running(function):
-                one = Call(self.code, call)
-                if targets and (self._training_steps.is_leading(one) or self.runs(one.spot)):
-                    found.append((call, targets))
+            running = self._reached.running(function)
+            found = [(call, targets) for call, targets in running if targets and (self._training_steps.is_leading(call) or self.runs(call.spot))]
             self._calls[function] = found
         return self._calls[function]
 
-    def _loads(self, target: int) -> int:
+    def _loads(self, target: Function) -> Masks:
         """The programs that load the file of a function."""
-        index = self.program.module_of(target).index
-        if index not in self._loading:
-            self._loading[index] = sum(1 << bit for bit, loaded in enumerate(self._loaded) if index in loaded)
-        return self._loading[index]
+        if target.module not in self._loading:
+            self._loading[target.module] = sum(1 << bit for bit, loaded in enumerate(self._loaded) if target.module in loaded)
+        return self._loading[target.module]
 
     @cached_property
-    def _loaded(self) -> list[frozenset[int]]:
-        return [self.programs.loads(one) for one in self._started]
+    def _loaded(self) -> list[frozenset[Module]]:
+        return [self._programs.loads(one) for one in self._started]
 
-    @cached_property
-    def _programs_with_files(self) -> list[tuple[frozenset[Module], Module | None]]:
-        """The files that each program loads, and the one in which it starts."""
-        files = self.program.modules.all
-        started = (files[one] if one != ANY else None for one in self._started)
-        return [(frozenset(files[index] for index in loaded), one) for loaded, one in zip(self._loaded, started, strict=True)]
-
-    def _builds(self, call: int, target: int) -> int:
+    def _builds(self, call: Call, target: Function) -> Masks:
         """The programs that build an object whose method is a target."""
-        owner = self.program.owner.get(target)
-        if owner is None or target not in self.program.bound:
+        owner = target.owner
+        if owner is None or not target.takes_object:
             return -1
-        module = self.program.module_of(call)
-        function = module.nodes[module.nodes[call & MASK][1]]
-        by_super = function[0] == "attr" and module.last_name(function[1]) == "()super"
-        name = self.program.module_of(target).scopes[target & MASK].name
-        having = [one for one in self.program.below(owner) if by_super or self._has(one, name) == owner]
-        if self.is_library and not any(map(self.builders.sites, Class(self.code, owner).subclasses)):
+        if self._is_library and not any(map(self._builders.sites, owner.subclasses)):
             return -1
+        by_super = call.receiver is not None and call.receiver.last_name == "()super"
         found = 0
-        for one in having:
-            found |= self._building_of(one)
+        for one in owner.subclasses:
+            if by_super or _has(one, target.name) == owner:
+                found |= self._building_of(one)
         return found
 
-    def _is_configured(self, target: int) -> bool:
+    def _is_configured(self, target: Function) -> bool:
         """Whether a configuration or script of the project names a class that has a method."""
-        owner = self.program.owner.get(target)
-        if owner is None:
-            return False
-        name = self.program.module_of(target).scopes[target & MASK].name
-        return any(self._has(one, name) == owner and self.builders.is_configured(Class(self.code, one)) for one in self.program.below(owner))
+        owner = target.owner
+        return owner is not None and any(_has(one, target.name) == owner and self._builders.is_configured(one) for one in owner.subclasses)
 
-    def _has(self, owner: int, name: str) -> int | None:
-        """The class that an object of a class has a method from."""
-        order = self.program.order(owner)
-        return next((one for one in order if name in self.program.module_of(one).scopes[one & MASK].bindings), None)
-
-    def _building_of(self, owner: int) -> int:
+    def _building_of(self, owner: Class) -> Masks:
         if owner not in self._building:
-            built = [self.builders.is_built(Class(self.code, owner), loaded, started) for loaded, started in self._programs_with_files]
+            built = [self._builders.is_built(owner, loaded, started) for loaded, started in zip(self._loaded, self._started, strict=True)]
             self._building[owner] = sum(1 << bit for bit, one in enumerate(built) if one)
         return self._building[owner]
 
-    def _chain_in(self, spot: Spot, program: int, steps: dict[int, int]) -> Chain | None:
+    def _chain_in(self, spot: Spot, program: Masks, steps: dict[Function, Masks]) -> Chain | None:
         """The shortest chain in a program, from one of some steps, that lets code run."""
-        function, module = spot.function.key, spot.function.module
-        guard = spot.guard.key & MASK if spot.guard is not None else -1
-        came: dict[tuple[int, int], Edge | None] = {}
+        came: dict[tuple[Call, Function], Edge | None] = {}
         todo = deque[Edge]()
-        if self._is_entered(function, steps.get(function, 0) & program, lambda edge: self.contexts.may_run(edge, module, guard)):
+        if self._is_entered(spot.function, steps.get(spot.function, 0) & program, lambda edge: self._contexts.may_run(edge, spot)):
             return Chain(spot.function, ())
-        for edge in self._edges(function, program):
-            if self.contexts.may_run(edge, module, guard):
+        for edge in self._edges(spot.function, program):
+            if self._contexts.may_run(edge, spot):
                 came[edge.call, edge.target] = None
                 todo.append(edge)
         while todo:
             edge = todo.popleft()
-            above = self.program.function_of(edge.call)
+            above = edge.call.function
             if self._is_entered(above, steps.get(above, 0) & program, partial(self._leads, edge, program)):
-                return Chain(Function(self.code, above), tuple(Call(self.code, one) for one in self._back(edge, came)))
+                return Chain(above, tuple(self._back(edge, came)))
             for one in self._edges(above, program):
                 if (one.call, one.target) not in came and self._leads(edge, program, one):
                     came[one.call, one.target] = edge
                     todo.append(one)
         return None
 
-    def _leads(self, edge: Edge, program: int, entering: Edge) -> bool:
+    def _leads(self, edge: Edge, program: Masks, entering: Edge) -> bool:
         """Whether an edge is taken in a program if another one has entered the function of its call."""
-        return bool(self.contexts.let_by(entering, edge.call, edge.target) & program)
+        return bool(self._contexts.let_by(entering, edge.call, edge.target) & program)
 
-    def _edges(self, function: int, program: int) -> Iterator[Edge]:
+    def _edges(self, function: Function, program: Masks) -> Iterator[Edge]:
         """The confirmed edges to a function in a program."""
-        return (edge for edge in self.contexts.confirmed(function) if edge.programs & program)
+        return (edge for edge in self._contexts.confirmed(function) if edge.programs & program)
 
-    def _is_entered(self, step: int, program: int, lets: Callable[[Edge], bool]) -> bool:
+    def _is_entered(self, step: Function, program: Masks, lets: Callable[[Edge], bool]) -> bool:
         """Whether something that enters a step in a program, if it has that, lets a place in it run."""
         if not program:
             return False
-        return self.contexts.is_open(step, program) or any(lets(edge) for edge in self.contexts.of(step) if edge.programs & program)
+        return self._contexts.is_open(step, program) or any(lets(edge) for edge in self._contexts.of(step) if edge.programs & program)
 
     @staticmethod
-    def _back(last: Edge, came: dict[tuple[int, int], Edge | None]) -> Iterator[int]:
+    def _back(last: Edge, came: dict[tuple[Call, Function], Edge | None]) -> Iterator[Call]:
         """The calls of a chain, from the last one in the function to the first one of the step."""
         calls = []
         at: Edge | None = last
@@ -272,6 +239,11 @@ class EveryStep(Concept):
             calls.append(at.call)
             at = came[at.call, at.target]
         yield from reversed(calls)
+
+
+def _has(owner: Class, name: str) -> Class | None:
+    """The class that an object of a class has a method from."""
+    return next((one for one in owner.bases if one.bound(name)), None)
 
 
 __all__ = ["Chain", "EveryStep"]

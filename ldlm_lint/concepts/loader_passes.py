@@ -202,7 +202,7 @@ class LoaderPasses(Concept):
         """The loops of training steps, and those in which a function is defined that takes one, by their functions."""
         found: dict[Function, list[Loop]] = defaultdict(list)
         for function in self._steps.functions:
-            found[function] += [Loop(self.code, function.module.base | one) for one in self._steps.loops_of(function)]
+            found[function] += self._steps.step_loops(function)
             if (outer := function.outer) is not None and not function.is_module and (loop := outer.loop_defining(function)) is not None:
                 found[outer].append(loop)
         return found

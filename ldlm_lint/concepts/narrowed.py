@@ -8,123 +8,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from ldlm_lint.code.table import Node, guards_above
-from ldlm_lint.concepts.alike import is_alike
-from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import FIRST, MASK, NOTHING, Value
-from ldlm_lint.program.modules import Module
+from ldlm_lint.concepts.type_tests import tests_around
+from ldlm_lint.program.atoms import FIRST, NOTHING, Value
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Class, Expr, Function
+from ldlm_lint.program.spots import Spot
 
-Known = Callable[[int], Value]
-"""What is known of an expression (key) without tests."""
-_Tests = list[tuple[int, bool]]
+Known = Callable[[Expr], Value]
+"""What is known of an expression without tests."""
+_Tests = list[tuple[Call, bool]]
 _RAISES = ("raise", "after raise")
 """Conditions on the way of which no object is made."""
 
 
-class Narrowed:
+class Narrowed(Concept):
     """Answers for the expressions of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._always: dict[tuple[int, str], bool] = {}
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._always: dict[tuple[Class, str], bool] = {}
 
-    def value(self, key: int, guard: int, known: Known) -> Value:
-        """What an expression may be under a guard, also if it was wrapped or named anew since the test."""
-        module = self.program.module_of(key)
-        tests = [(test, holds) for test, holds in _tests_around(module, guard) if self._asks_for_class(module, test)]
-        return self._narrow(module, key & MASK, tests, known, {}) if tests else known(key)
+    def value(self, expr: Expr, spot: Spot, known: Known) -> Value:
+        """What an expression may be at a place, also if it was wrapped or named anew since the test."""
+        tests = [(test, holds) for test, holds in tests_around(spot) if len(test.positional) == 2 and test.called_name in ("hasattr", "isinstance")]
+        return self._narrow(expr, tests, known, {}) if tests else known(expr)
 
-    @staticmethod
-    def _asks_for_class(module: Module, test: int) -> bool:
-        row = module.nodes[test]
-        return len(row[2]) == 2 and module.last_name(row[1]) in ("hasattr", "isinstance")
-
-    def _narrow(self, module: Module, number: int, tests: _Tests, known: Known, found: dict[int, Value]) -> Value:
-        if number in found:
-            return found[number]
+    def _narrow(self, expr: Expr, tests: _Tests, known: Known, found: dict[Expr, Value]) -> Value:
+        if expr in found:
+            return found[expr]
         # What comes around in a loop adds nothing.
-        found[number] = NOTHING
-        value = known(module.base | number)
-        row = module.nodes[number]
-        if row[0] == "copy":
-            value = self._narrow(module, row[1], tests, known, found)
-        elif row[0] in ("phi", "choice"):
-            ways = row[1] if row[0] == "phi" else row[2:4]
-            value = frozenset[int]().union(*(self._narrow(module, one, tests, known, found) for one in ways))
-        elif row[0] == "call" and not self.program.targets_of.get(module.base | number):
-            value -= self._lost_in(module, row, tests, known, found)
+        found[expr] = NOTHING
+        value = known(expr)
+        if expr.kind in ("copy", "phi", "choice"):
+            value = frozenset[int]().union(*(self._narrow(one, tests, known, found) for one in expr.ways))
+        elif isinstance(expr, Call) and not expr.targets:
+            value -= self._lost_in(expr, tests, known, found)
         for test, holds in tests:
-            if is_alike(module, module.nodes[test][2][0], number):
-                value = frozenset(one for one in value if not self._is_denied(module, test, holds, one))
-        found[number] = value
+            if test.positional[0].is_alike(expr):
+                value = frozenset(one for one in value if not self._is_denied(test, holds, one))
+        found[expr] = value
         return value
 
-    def _lost_in(self, module: Module, row: Node, tests: _Tests, known: Known, found: dict[int, Value]) -> Value:
+    def _lost_in(self, call: Call, tests: _Tests, known: Known, found: dict[Expr, Value]) -> Value:
         """What none of the operands of another package's wrapper is any more: ``compile(model)``, ``model.cuda()``."""
         kept, before = NOTHING, NOTHING
-        function = module.nodes[row[1]]
-        for one in (*([function[1]] if function[0] == "attr" else []), *row[2], *(given for _, given in row[3])):
-            before |= known(module.base | one)
-            kept |= self._narrow(module, one, tests, known, found)
+        for one in (*([call.receiver] if call.receiver is not None else []), *call.arguments):
+            before |= known(one)
+            kept |= self._narrow(one, tests, known, found)
         return before - kept
 
-    def _is_denied(self, module: Module, test: int, holds: bool, one: int) -> bool:
+    def _is_denied(self, test: Call, holds: bool, atom: int) -> bool:
         """Whether a possible value is surely not what is there when a test has come out so."""
-        fields = self.program.atoms.of[one] if one >= FIRST else ("",)
-        if fields[0] not in ("i", "self") or fields[2:]:
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        if holds or fields[0] not in ("i", "self") or fields[2:]:
             return False
-        row = module.nodes[test]
-        asked = module.plain(row[2][1])
-        if module.last_name(row[1]) == "hasattr":
+        owner, asked = Class(self.code, fields[1]), test.positional[1]
+        if test.called_name == "hasattr":
             # That an object has no attribute is never sure: a wrapper counts as what it wraps.
-            return not holds and asked[0] == "const" and self._always_has(fields[1], str(asked[1]))
-        classes = self.program.atoms.kinds(self.program.ask(module.base | row[2][1]), "c")
-        return not holds and any(of[1] in self.program.order(fields[1]) for of in classes)
+            return asked.plain.kind == "const" and self._always_has(owner, str(asked.plain.constant))
+        return not set(asked.as_classes).isdisjoint(owner.bases)
 
-    def _always_has(self, owner: int, name: str) -> bool:
+    def _always_has(self, owner: Class, name: str) -> bool:
         """Whether each object of a class has an attribute."""
         if (owner, name) not in self._always:
-            self._always[owner, name] = any(self._sets(one, name) for one in self.program.order(owner))
+            self._always[owner, name] = any(_sets(one, name) for one in owner.bases)
         return self._always[owner, name]
 
-    def _sets(self, owner: int, name: str) -> bool:
-        module = self.program.module_of(owner)
-        bindings = module.scopes[owner & MASK].bindings
-        if any(module.nodes[one][0] != "decl" for one in bindings.get(name, ())):
-            return True
-        made = [module.nodes[one] for one in bindings.get("__init__", ())]
-        return any(row[0] == "def" and self._writes(module, row[1], name) for row in made)
 
-    @staticmethod
-    def _writes(module: Module, function: int, name: str) -> bool:
-        """Whether a constructor sets an attribute whatever is asked in it, unless it raises."""
-        scope, guards = module.scopes[function], module.table.guards
-        placed = {place for base, written, _, place in scope.writes if written == name and module.nodes[base][:2] == ("param", function)}
-        around = [guards_above(guards, guard) for kind, _, _, guard, place, _ in scope.events if kind == "write" and place in placed]
-        return any(all(guards[one].kind == "with" or guards[one].ends in _RAISES for one in every) for every in around)
+def _sets(owner: Class, name: str) -> bool:
+    if any(one.kind != "decl" for one in owner.bound(name)):
+        return True
+    return any(_writes(function, name) for function in owner.own_methods if function.name == "__init__")
 
 
-def _tests_around(module: Module, guard: int) -> Iterator[tuple[int, bool]]:
-    """The calls in the conditions around a place, with their results there: ``a(x)`` and ``b(x)`` failed behind ``if a(x) or
-    b(x): raise``."""
-    while guard >= 0:
-        one = module.table.guards[guard]
-        if one.kind in ("if", "rest") and one.test and one.holds is not None:
-            yield from _conjuncts(module, one.test, one.holds)
-        guard = one.parent
-
-
-def _conjuncts(module: Module, test: int, holds: bool) -> Iterator[tuple[int, bool]]:
-    row = module.nodes[test]
-    if row[0] == "not":
-        yield from _conjuncts(module, row[1], not holds)
-    elif row[0] == "bool" and (row[1] == "And") is holds:
-        for one in row[2]:
-            yield from _conjuncts(module, one, holds)
-    elif row[0] == "call":
-        yield test, holds
+def _writes(function: Function, name: str) -> bool:
+    """Whether a constructor sets an attribute whatever is asked in it, unless it raises."""
+    writes = (one for one in function.writes if one.name == name and one.base.kind == "param" and one.base.function == function)
+    return any(all(guard.kind == "with" or guard.ends in _RAISES for guard in one.spot.guards) for one in writes)
 
 
 __all__ = ["Narrowed"]

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.code.table import loops_above
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.rhythm import Rhythm
 from ldlm_lint.concepts.steps import Steps
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function
-from ldlm_lint.program.modules import Module
+from ldlm_lint.program.handles import Call, Function, Guard, Loop
 from ldlm_lint.program.spots import Spot
+
+Parts = frozenset[Loop | None]
+"""The loops of a function that are steps; None for all of it."""
+_WHOLE: Parts = frozenset([None])
 
 
 class Reach(Concept):
@@ -28,37 +29,37 @@ class Reach(Concept):
 
     def follow(self) -> None:
         """Go forward from the steps over calls. Assumed values add steps and calls: then it is done again."""
-        self.loops: dict[int, frozenset[int | None]] = {}
+        self._loops: dict[Function, Parts] = {}
         """What runs in a step: of each function the loops, or None for all of it."""
-        self._entered_by: dict[int, int] = {}
+        self._entered_by: dict[Function, Call] = {}
         """The call by which a function is first reached."""
-        self._parts: dict[int, bool] = {}
-        todo = [(function, frozenset(loops)) for function, loops in self._steps.loops.items()]
+        self._parts: dict[Function, bool] = {}
+        todo = [(function, self._steps.parts_of(function)) for function in self._steps.functions]
         while todo:
             function, loops = todo.pop()
-            known = self.loops.get(function)
+            known = self._loops.get(function)
             if known is not None and (None in known or loops <= known):
                 continue
-            loops = self.loops[function] = (known or frozenset()) | loops
+            loops = self._loops[function] = (known or frozenset()) | loops
             for call, targets in self.running(function):
                 for target in targets:
                     self._entered_by.setdefault(target, call)
-                    todo.append((target, frozenset([None])))
+                    todo.append((target, _WHOLE))
 
     @property
     def functions(self) -> list[Function]:
         """The functions that steps are in or reach."""
-        return [Function(self.code, one) for one in self.loops]
+        return list(self._loops)
 
     def has(self, function: Function) -> bool:
         """Whether a step is in a function, or reaches it."""
-        return function.key in self.loops
+        return function in self._loops
 
     def is_inside(self, call: Call) -> bool:
         """Whether a call is in a step, in each or in some only. What is bound before its loop is not: ``scope =
         model.no_sync``."""
-        site, loops = call.module.table.sites[call.key & MASK], self.loops.get(call.function.key, frozenset())
-        return None in loops or not loops.isdisjoint(loops_above(call.module.table.loops, site.loop))
+        loops = self._loops.get(call.function, frozenset())
+        return None in loops or not loops.isdisjoint(call.loops)
 
     def runs(self, call: Call) -> bool:
         """Whether a call is made in each step that reaches its function."""
@@ -66,7 +67,7 @@ class Reach(Concept):
 
     def runs_at(self, spot: Spot) -> bool:
         """Whether code runs in each step that reaches its function."""
-        loops = self.loops.get(spot.function.key)
+        loops = self._loops.get(spot.function)
         return loops is not None and self._steps.holds(spot, loops) and self._rhythm.passes(spot)
 
     def is_certain(self, function: Function) -> bool:
@@ -77,45 +78,38 @@ class Reach(Concept):
     def way_to(self, function: Function) -> list[Call]:
         """The calls by which a step first reaches a function, the one in the step first."""
         way: dict[Function, Call] = {}
-        while not self._steps.are_in(function) and function.key in self._entered_by and function not in way:
-            way[function] = Call(self.code, self._entered_by[function.key])
+        while not self._steps.are_in(function) and function in self._entered_by and function not in way:
+            way[function] = self._entered_by[function]
             function = way[function].function
         return list(way.values())[::-1]
 
-    def running(self, function: int) -> Iterator[tuple[int, list[int]]]:
-        """The calls (keys) of a function that run in each of the steps that reach it (of one that none does, each time), and
-        what each leads to that is part of a step."""
-        module = self.program.module_of(function)
-        for call in self._running(module, function, self.loops.get(function, frozenset([None]))):
-            targets = (*self._followed(Call(self.code, module.base | call)), *_read_by(Call(self.code, module.base | call)))
-            yield module.base | call, [one for one in targets if self._is_part(one)]
-
-    def _running(self, module: Module, function: int, loops: frozenset[int | None]) -> Iterator[int]:
-        """The calls of a function that run in each of the steps; most are under few guards."""
-        passes: dict[int, bool] = {-1: True}
-        for call in module.scopes[function & MASK].calls:
-            guard = module.table.sites[call].guard
-            spot = Call(self.code, module.base | call).spot
+    def running(self, function: Function) -> Iterator[tuple[Call, list[Function]]]:
+        """The calls of a function that run in each of the steps that reach it (of one that none does, each time), and what
+        each leads to that is part of a step."""
+        passes: dict[Guard | None, bool] = {None: True}
+        loops = self._loops.get(function, _WHOLE)
+        for call in function.calls:
+            spot = call.spot
             if self._steps.holds(spot, loops):
-                if guard not in passes:
-                    passes[guard] = self._rhythm.passes(spot)
-                if passes[guard]:
-                    yield call
+                # Most calls are under few guards.
+                if spot.guard not in passes:
+                    passes[spot.guard] = self._rhythm.passes(spot)
+                if passes[spot.guard]:
+                    yield call, [one for one in (*self._followed(call), *_read_by(call)) if self._is_part(one)]
 
-    def _followed(self, call: Call) -> list[int]:
+    def _followed(self, call: Call) -> list[Function]:
         """The targets of a call of a step; for the call that leads to the backward pass only those with one.
 
         An override of such a method that runs nothing backward belongs to a program that only shows or evaluates.
         """
-        targets = {one.key for one in self._rhythm.targets_in_steps(call)}
-        if self._steps.is_leading(call) and targets & self._steps.leading_functions:
-            targets = targets & self._steps.leading_functions
-        return sorted(targets)
+        targets = self._rhythm.targets_in_steps(call)
+        leading = [one for one in targets if self._steps.lead_from(one)] if self._steps.is_leading(call) else []
+        return leading or targets
 
-    def _is_part(self, target: int) -> bool:
+    def _is_part(self, target: Function) -> bool:
         """Whether a function that a step calls is part of it: no evaluation, no making of a module."""
         if target not in self._parts:
-            self._parts[target] = self._belongs(Function(self.code, target))
+            self._parts[target] = self._belongs(target)
         return self._parts[target]
 
     def _belongs(self, function: Function) -> bool:
@@ -127,7 +121,7 @@ class Reach(Concept):
         return not self._evaluation.is_forward_only(owner) and not (owner.is_module and function.name == "__init__")
 
 
-def _read_by(call: Call) -> list[int]:
+def _read_by(call: Call) -> list[Function]:
     """The properties that a call reads, each like a call of its method: ``kept.append(output.entropy)``, ``output.entropy.mean()``."""
     read = [*call.arguments, *([call.receiver] if call.receiver is not None else [])]
-    return sorted({function.key for one in read for function in one.properties})
+    return list(dict.fromkeys(function for one in read for function in one.properties))

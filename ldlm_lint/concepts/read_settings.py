@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.concepts.programs import ANY, Programs
+from ldlm_lint.concepts.programs import Programs
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr
 from ldlm_lint.program.walks import Through, origins
@@ -85,7 +85,7 @@ class ReadSettings(Concept):
 
     def _is_left(self, parameter: Expr) -> bool:
         """Whether each call of a constructor leaves a parameter out, and one of them may get it from a user's file."""
-        calls = [one for one in parameter.passed if self.code[Programs].of(one.call.function.key) - {ANY}]
+        calls = [one for one in parameter.passed if self.code[Programs].of(one.call.function) - {None}]
         is_left = all(one.is_visible and one.value is None and self._leaves(one.call, parameter.name) for one in calls)
         return is_left and any(one.call.unpacked for one in calls)
 

@@ -72,16 +72,16 @@ class Samplers(Concept):
             if any(sampler in self.code.iterated.made_by(one) for one in given):
                 yield from self.code[LoaderPasses].trained_again(loader.call)
 
-    def _programs_of(self, one: Pass, sampler: Call) -> Iterator[tuple[Module, frozenset[int]]]:
-        """The programs that come to a pass and load the file of a sampler: where each starts, and the modules of it."""
-        all_modules, together = self.program.modules.all, self.program.together
+    def _programs_of(self, one: Pass, sampler: Call) -> Iterator[tuple[Module, frozenset[Module]]]:
+        """The programs that come to a pass and load the file of a sampler: where each starts, and the files of it."""
         functions = self.code[LoaderPasses].training_on(one) or [one.function]
-        for start in sorted({start for function in functions for start in self._programs.of(function.key)}):
-            modules = self._programs.loads(start) if start in self._programs.scripts else together.programs_of(all_modules[max(start, 0)])
-            if sampler.module.index in modules:
-                yield all_modules[max(start, 0)], modules
+        starts = {start or one.function.module: start for function in functions for start in self._programs.of(function)}
+        for file, start in sorted(starts.items(), key=lambda item: item[0].path):
+            modules = self._programs.loads(start) if start in self._programs.scripts else self.code.modules_near(file)
+            if sampler.module in modules:
+                yield file, modules
 
-    def _is_told(self, modules: frozenset[int], near: set[Module]) -> bool:
+    def _is_told(self, modules: frozenset[Module], near: set[Module]) -> bool:
         """Whether a program sets the epoch anywhere, or leaves it to a framework."""
         if any(module in self._taking_over or _PACKAGES & _imported(module) for module in near):
             return True
@@ -92,14 +92,14 @@ class Samplers(Concept):
         return {call.module for call in (*self.code.calls(_TAKES_OVER), *self.code.calls_named(*_TAKES_OVER_BY_NAME))}
 
     @cached_property
-    def _telling(self) -> set[int]:
-        """The modules that set the epoch of something: a wrapper's own method passes it on, and must still be called."""
+    def _telling(self) -> set[Module]:
+        """The files that set the epoch of something: a wrapper's own method passes it on, and must still be called."""
         constant = self.code[Epochs].constant
         calls = {call for call in self.code.calls_named("set_epoch") if call.function.name != "set_epoch"}
-        told = {call.module.index for call in calls if call not in constant and not _is_never_given(call)}
+        told = {call.module for call in calls if call not in constant and not _is_never_given(call)}
         got = (call for call in self.code.calls_named("getattr") if any(one.constant == "set_epoch" for one in call.positional))
         written = (one for one in self.code.sets_of("epoch") if "sampler" in one.base.plain.name.lower())
-        return told | {call.module.index for call in got} | {one.base.module.index for one in written}
+        return told | {call.module for call in got} | {one.base.module for one in written}
 
 
 def _is_never_given(call: Call) -> bool:

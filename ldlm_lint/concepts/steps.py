@@ -85,13 +85,24 @@ class Steps(Concept):
         """Whether a function has steps, or is one."""
         return function.key in self.loops
 
-    def loops_of(self, function: Function) -> frozenset[int]:
-        """The loops of a function that are steps."""
-        return frozenset(loop for loop in self.loops.get(function.key, ()) if loop is not None)
+    def parts_of(self, function: Function) -> frozenset[Loop | None]:
+        """The loops of a function that are steps; None if each call of it is one."""
+        base = function.module.base
+        return frozenset(Loop(self.code, base | one) if one is not None else None for one in self.loops.get(function.key, ()))
+
+    def lead_from(self, function: Function) -> bool:
+        """Whether a function leads to a backward pass of a training."""
+        return function.key in self.leading_functions
+
+    @property
+    def updating_functions(self) -> list[Function]:
+        """The functions with steps that update parameters, in the order of their files."""
+        return [Function(self.code, one) for one in sorted(self.updating) if self.updating[one]]
 
     def step_loops(self, function: Function) -> list[Loop]:
         """The loops of a function that are steps, in order."""
-        return [Loop(self.code, function.module.base | one) for one in sorted(self.loops_of(function))]
+        loops = self.loops.get(function.key, ())
+        return [Loop(self.code, function.module.base | one) for one in sorted(one for one in loops if one is not None)]
 
     def are_in_loop(self, loop: Loop) -> bool:
         """Whether a loop is a step, or has one in it."""
@@ -119,10 +130,10 @@ class Steps(Concept):
         loops = ((self.program.module_of(function), loop) for function, loops in self.loops.items() for loop in loops if loop is not None)
         return frozenset(module.base | module.table.loops[loop].value for module, loop in loops)
 
-    def holds(self, spot: Spot, loops: frozenset[int | None]) -> bool:
+    def holds(self, spot: Spot, loops: frozenset[Loop | None]) -> bool:
         """Whether a place is inside of one of the loops, and under the interval of its backward passes if all have one."""
         if None in loops:
             return True
-        step = next((one.key & MASK for one in spot.loops if one.key & MASK in loops), None)
-        gates = self._gates.get((spot.function.key, step), [-1]) if step is not None else []
+        step = next((one for one in spot.loops if one in loops), None)
+        gates = self._gates.get((spot.function.key, step.key & MASK), [-1]) if step is not None else []
         return -1 in gates or any(guard.key & MASK in gates for guard in spot.guards)

@@ -15,7 +15,7 @@ _NUMBERS = frozenset({"float", "int", "bool", "complex"})
 def is_told_from_tensors(spot: Spot, value: Expr) -> bool:
     """Whether a value is in the branch of a test that no tensor reaches: ``int(x)`` after ``is_tensor(x)``."""
     is_param = value.plain.kind == "param"
-    for test, holds in _tests_around(spot):
+    for test, holds in tests_around(spot):
         kinds = _kinds(test)
         if not kinds:
             continue
@@ -33,7 +33,7 @@ def may_be_array(spot: Spot, value: Expr) -> bool:
     """Whether a value comes from a name that is tested for arrays or host numbers: around the value, or anywhere if it
     is a parameter."""
     root = root_of(value)
-    around = [test for test, holds in _tests_around(spot) if holds]
+    around = [test for test, holds in tests_around(spot) if holds]
     if root.kind == "param":
         around += spot.function.calls
     return any(not _ON_HOST.isdisjoint(_kinds(test)) and _is_of(test.positional[0], root) for test in around)
@@ -54,7 +54,7 @@ def _is_of(asked: Expr, root: Expr) -> bool:
     return root == one or any(root == way for way in one.ways if one.kind == "phi") or any(one == way for way in root.ways if root.kind == "phi")
 
 
-def _tests_around(spot: Spot) -> Iterator[tuple[Call, bool]]:
+def tests_around(spot: Spot) -> Iterator[tuple[Call, bool]]:
     """The calls in the conditions around a place, with their results there: ``a(x)`` and ``b(x)`` failed behind ``if a(x) or
     b(x): raise``."""
     for guard in spot.guards:
@@ -89,4 +89,4 @@ def _types(types: Expr) -> Iterator[str]:
         yield types.name
 
 
-__all__ = ["is_told_from_tensors", "may_be_array", "root_of"]
+__all__ = ["is_told_from_tensors", "may_be_array", "root_of", "tests_around"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
+from ldlm_lint.program.arms import Entry
 from ldlm_lint.program.atoms import DEVICE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
@@ -968,6 +969,11 @@ class Guard(_Handle):
         ends so; empty for all else."""
         return self._row.ends
 
+    def may_be_passed(self, call: Call, function: Function) -> bool:
+        """Whether the code under it may run when a call has entered the function that it is in."""
+        how = next((one.how for one in self.code.program.callers(function.key) if one.call == call.key), UNKNOWN)
+        return self.code.arms.may_take(self.module, self.key & MASK, (Entry(function.key, call.key, how),))
+
     @property
     def outer(self) -> Guard | None:
         """The condition around it."""
@@ -1185,6 +1191,11 @@ class Function(_Handle):
         table, scope = self.module.table, self.module.scopes[self.key & MASK]
         places = enumerate(table.places)
         return (expression(self.code, self.module.base | one) for one, place in places if place and scope.place < place < scope.end)
+
+    @property
+    def takes_object(self) -> bool:
+        """Whether it is a method that takes an object first."""
+        return self.key in self.code.program.bound
 
     @property
     def is_generator(self) -> bool:

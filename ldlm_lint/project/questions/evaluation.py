@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.code.table import line_of
 from ldlm_lint.concepts.steps import Steps
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.patterns import lazily
@@ -64,7 +63,7 @@ def _stands_in_step(context: Context, finding: Finding, loops: str) -> bool:
         return False
     steps, place = context.view[Steps], context.view.place_at(module, finding.span.start)
     function = Function(context.view, context.view.function_at(module, place))
-    lines = {str(line_of(module.table.loops[loop].place)) for loop in steps.loops_of(function)}
+    lines = {str(loop.line) for loop in steps.step_loops(function)}
     return steps.is_whole(function) or not lines.isdisjoint(loops.split(","))
 
 

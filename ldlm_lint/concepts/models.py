@@ -193,6 +193,9 @@ class Models(Concept):
         around = next((one for one in _containers(call) if isinstance(one, Call) and one.called_name in CONTAINERS and one.loops), None)
         if around is not None:
             return Stack(call, f"every layer of `{owner.name}`", blocks, depth) if blocks and self._attends_in_parts(around) else None
+        if blocks and any(CONVOLUTIONAL.search(one.called_name) for one in loops[0].calls):
+            # The stages of a convolutional network.
+            return None
         if blocks:
             return Stack(call, f"every `{_named_in(made, blocks)}`", blocks, depth)
         names = made.callee.outside_names

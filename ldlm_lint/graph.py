@@ -13,9 +13,9 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.programs import Place, Program
-from ldlm_lint.rules.batch_size import is_accumulation, is_batch_size
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.source import Kind
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation, is_batch_size
 
 # The last part of each key that a rule mentions, in snake case.
 _SPOKEN_OF = lazily(

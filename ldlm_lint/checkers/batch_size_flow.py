@@ -12,7 +12,7 @@ from ldlm_lint.python.names import last_name
 from ldlm_lint.python.scopes import scope_of
 from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation, is_world_size
 
 if TYPE_CHECKING:
     from typing import TypeGuard

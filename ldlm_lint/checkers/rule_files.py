@@ -50,6 +50,7 @@ _FILES: tuple[str, ...] = (
     "memory.host_sync_in_training_loop",
     "memory.missing_activation_checkpointing",
     "memory.requires_grad_toggled_per_step",
+    "optimizer.gradient_accumulation_fixed",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
     "precision.compile_result_dropped",

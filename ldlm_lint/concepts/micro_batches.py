@@ -9,7 +9,7 @@ from ldlm_lint.concepts.updates import Updates
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation, is_world_size
 
 if TYPE_CHECKING:
     from ldlm_lint.code.table import Node

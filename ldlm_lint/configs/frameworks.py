@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs import framework_objects, framework_sections
 from ldlm_lint.configs.document import Document
 from ldlm_lint.frameworks import trainer
-from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.model import Finding
 from ldlm_lint.source import Source
 
@@ -19,6 +19,6 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
             yield from trainer.decide(section, options)
     engine = framework_sections.engine_section(source, document) if b"gradient_accumulation_steps" in source.data else None
     if engine is not None:
-        yield from fixed_accumulation(engine)
+        yield from findings_of(engine, options)
     if framework_objects.HINT.search(source.data):
         yield from framework_objects.findings(source, document, options)

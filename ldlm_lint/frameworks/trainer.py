@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.checkers.rule_files import findings_of
-from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Claim, Finding, Fix
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
@@ -30,7 +29,6 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
     if not section.has(*SHARDED):
         yield from _meets_reentrant(section)
         yield from _static_graph(section)
-    yield from fixed_accumulation(section)
     yield from findings_of(section, options)
 
 

@@ -139,6 +139,10 @@ class Trainings(Protocol):
     def are_sharded(self, path: str) -> bool:
         """Whether a launch of a file runs it under DeepSpeed or FSDP, which reduce gradients on their own terms."""
 
+    def world_from_outside(self, path: str, setting: str) -> World | None:
+        """Where a launch with a file gets its number of processes from outside, if it gives neither a setting nor a batch size
+        for all of them."""
+
     def leave_at_one(self, path: str, setting: str) -> bool:
         """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""
 
@@ -181,6 +185,18 @@ class LongWait(NamedTuple):
         """Why a timeout must not be shorter."""
         where = f"{self.path.rpartition('/')[2]}:{self.work}, and the others wait for it in line {self.line}"
         return f"one rank alone runs {self.called} in {where}: a timeout that is shorter than this work would end the job there"
+
+
+class World(NamedTuple):
+    """The number of processes of a launch that comes from outside: what it is called there, for a message, and where."""
+
+    text: str
+    span: Span
+
+    @property
+    def related(self) -> Related:
+        """The place."""
+        return Related(self.span, "the number of GPUs comes from here")
 
 
 class ScaledRead(NamedTuple):

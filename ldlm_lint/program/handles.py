@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Span
     from ldlm_lint.program.atoms import Value
     from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.mappings import Keys
     from ldlm_lint.program.modules import Module
     from ldlm_lint.program.origins import Origin
     from ldlm_lint.program.value_uses import Use
@@ -448,6 +449,10 @@ class Expr(_Handle):
     def keys(self) -> frozenset[str]:
         """The keys of the mapping that it is, those added later too."""
         return frozenset(self.code.ask.mappings.keys_at(self.key).entries)
+
+    def filled_at(self, call: Call) -> Filled:
+        """The mapping that it is, as a call gets it."""
+        return Filled(self.code, self.code.ask.mappings.keys_at(self.key, call.key))
 
     @property
     def may_have_other_keys(self) -> bool:
@@ -1438,6 +1443,32 @@ class Alternative:
     def is_fallback(self) -> bool:
         """Whether it is chosen only where something else failed."""
         return all(one.is_fallback for one in self.origins)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a mapping holds at one place."""
+
+    code: Codebase
+    found: Keys
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Its keys."""
+        return frozenset(self.found.entries)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may have other keys."""
+        return self.found.is_open
+
+    def may_be(self, name: str) -> Meaning:
+        """The possible values of a key."""
+        return self.code.ask.meaning(*self.found.entries.get(name, ()))
+
+    def givers(self, name: str) -> list[Expr]:
+        """What puts these values there."""
+        return [expression(self.code, one) for one in self.found.put_by.get(name, ())]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from ldlm_lint.concepts.framework_trainers import modules_with_trainers
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
+from ldlm_lint.vocabulary.batch_sizes import is_world_size
 
 if TYPE_CHECKING:
     from ldlm_lint.program import Program as LinkedProgram

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.concepts.joined import Joined, Path
 from ldlm_lint.model import Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.codebase import LongWait, ScaledRead
+from ldlm_lint.program.codebase import LongWait, ScaledRead, World
 from ldlm_lint.project.accelerators import only_differentiates, trains_on_device
 from ldlm_lint.project.engines import (
     checkpoints_activations,
@@ -207,6 +207,13 @@ class TrainingFiles:
     def are_sharded(self, path: str) -> bool:
         """Whether a launch of a file runs it under DeepSpeed or FSDP, which reduce gradients on their own terms."""
         return any(shards_optimizer(self._project, one) for one in self._context.launches.running(path))
+
+    def world_from_outside(self, path: str, setting: str) -> World | None:
+        """Where a launch with a file gets its number of processes from outside, if it gives neither a setting nor a batch size
+        for all of them."""
+        from ldlm_lint.project.questions.frameworks import varying_world
+
+        return varying_world(self._context, path, setting)
 
     def leave_at_one(self, path: str, setting: str) -> bool:
         """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""

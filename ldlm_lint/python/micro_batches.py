@@ -6,7 +6,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.batch_size import is_accumulation
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation
 
 
 def name_of(target: nodes.NodeNG) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from ldlm_lint.rules.batch_size import may_count_ranks
 from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.vocabulary.batch_sizes import may_count_ranks
 
 _TORCH = ("torch",)
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
 from ldlm_lint.shell.launch_arguments import Argument, arguments, names_in
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Launch
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation, is_world_size
 
 _ARITHMETIC = lazily(r"\"?\$\(\((.*)\)\)\"?", re.S)
 # A digit is a positional parameter.

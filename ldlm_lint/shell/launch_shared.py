@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from ldlm_lint import rules
 from ldlm_lint.model import Claim, Confidence, Finding, Span
-from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_accumulation
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_values import always, trains, workers_finding, workers_limit
 from ldlm_lint.shell.script import Form, Launch
 from ldlm_lint.untrusted_numbers import whole
+from ldlm_lint.vocabulary.batch_sizes import is_accumulation
 from ldlm_lint.wording import quoted
 
 
@@ -33,7 +34,7 @@ def values_for_others(script: Code, found: Collection[Span], options: Mapping[st
             place = Argument(one.name, value.text, one.span)
             yield workers_finding(script, place, known, limit)._replace(confidence=Confidence.MEDIUM, claims=claims)
         elif is_accumulation(one.name) and whole(value.text) > 1:
-            rule = GRADIENT_ACCUMULATION_FIXED
+            rule = rules.by_symbol["gradient-accumulation-fixed"]
             args = (("name", quoted(one.name)), ("value", always(value.text, value.origin)), ("world", ""))
             yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)
 

@@ -8,14 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ldlm_lint import rules
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.batch_size import (
-    GRADIENT_ACCUMULATION_FIXED,
-    is_accumulation,
-    is_batch_size,
-    is_global_batch_size,
-    is_world_size,
-    may_accumulate,
-)
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
@@ -25,6 +17,13 @@ from ldlm_lint.shell.launch_quantities import counts_processes
 from ldlm_lint.shell.launch_world import total_of
 from ldlm_lint.shell.script import Form, Launch
 from ldlm_lint.untrusted_numbers import whole
+from ldlm_lint.vocabulary.batch_sizes import (
+    is_accumulation,
+    is_batch_size,
+    is_global_batch_size,
+    is_world_size,
+    may_accumulate,
+)
 from ldlm_lint.wording import quoted
 
 _STEPS = lazily(r"\[?(\d+)\]?")
@@ -166,7 +165,7 @@ def _batch_is_computed(script: Code, argument: Argument) -> bool:
 def _accumulation_finding(
     script: Code, launch: Launch, argument: Argument, steps: Known, world: Taken, total: str | None
 ) -> Finding:
-    rule = GRADIENT_ACCUMULATION_FIXED
+    rule = rules.by_symbol["gradient-accumulation-fixed"]
     name = steps.assignment.name if steps.assignment else argument.name
     args = {"name": quoted(name), "value": always(steps.text, steps.origin), "world": world.text}
     related = [Related(world.span, "the number of GPUs comes from here")]

@@ -22,7 +22,6 @@ _ROOMS = (
     "deprecated_amp_api",
     "environment_variables",
     "find_unused_with_reentrant_checkpoint",
-    "gradient_accumulation_fixed",
     "python_launches",
     "scheduler_before_optimizer",
     "trainer_settings",

@@ -6,6 +6,7 @@ import posixpath
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.codebase import World
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
     holds_key,
@@ -21,10 +22,10 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.questions.optimizer import fusable_in
-from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.shell.launch_arguments import names_in
 from ldlm_lint.shell.launch_values import varies
 from ldlm_lint.source import Kind
+from ldlm_lint.vocabulary.batch_sizes import is_global_batch_size
 from ldlm_lint.wording import quoted
 
 _QUOTES = str.maketrans("", "", "\"'\\")
@@ -113,7 +114,13 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
     """A launch that reads the file gets its number of processes from outside, and sets no batch size for all of
     them.
     """
-    for program in _programs(context, finding.span.path):
+    world = varying_world(context, finding.span.path, name)
+    return Verdict(world is not None, (world.related,) if world else (), (("world", world.text),) if world else ())
+
+
+def varying_world(context: Context, path: str, name: str) -> World | None:
+    """Where such a launch, which does not give a setting itself either, gets its number of processes from."""
+    for program in _programs(context, path):
         if setting_of(program, name) is not None or any(is_global_batch_size(one.name) for one in program.arguments):
             continue
         world = varying_processes(program)
@@ -123,8 +130,8 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
             if world.texts is None and code is not None and names_in(said) and not varies(code, said):
                 # ``$(echo $CUDA_VISIBLE_DEVICES | …)`` counts what the script itself sets.
                 continue
-            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", quoted(_BRACED.sub(r"$\1", said.translate(_QUOTES)))),))
-    return Verdict(False)
+            return World(quoted(_BRACED.sub(r"$\1", said.translate(_QUOTES))), world.span)
+    return None
 
 
 def _divides(context: Context, entry: str) -> bool:

@@ -1,0 +1,62 @@
+"""Names of what makes the effective batch size: batch per GPU, number of GPUs, accumulation steps."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.patterns import lazily
+
+_ACCUMULATION = lazily(
+    r"(?:(?:training|train|trainer|num|n|no)_)*"
+    r"(?:(?:gradients?|grads?)_?acc(?:um|umulate|umulation)?(?:_?(?:steps?|iters?|batches|freq|factor|num|n|every))?"
+    r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|every|grad_batches|grad|gradients?)"
+    r"|update_freq|ga_?steps|gas)"
+)
+_MAY_ACCUMULATE = lazily(r"accum|(?:^|_)grad_?acc|micro_?batches|micro_?steps")
+_WORLD = lazily(
+    r"(?:(?:global|total|local|num|n|get|data_parallel|dp|ddp)_?)*"
+    r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
+    r"(?:_per_node|_?count|_?num)?"
+)
+# A text without any of these has no number of ranks for `is_world_size`.
+_RANKS = lazily(rb"(?i)world|gpus|nodes|nproc|processes|machines|devices|device_?count|size|degree|replicas")
+_BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
+_GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
+
+
+def _plain(name: str) -> str:
+    """A name as snake case: the last part of a dotted one, in lower case."""
+    last = name.lstrip("-+~").rpartition(".")[2]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", last).replace("-", "_").lower()
+
+
+def is_accumulation(name: str) -> bool:
+    """Whether a name means the number of gradient accumulation steps."""
+    return _ACCUMULATION.fullmatch(_plain(name)) is not None
+
+
+def may_accumulate(name: str) -> bool:
+    """Whether an option's name may mean it: its program decides."""
+    return is_accumulation(name) or (name.startswith("--") and _MAY_ACCUMULATE.search(_plain(name)) is not None)
+
+
+def is_world_size(name: str) -> bool:
+    """Whether a name means a number of processes, GPUs or nodes."""
+    plain = _plain(name)
+    # `--gpu 0` and `device` name one of them.
+    return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
+
+
+def may_count_ranks(text: bytes) -> bool:
+    """Whether a text may contain a name for a number of processes, GPUs or nodes."""
+    return _RANKS.search(text) is not None
+
+
+def is_batch_size(name: str) -> bool:
+    """Whether a name means a batch size of any kind."""
+    return _BATCH.fullmatch(_plain(name)) is not None
+
+
+def is_global_batch_size(name: str) -> bool:
+    """Whether a name means the batch size over all GPUs and accumulation steps."""
+    return _GLOBAL_BATCH.fullmatch(_plain(name)) is not None

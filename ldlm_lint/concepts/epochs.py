@@ -1,4 +1,4 @@
-"""Epochs: those that are passed to samplers and datasets, of which a constant is none, and the loops that count them."""
+"""Epochs: the numbers that samplers and datasets get, whether these are constants, and the loops that count them."""
 
 from __future__ import annotations
 

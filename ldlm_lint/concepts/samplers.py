@@ -66,7 +66,7 @@ class Samplers(Concept):
         return Neglect(sampler, tuple(untold), not told, is_sure) if untold else None
 
     def _training_passes(self, sampler: Call) -> Iterator[Pass]:
-        """The passes that go through a loader with a sampler again and again, and train on it."""
+        """The passes that go through a loader with a sampler repeatedly, and train on it."""
         for loader in self._loaders.shown:
             given = [value for name in ("sampler", "batch_sampler") for value in self._loaders.option(loader, name).values]
             if any(sampler in self.code.iterated.made_by(one) for one in given):

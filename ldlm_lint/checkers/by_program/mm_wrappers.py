@@ -4,14 +4,16 @@ settings of the wrapper."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.written import Part, bound_in, parts_in, span_in
 from ldlm_lint.code import Table
 from ldlm_lint.model import Span
 from ldlm_lint.program.of_project import table_of_file
 from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
 
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
 

@@ -35,7 +35,7 @@ RULES = (
     *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC),
 )
 ASKS_RULE_FILES = True
-"""Rules in their final form speak of these settings, too."""
+"""Rules with a file of their own report these settings, too."""
 # Code that trains with one of the classes creates a Trainer.
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 

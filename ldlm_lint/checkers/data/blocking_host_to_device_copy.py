@@ -77,7 +77,7 @@ _HOST = re.compile(r"cpu|host", re.I)
 _VIEWS = frozenset(
     {"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "expand", "detach", "get", "pop", "items", "values"}
 )
-"""Methods that give a part or another form of what lies in pinned memory: the results of others are pageable again."""
+"""Methods that give a part or another form of what is in pinned memory: the results of others are pageable again."""
 # Accelerate moves the batches itself.
 _MOVES_ITSELF = ("Accelerator", "setup_dataloaders")
 _REASON = "code that writes into the pinned batch before the copy is done changes what arrives on the GPU"

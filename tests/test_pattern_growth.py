@@ -13,7 +13,6 @@ from ambiguous_patterns import is_ambiguous
 from collected import for_every
 
 import ldlm_lint
-from ldlm_lint.autofix.parameters import _last_keywords
 from ldlm_lint.project.launch_given import _DOTTED
 from ldlm_lint.project.launch_paths import _DIRNAME
 from ldlm_lint.shapes.draft_bodies import body_of
@@ -77,7 +76,6 @@ def test_no_pattern_may_be_split_in_more_than_one_way() -> None:
         pytest.param(lambda: body_of(b'def f():\n    print("' + b"a" * 5000, 0, 0), id="a quote that nothing closes"),
         pytest.param(lambda: _DOTTED.fullmatch("data" + "/part" * 1000), id="a path that is no setting"),
         pytest.param(lambda: _DIRNAME.search("$(" + " " * 5000), id="blanks before a command"),
-        pytest.param(lambda: _last_keywords("(a,\n    " + "#" * 500 + "\n    x **kwargs)", 0, 520), id="a banner"),
     ],
 )
 def test_what_took_exponential_time_takes_none(work) -> None:

@@ -1,10 +1,10 @@
-"""Cutting the text of a call or a class out of a file."""
+"""Cutting the text of a call out of a file."""
 
 from __future__ import annotations
 
 import pytest
 
-from ldlm_lint.project.text import call_text, class_text
+from ldlm_lint.project.text import call_text
 
 
 @pytest.mark.parametrize(
@@ -18,16 +18,3 @@ from ldlm_lint.project.text import call_text, class_text
 )
 def test_call_text(data: bytes, position: str, text: bytes) -> None:
     assert call_text(data, position) == text
-
-
-@pytest.mark.parametrize(
-    "data, text",
-    [
-        pytest.param(b"class A(B):\n    x = 1\n\n    y = 2\nz = 3\n", b"class A(B):\n    x = 1\n\n    y = 2\n", id="followed"),
-        pytest.param(b"class A(\n    B,\n):\n    x = 1\n", b"class A(\n    B,\n):\n    x = 1\n", id="last-of-its-file"),
-        pytest.param(b"class AB:\n    x = 1\n", b"", id="another-name"),
-        pytest.param(b"def A():\n    x = 1\n", b"", id="no-class"),
-    ],
-)
-def test_class_text(data: bytes, text: bytes) -> None:
-    assert class_text(data, "A") == text

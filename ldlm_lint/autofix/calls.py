@@ -31,15 +31,6 @@ def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | Non
     return layout.edit(source, call, f"{name}={value}")
 
 
-def append_to(source: Source, parentheses: Span, text: str) -> Edit | None:
-    """Add ``text`` as the last item between the parentheses of a call or of a function's signature.
-
-    The layout is kept as in `add_keyword`. ``parentheses`` spans the name before them as well.
-    """
-    layout = _Layout.of(source.slice(parentheses))
-    return layout.edit(source, parentheses, text) if layout is not None else None
-
-
 def _is_call(text: str) -> bool:
     try:
         return isinstance(ast.parse(f"({text}\n)", mode="eval").body, ast.Call)

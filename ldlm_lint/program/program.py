@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ldlm_lint.budget import deep
 from ldlm_lint.code import Table, packed
-from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import MASK, SHIFT
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.expressions import Expressions
@@ -65,12 +64,6 @@ class Program(Expressions):
         bound = (one for one in self.callers(function) if one.how != UNKNOWN)
         given = ((one.call, self.argument_node(one.call, function, one.how, name)) for one in bound)
         return [(call, node) for call, node in given if node is not None]
-
-    def given_or_bound(self, module: Module, row: Node) -> list[int]:
-        """What a ``param`` or ``free`` row may hold: arguments of callers, bindings of its module."""
-        if row[0] == "param":
-            return [node for _, node in self.given_for(module.base | row[1], row[2])]
-        return [module.base | one for one in module.scopes[0].bindings.get(row[2], ())]
 
     def modules_above(self, call: int) -> list[Module]:
         """The modules of the functions that lead to a call (key), without its own."""

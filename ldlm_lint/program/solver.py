@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -309,12 +308,6 @@ class Solver(ABC):
             self._stay(key)
             self.values[key] = old | value
             self.wake(key)
-
-    def without_reader(self, question: Callable[[], None]) -> None:
-        """Compute a question whose result is delivered in another way: the reader does not depend on it."""
-        current, self._current = self._current, None
-        question()
-        self._current = current
 
     def tensor_part(self, value: Value) -> Value:
         """The devices in a value; for symbolic values, their tensor part."""

@@ -44,17 +44,6 @@ def offset_of(data: bytes, position: str) -> int:
     return start + int(column)
 
 
-def class_text(data: bytes, name: str) -> bytes:
-    """The bytes of a top-level class, from its header to the next statement of the top level; empty if there is
-    none.
-    """
-    header = re.search(rb"^class[ \t]+" + re.escape(name.encode()) + rb"\b", data, re.M)
-    if header is None:
-        return b""
-    following = re.compile(rb"^[^\s#)\]}]", re.M).search(data, data.find(b"\n", header.end()) + 1)
-    return data[header.start() : following.start() if following else len(data)]
-
-
 def is_handed_on(name: str, data: bytes) -> bool:
     """Whether a text uses a function as a value: passes it, or stores it."""
     word = name.encode()

@@ -12,20 +12,6 @@ from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
 
 
-def is_frozen_in(frame: nodes.NodeNG, model: str) -> bool:
-    """Whether a function, or a method of a class, freezes a model unconditionally, and never unfreezes it.
-
-    ``model`` is its text: ``encoder``, ``self.encoder``.
-    """
-    frozen = False
-    for one in nodes_of(frame, (nodes.Call, nodes.For)):
-        state = _state_of_loop(one, model) if isinstance(one, nodes.For) else _state_of_call(one, model)
-        if state is False:
-            return False
-        frozen = frozen or (state is True and _always_runs(one, frame))
-    return frozen
-
-
 def is_frozen_at(frame: nodes.NodeNG, model: str, call: nodes.Call) -> bool:
     """Whether a function freezes the model in a variable on every way to one of its calls, and nothing on the way puts another
     model there, nor anything unfreezes it."""
@@ -75,11 +61,6 @@ def _freezes_result(made: nodes.Call) -> bool:
         made = made.func.expr
     value = made.args[0] if made.args else None
     return last_name(made.func) == "requires_grad_" and isinstance(value, nodes.Const) and value.value is False
-
-
-def freezes_parameter(function: nodes.FunctionDef, name: str) -> bool:
-    """``def freeze(model): for p in model.parameters(): p.requires_grad = False``"""
-    return is_frozen_in(function, name)
 
 
 def unfreezes(call: nodes.Call) -> bool:
@@ -141,4 +122,4 @@ def _always_runs(node: nodes.NodeNG, frame: nodes.NodeNG) -> bool:
     return True
 
 
-__all__ = ["freezes_parameter", "is_frozen_at", "is_frozen_in", "unfreezes"]
+__all__ = ["is_frozen_at", "unfreezes"]

@@ -177,28 +177,6 @@ def is_held(function: nodes.NodeNG) -> bool:
     return False
 
 
-def is_surely_unrecorded(node: nodes.NodeNG) -> bool:
-    """Whether autograd certainly records nothing at a place: a ``with`` or a decorator of its own function turns it off in every run."""
-    for around in node.node_ancestors():
-        if isinstance(around, nodes.FunctionDef):
-            return any(map(_surely_stops, decorators_of(around)))
-        if isinstance(around, nodes.Lambda):
-            return False
-        if isinstance(around, nodes.With) and any(_surely_stops(context) for context, _ in around.items):
-            return True
-    return False
-
-
-def _surely_stops(context: nodes.NodeNG) -> bool:
-    """``torch.no_grad()``, ``torch.inference_mode()``, ``torch.set_grad_enabled(False)``; no choice among contexts."""
-    called = isinstance(context, nodes.Call)
-    name = last_name(context.func if called else context)
-    values = [*context.args, *(one.value for one in context.keywords)] if called else []
-    if name == "set_grad_enabled":
-        return len(values) == 1 and constant(values[0]) is False
-    return name in ("no_grad", "inference_mode") and all(constant(one) is True for one in values)
-
-
 def decorators_of(node: nodes.FunctionDef | nodes.ClassDef) -> list[nodes.NodeNG]:
     """The decorators of a function or class."""
     return node.decorators.nodes if node.decorators else []

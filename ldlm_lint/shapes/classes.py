@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.shapes.meaning import stood_for
 from ldlm_lint.shapes.outline import Outline
 
 _MODELS = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
@@ -24,28 +23,6 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
     if node not in outline.models:
         outline.models[node] = _derives(outline, node, 0) and _REBOUND.search(outline.data) is None
     return outline.models[node]
-
-
-def may_be_model(outline: Outline, node: ast.ClassDef) -> bool:
-    """Whether a class may derive from torch's Module or another file's model, directly or through classes of the
-    file.
-    """
-    if node not in outline.maybe_models:
-        outline.maybe_models[node] = _may_derive(outline, node)
-    return outline.maybe_models[node]
-
-
-def _may_derive(outline: Outline, node: ast.ClassDef) -> bool:
-    waiting, seen = [node], {node}
-    while waiting:
-        names = {name for base in waiting.pop().bases for name in stood_for(outline, base)}
-        meant = [one for name in names for one in outline.imported.get(name, ())]
-        if meant and any("Module" in one or "Model" in one for one in (*names, *meant)):
-            return True
-        new = {one for name in names for one in outline.local_classes.get(name, ())} - seen
-        seen |= new
-        waiting += new
-    return False
 
 
 def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:

@@ -79,16 +79,6 @@ def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
     return outline.closures[asked]
 
 
-def stood_for(outline: Outline, node: ast.AST) -> set[str]:
-    """The identifiers of an expression, and those of their meanings in the file."""
-    held = standing(outline).holds
-    found, waiting = set(), set(identifiers([node]))
-    while waiting:
-        found |= waiting
-        waiting = {one for name in waiting for one in held.get(name, ())} - found
-    return found
-
-
 def given(outline: Outline) -> Collection[str]:
     """The names that imports, assignments and classes bind to a direct meaning."""
     return standing(outline).holds.keys()

@@ -265,11 +265,6 @@ def outline_of(module: ast.Module, data: bytes) -> Outline:
     return known
 
 
-def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:
-    """Whether a text contains one of these words; ten times faster than a pattern of alternatives."""
-    return any(word in text for word in words)
-
-
 def targets_of(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
     """The targets of an assignment."""
     return statement.targets if isinstance(statement, ast.Assign) else [statement.target]

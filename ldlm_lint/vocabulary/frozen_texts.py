@@ -32,11 +32,6 @@ def is_frozen(root: str, text: str) -> bool:
     return root in targets or root.rpartition(".")[2] in names
 
 
-def frozen_targets(text: str) -> frozenset[str]:
-    """The dotted names, and their endings, to which a text assigns a frozen model."""
-    return _frozen(text)[1]
-
-
 @functools.lru_cache(4)
 def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """The frozen models of a text, all together: by their last names, and by the targets of frozen ones."""

@@ -9,18 +9,6 @@ from ldlm_lint.program.handles import Call
 from ldlm_lint.program.modules import Module
 
 
-def functions_around(view: View, call: int) -> list[str]:
-    """The names of the functions that a call is in, innermost first."""
-    module = view.program.module_of(call)
-    at = module.table.sites[call & MASK].scope
-    names = []
-    while at > 0:
-        if module.scopes[at].kind == "def":
-            names.append(module.scopes[at].name)
-        at = module.scopes[at].parent
-    return names
-
-
 def line_span(view: View, key: int) -> Span:
     """The line on which an expression begins."""
     module = view.program.module_of(key)
@@ -35,14 +23,3 @@ def place_span(view: View, module: Module, place: int) -> Span:
 def confidence_of(view: View, rule: Rule, call: int) -> Confidence:
     """How sure a finding about a call is: less where values bring its function or its options there."""
     return rule.confidence if Call(view, call).is_as_written else Confidence.MEDIUM
-
-
-def dotted_scope(view: View, call: int) -> str:
-    """The dotted name, inside its module, of the function or class that a call is in; empty for the module."""
-    module = view.program.module_of(call)
-    at = module.table.sites[call & MASK].scope
-    names = []
-    while at > 0:
-        names.append(module.scopes[at].name)
-        at = module.scopes[at].parent
-    return ".".join(reversed(names))

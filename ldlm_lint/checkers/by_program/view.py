@@ -113,13 +113,6 @@ class View(Codebase):
         project = self.context.project
         return is_tutorial(project, self.path(module)) and any(not is_tutorial(project, one) for one in project.training_files)
 
-    def class_at(self, path: str, name: str) -> int | None:
-        """The class (key) of a name at the top of a file; None if the file takes part in no training."""
-        module = self.module(path)
-        scopes = enumerate(module.scopes) if module is not None else ()
-        found = (number for number, scope in scopes if scope.kind == "class" and scope.name == name and scope.parent == 0)
-        return next((module.base | number for number in found), None) if module is not None else None
-
     def call_written_at(self, path: str, position: str) -> Call | None:
         """The call at ``line:column`` of a file; None if the file takes part in no training."""
         line, _, column = position.partition(":")

@@ -125,7 +125,8 @@ def _fix(code: View, write: EnvironmentWrite, reader: Call) -> Fix | None:
 
 def _is_movable(write: EnvironmentWrite, reader: Call, text: str) -> bool:
     """Whether an assignment reads only literals and names bound before the group is created."""
-    names = set(re.findall(r"[^\W\d]\w*", re.sub(r"([\"']).*?\1", "", text)))
+    without_texts = re.sub(r"([\"']).*?\1", "", text)
+    names = set(re.findall(r"[^\W\d]\w*", without_texts))
     bound = (event for event in reader.function.events if event.kind == "bind" and reader.place <= event.spot.place < write.written.place)
     return "(" not in text and not any(event.name in names for event in bound)
 

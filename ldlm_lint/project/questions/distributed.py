@@ -5,19 +5,12 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding
-from ldlm_lint.patterns import lazily
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.source import Kind
 
-_AUTOGRAD_OF_RANKS = lazily(rb"dist_autograd|distributed\.autograd")
-_SYNCS_ITSELF = lazily(
-    rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|accelerator\.\w|\bAccelerator\("
-    rb"|fully_shard|FullyShardedDataParallel"
-)
-_MAKES_ENGINE = lazily(rb"deepspeed\.initialize")
 _DEEPSPEED = re.compile(rb"deepspeed", re.I)
 # `$NAME`, `${NAME:-5}` in a line that does more than print it.
 _EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"

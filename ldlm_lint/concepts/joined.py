@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import enum
 
-from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Function
 
 
 class Path(enum.IntEnum):
@@ -29,43 +29,31 @@ class Joined(Concept):
 
     def __init__(self, code: Codebase) -> None:
         super().__init__(code)
-        self._above: dict[int, frozenset[int]] = {}
+        self._above: dict[Function, frozenset[Function]] = {}
 
-    def path(self, one: int, other: int) -> Path:
-        """The closest path between two functions (keys)."""
-        if one == other or other in self._outer(one) or one in self._outer(other):
+    def path(self, one: Function, other: Function) -> Path:
+        """The closest path between two functions."""
+        if one == other or other in one.around or one in other.around:
             return Path.SAME
-        mine, its = self.above(one), self.above(other)
+        mine, its = self._leading_to(one), self._leading_to(other)
         if one in its:
             return Path.CALLED
         if other in mine:
             return Path.CALLING
-        first, second = self.program.owner.get(one), self.program.owner.get(other)
-        if first is not None and second is not None and (first in self.program.order(second) or second in self.program.order(first)):
+        if one.owner is not None and other.owner is not None and (one.owner in other.owner.bases or other.owner in one.owner.bases):
             return Path.ONE_OBJECT
         return Path.COMMON_CALLER if mine & its else Path.NONE
 
-    def above(self, function: int) -> frozenset[int]:
-        """A function and those that lead to it."""
+    def _leading_to(self, function: Function) -> frozenset[Function]:
+        """A function and those that lead to it: their callers, and the functions that they are defined in."""
         if function not in self._above:
-            seen, todo = {function}, [function]
-            while todo:
-                one = todo.pop()
-                fresh = {self.program.function_of(call) for call in self.program.calls_of_function(one)} | self._outer(one)
-                todo += fresh - seen
+            found = [function]
+            seen = {function}
+            for one in found:
+                found += (fresh := {*(call.function for call in one.callers), *one.around} - seen)
                 seen |= fresh
             self._above[function] = frozenset(seen)
         return self._above[function]
-
-    def _outer(self, function: int) -> set[int]:
-        """The functions that an inner one is defined in."""
-        module, found = self.program.module_of(function), set[int]()
-        at = module.scopes[function & MASK].parent
-        while at > 0:
-            if module.scopes[at].kind == "def":
-                found.add(module.base | at)
-            at = module.scopes[at].parent
-        return found
 
 
 __all__ = ["Joined", "Path"]

@@ -71,7 +71,7 @@ class LoadOrigins(Concept):
             return Origin(fetched=fetched)
         matching = [one for one in self._written if known.is_one_of(one.path)]
         written = [one.call for one in matching]
-        nearest = min(written, key=lambda one: (one.module is not load.module, self.code[Joined].path(load.function.key, one.function.key)), default=None)
+        nearest = min(written, key=lambda one: (one.module is not load.module, self.code[Joined].path(load.function, one.function)), default=None)
         only = bool(matching) and self._are_all_of(load, known, matching) and self._hold_tensors_only(known, written)
         return self._with_entries(load, Origin(written=nearest, only_tensors=only, resumes=_resumes(load), shipped=self._is_shipped(known)))
 

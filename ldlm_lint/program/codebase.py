@@ -472,7 +472,11 @@ class Codebase(ABC):
     def reads_of(self, attribute: str, near: Call) -> Iterator[Expr]:
         """Every reading of an attribute of this name in the files that may run in one program with a call."""
         for module in sorted(self.modules_near(near.module), key=lambda one: one.path):
-            yield from (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)
+            yield from self.reads_in(module, attribute)
+
+    def reads_in(self, module: Module, attribute: str) -> Iterator[Expr]:
+        """Every reading of an attribute of this name in a file."""
+        return (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)
 
     @property
     def updates(self) -> Iterator[Expr]:

@@ -240,7 +240,7 @@ class TrainingFiles:
         when its module is imported; unknown, so true, for scripts and configurations."""
         view = self._context.view
         made, waiting = view.function_around(place), view.function_around(self._context.line_span(wait.path, wait.line))
-        return made is None or waiting is None or made.is_module or view[Joined].path(made.key, waiting.key) is not Path.NONE
+        return made is None or waiting is None or made.is_module or view[Joined].path(made, waiting) is not Path.NONE
 
     def _programs_of(self, place: Span) -> Iterable[str]:
         """The files of a place's programs: by imports, by the launches around it, by the readers of the configuration."""

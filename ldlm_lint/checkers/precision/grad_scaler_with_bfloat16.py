@@ -108,7 +108,7 @@ def _in_bfloat16(code: View, call: Call) -> Call | None:
     if any(precision is Precision.OTHER for _, precision in seen):
         return None
     found = [one for one, precision in seen if precision is Precision.BFLOAT16]
-    return min(found, key=lambda one: code[Joined].path(call.function.key, one.function.key), default=None)
+    return min(found, key=lambda one: code[Joined].path(call.function, one.function), default=None)
 
 
 def _finding(code: View, call: Call, autocast: Call, fix: Fix | None) -> Finding:

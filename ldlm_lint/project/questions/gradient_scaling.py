@@ -65,7 +65,7 @@ def _steps_scale_gradients(context: Context, finding: Finding) -> bool:
         return False
     near = view.program.together.programs_of(module)
     reached = (function for function in view[Reach].functions if function.module.index in near)
-    return any(scales_gradients(view.program, function.key) for function in reached)
+    return any(map(scales_gradients, reached))
 
 
 def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) -> Verdict:

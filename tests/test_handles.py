@@ -7,6 +7,7 @@ from linking import Alone, program_of
 
 from ldlm_lint.program.handles import Call
 from ldlm_lint.program.value_uses import How
+from ldlm_lint.program.walks import Through
 
 OPTIMIZERS = {"torch.optim.Adam", "torch.optim.AdamW"}
 
@@ -190,3 +191,38 @@ def test_an_expression_says_what_it_is_made_of_and_what_is_made_of_it():
     (loop,) = call.spot.loops
     assert loop.value == part.base and call.spot.is_in(loop) and call.spot.is_under(guard)
     assert [(event.kind, event.name) for event in call.function.events][-2:] == [("bind", "part"), ("test", "")]
+
+
+def test_a_walk_back_follows_the_links_that_it_is_asked_to_follow():
+    code = codebase(
+        train="""
+        def run(batch, flag):
+            part = batch["x"] if flag else batch
+            ask(part)
+        def main(loader):
+            for given in loader:
+                run(given, True)
+        """
+    )
+    (asked,) = call_of(code, "ask").positional
+    assert [one.kind for one in asked.origins(Through.NAMES)] == ["choice"]
+    assert [one.kind for one in asked.origins(Through.NAMES | Through.CHOICES)] == ["choice", "item", "param"]
+    every = Through.NAMES | Through.CHOICES | Through.PARTS | Through.PARAMETERS
+    assert [one.kind for one in asked.origins(every)] == ["choice", "item", "param", "elem", "param"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_alike"),
+    [
+        ("step % every == 0", "step % every == 0", True),
+        ("step % every == 0", "step % every != 0", False),
+        ("due(step, last=True)", "due(step, last=True)", True),
+        ("due(step, last=True)", "due(step, first=True)", False),
+        ("self.count > 3", "self.count > 4", False),
+        ("step", "every", False),
+    ],
+)
+def test_expressions_are_alike_that_are_written_alike(first, second, is_alike):
+    code = codebase(train=f"def run(self, step, every):\n    ask({first})\n    ask({second})\n")
+    one, other = (call.positional[0] for call in code.calls_named("ask"))
+    assert one.is_alike(other) is is_alike

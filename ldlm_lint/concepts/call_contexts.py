@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ldlm_lint.concepts.narrowed import Narrowed
+from ldlm_lint.concepts.type_tests import Narrowed
 from ldlm_lint.program.atoms import NOTHING, Value
 from ldlm_lint.program.codebase import Codebase
 from ldlm_lint.program.handles import Call, Expr, Function, Guard

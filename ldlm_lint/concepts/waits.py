@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.entries import Entries
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.concepts.steps import Steps
@@ -35,6 +34,7 @@ from ldlm_lint.program.atoms import (
 )
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Expr
+from ldlm_lint.program.mappings import Mappings
 from ldlm_lint.program.spots import Event, Spot
 from ldlm_lint.program.walks import Through
 from ldlm_lint.vocabulary.tensors import (
@@ -95,7 +95,7 @@ class Waits(Concept):
         super().__init__(code)
         self._steps = code[Steps]
         self._reach = code[Reach]
-        self._entries = Entries(code.program)
+        self._mappings = Mappings(code.program)
 
     def all(self) -> list[Wait]:
         """The waits that run in every step, by file and place."""
@@ -221,7 +221,23 @@ class Waits(Concept):
 
     def _is_read_from_device(self, expr: Expr) -> bool:
         """Whether a value is on the device, or one of the entries that a loop iterates over is."""
-        return self._may_only_be_on_device(expr) or any(map(self.is_only_on_device, self._entries.of(expr)))
+        return self._may_only_be_on_device(expr) or any(map(self.is_only_on_device, self._entries(expr)))
+
+    def _entries(self, expr: Expr) -> Iterator[Value]:
+        """The possible values of the entries of a mapping, if a loop takes one after another: one on the device makes the
+        loop wait.
+
+            for name, value in losses.items():
+                total[name] += float(value)        # losses contains a number of steps in addition to the loss
+        """
+        at, wanted = expr.plain, "values"
+        if at.part == 1 and at.base is not None:
+            at, wanted = at.base.plain, "items"
+        atoms, value = self.program.atoms, at.base.value if at.kind == "elem" and at.base is not None else frozenset[int]()
+        for how, place in (fields[1:3] for fields in atoms.kinds(value, "view")):
+            mapping = frozenset(one for one in self.program.get(place) if one >= FIRST and atoms.of[one][0] == "d") if how == wanted else frozenset()
+            for keys in self._mappings.keys(mapping).entries.values():
+                yield frozenset[int]().union(*map(self.program.get, keys))
 
     def _of_event(self, event: Event) -> str:
         if event.kind == "test":

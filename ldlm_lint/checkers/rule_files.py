@@ -41,6 +41,7 @@ _FILES: tuple[str, ...] = (
     "distributed.ddp_gradient_copy",
     "distributed.environment_set_too_late",
     "distributed.excessive_collective_timeout",
+    "distributed.find_unused_with_reentrant_checkpoint",
     "distributed.invalid_collective_timeout",
     "distributed.no_sync_outside_forward",
     "distributed.subgroup_timeout_not_inherited",

@@ -10,10 +10,9 @@ from astroid import nodes
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 
 # Their statements about a group or DDP apply wherever the arguments are used; the others affect only a training.
-_OF_ANY_RUN = frozenset({"excessive-collective-timeout", "ddp-find-unused-parameters", FIND_UNUSED_WITH_REENTRANT_CHECKPOINT.symbol})
+_OF_ANY_RUN = frozenset({"excessive-collective-timeout", "ddp-find-unused-parameters", "find-unused-with-reentrant-checkpoint"})
 # No launch overrides an argument that the code passes.
 _IN_FORCE = "trainer-setting-is-in-force"
 _UNSET = "trainer-setting-is-unset"

@@ -8,15 +8,21 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from ldlm_lint.concepts.frozen_parts import FrozenParts
+from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.models import Models
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import FIRST
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Class, Function
+from ldlm_lint.program.handles import Call, Class, Expr, Function
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.walks import reached
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.vocabulary.blocks import RECOMPUTES, SWITCH, SWITCH_CALL
+from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, TAKE_STRATEGY
 
 CHECKPOINTS = frozenset({"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"})
 _RUN = ("forward", "__call__", "training_step")
+_SWITCH, _OPTIONS = "gradient_checkpointing_enable", "gradient_checkpointing_kwargs"
 _HELPERS = ("checkpoint", "remat")
 _KEEPS_STATISTICS = lazily(r"BatchNorm|BatchRenorm|InstanceNorm|VectorQuant|(^|_)VQ|EMA")
 _CHANGES = lazily(r"[a-z]_$|^append$")
@@ -101,6 +107,68 @@ class Recomputing(Concept):
         around = self.code.trainings.around(self.code.path(module))
         return any(self.code.mentions.are_outside(one, frozenset(), _OTHER_WAYS) for one in self.code.modules if self.code.path(one) in around)
 
+    def reentrant_under(self, wrap: Call) -> list[Call]:
+        """The call that switches reentrant checkpoints on for the model that DDP gets with the options of a call, or else the
+        reentrant checkpoints in its forward pass."""
+        models = list(self._given_with(wrap))
+        objects = frozenset[int]().union(*map(_objects, models))
+        for switch in self.code.calls_named(_SWITCH):
+            if switch.receiver is not None and objects & _objects(switch.receiver) and self._is_reentrant(switch):
+                return [switch]
+        found = self.reentrant_in({owner for one in models for owner in one.classes_of})
+        return [one for one in found if not self._is_off(one) and not self.code[FrozenParts].trains_nothing(one.key)]
+
+    def _is_off(self, checkpoint: Call) -> bool:
+        """Whether nothing switches a checkpoint on: also under ``getattr(config, "checkpointing", False)``, where nothing else in
+        the project has this name."""
+        tests = (guard.test for guard in checkpoint.guards if guard.is_test and guard.holds)
+        parts = (one for test in tests for one in (test.operands if test.operator == "And" else [test]))
+        names = {str(one.positional[1].constant) for one in parts if _is_off_by_default(one) and isinstance(one, Call)}
+        return self.code[LeftOff].is_left_off(checkpoint) or not all(map(self._is_named, names))
+
+    def _is_named(self, name: str) -> bool:
+        """Whether code, a script or a configuration has a name otherwise than to look it up."""
+        spelled = {f"{dashes}{one}" for dashes in ("", "--") for one in (name, name.replace("_", "-"))}
+        if self.code.is_named_in_configurations(*spelled):
+            return True
+        for module in self.code.modules:
+            texts = (one for one in self.code.expressions_in(module, "const") if one.constant in spelled)
+            given = (key for call in self.code.calls_in(module) for key, _ in call.keywords)
+            read = (one.name for one in self.code.expressions_in(module, "attr"))
+            written = (write.name for function in self.code.functions_in(module) for write in function.writes)
+            if name in (*given, *read, *written):
+                return True
+            if any(not isinstance(user, Call) or user.called_name != "getattr" for one in texts for user in one.users):
+                return True
+        return False
+
+    def _is_reentrant(self, switch: Call) -> bool:
+        """Whether a switch of transformers makes checkpoints reentrant: by its options, or by the default of old releases."""
+        options = switch.argument(_OPTIONS, 0)
+        if options.is_absent:
+            return self.code.trainings.pin_transformers_before_5()
+        chosen = [one for value in options.values for one in value.under("use_reentrant")] if options.is_given else []
+        return bool(chosen) and all(one.may_be().only is True for one in chosen)
+
+    def _given_with(self, wrap: Call) -> Iterator[Expr]:
+        """The models among the arguments of a call, and of the calls that get its result: ``Trainer(model, args)``, ``prepare(model)``.
+        What a function of another package gives is, if it is not known, one of its arguments: ``get_peft_model(model, …)``."""
+        taking = [wrap, *(call for call in self._takers.get(wrap, ()) if call.may_run_with(wrap))]
+        if not wrap.callee.interfaces.isdisjoint(DDP_OPTIONS | TAKE_STRATEGY):
+            taking += [call for call in self.code.calls_named("prepare", "fit") if call.may_run_with(wrap)]
+        given = [one for call in taking for one in call.arguments]
+        yield from reached(given, lambda at: at.plain.positional if isinstance(at.plain, Call) and not _objects(at) else [])
+
+    @cached_property
+    def _takers(self) -> dict[Call, list[Call]]:
+        """The calls that get the options or arguments which a call makes for DDP."""
+        made = {atom: call for call in self.code.calls(DDP | DDP_OPTIONS | TAKE_STRATEGY | TRAINING_ARGUMENTS) for atom in call.made}
+        found: dict[Call, list[Call]] = {}
+        for call in self.code.all_calls if made else ():
+            for atom in made.keys() & frozenset[int]().union(*(one.value for one in call.arguments)):
+                found.setdefault(made[atom], []).append(call)
+        return found
+
     def reentrant_in(self, owners: Iterable[Class]) -> list[Call]:
         """The reentrant checkpoints that the forward passes of modules run, in parts that train."""
         todo = [function for owner in owners for function in self._runs(owner)] if self._reentrant else []
@@ -131,6 +199,15 @@ class Recomputing(Concept):
         """The functions that run a module: the first one of each name in the order of its bases."""
         for name in _RUN:
             yield from ([function for one in owner.bases for function in one.functions if function.name == name][:1])
+
+
+def _is_off_by_default(test: Expr) -> bool:
+    return isinstance(test, Call) and test.called_name == "getattr" and len(test.positional) == 3 and test.positional[2].constant is False
+
+
+def _objects(expr: Expr) -> frozenset[int]:
+    """The objects that an expression may be, those of other packages by the calls that make them."""
+    return frozenset(one for one in expr.value if one >= FIRST) if expr.made_by or expr.classes_of else frozenset()
 
 
 def _classes_around(function: Function) -> set[Class]:

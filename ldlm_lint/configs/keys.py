@@ -16,7 +16,7 @@ from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.configs.framework_sections import DocumentEditor, setting_of
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
-from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
+from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.source import Source
 
@@ -35,13 +35,6 @@ class _Switch(NamedTuple):
 
 
 _SWITCHES = (
-    _Switch(
-        FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
-        re.compile(r"(?:.*_)?find_unused_parameters"),
-        True,
-        Claim("configured-value-reaches-call", "reentrant-checkpoint"),
-        (("where", ""),),
-    ),
     _Switch(
         STATIC_GRAPH_WITH_NO_SYNC,
         re.compile(r"(?:.*_)?static_graph"),

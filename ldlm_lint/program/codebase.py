@@ -123,6 +123,9 @@ class Trainings(Protocol):
     def around(self, path: str) -> Collection[str]:
         """A file, what it loads, and all files of the trainings that use it, or that a configuration brings to it."""
 
+    def pin_transformers_before_5(self) -> bool:
+        """Whether the project pins a transformers whose checkpoints are reentrant by default."""
+
     def recompute_by_engine(self, path: str) -> bool:
         """Whether the configuration of an engine makes the trainings of a file recompute activations."""
 

@@ -445,6 +445,10 @@ class Expr(_Handle):
         found = {fields[1] for kind in ("f", "b") for fields in program.atoms.kinds(program.ask(self.key), kind)}
         return [Function(self.code, one) for one in sorted(found)]
 
+    def under(self, key: str) -> list[Expr]:
+        """What a mapping may have under a key."""
+        return [expression(self.code, one) for one in self.code.ask.mappings.keys_at(self.key).entries.get(key, ())]
+
     @property
     def keys(self) -> frozenset[str]:
         """The keys of the mapping that it is, those added later too."""
@@ -734,6 +738,12 @@ class Call(Expr):
     def text(self) -> str:
         """Its code."""
         return self.code.call_text(self.key)
+
+    @property
+    def made(self) -> Value:
+        """Those of its possible values that no other call makes."""
+        of = self.code.program.atoms.of
+        return frozenset(one for one in self.value if one >= FIRST and self.key in of[one][1:])
 
     @property
     def called_name(self) -> str:

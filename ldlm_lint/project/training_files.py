@@ -25,6 +25,7 @@ from ldlm_lint.project.lightning_trainers import (
     trainers_in,
 )
 from ldlm_lint.project.optional_settings import is_off_everywhere, is_one_by_default
+from ldlm_lint.project.reentrant import has_old_transformers
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trainings_of, trains_on_cuda
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.project.wrap_guards import may_be_on
@@ -164,6 +165,10 @@ class TrainingFiles:
         project = self._project
         named = [project.reach(one) for one in self._context.named.trained_with(path, lambda _: True)]
         return frozenset(project.around(path)).union(*named)
+
+    def pin_transformers_before_5(self) -> bool:
+        """Whether the project pins a transformers whose checkpoints are reentrant by default."""
+        return has_old_transformers(self._project)
 
     def recompute_by_engine(self, path: str) -> bool:
         """Whether the configuration of an engine makes the trainings of a file recompute activations."""

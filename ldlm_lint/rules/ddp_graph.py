@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Fix, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -65,39 +65,6 @@ STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
     default=False,
 )
 
-FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
-    code="E7231",
-    symbol="find-unused-with-reentrant-checkpoint",
-    consequence=Consequence.CRASH,
-    message="`find_unused_parameters=True` makes DDP count the parameters of %(where)s as unused, but their gradients "
-    "arrive later: DDP raises in the backward pass; pass `use_reentrant=False` to the checkpoint",
-    summary="`find_unused_parameters=True` around a model that uses reentrant activation checkpointing.",
-    rationale="With the flag DDP searches the autograd graph of the forward pass and marks every parameter that it "
-    "does not find as ready. A reentrant segment builds its part of the graph only in the backward pass. So its "
-    "parameters are not found, are marked, and are marked again when their gradients arrive. Checkpointing with "
-    "`use_reentrant=False` records the graph in the forward pass.",
-    cost="`RuntimeError: Expected to mark a variable ready only once` in the first backward pass in which checkpointing is on.",
-    exceptions="`static_graph=True`, which works with reentrant segments. Checkpointing that is never switched on "
-    "together with DDP, and parts that do not train: frozen, or run without recording gradients.",
-    versions="torch 2.0 to 2.13: in all these versions `checkpoint()` without `use_reentrant` is reentrant. "
-    "`gradient_checkpointing_enable()` of transformers is reentrant by default before transformers 5.",
-    verification="Run one training step on one process with gloo.",
-    references=(
-        _DDP,
-        Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
-    ),
-    reads=("py", "sh", "cfg"),
-    needs="checkpoint(use_reentrant=)",
-    triggers=(),
-    setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
-    confidence=Confidence.MEDIUM,
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it changes the implementation of every reentrant checkpoint of the model, in any file. "
-    "Gradients that were silently missing appear, and a segment that saves other tensors when it is recomputed "
-    "raises. Only shown if no literal in the call chooses the implementation.",
-    overrides="the backward pass raises with it",
-)
-
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     code="E7232",
     symbol="parameters-frozen-after-wrap",
@@ -125,14 +92,5 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
 RULES = (
     STATIC_GRAPH_WITH_NO_SYNC,
     STATIC_GRAPH_WITH_DYNAMIC_MODEL,
-    FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
     PARAMETERS_FROZEN_AFTER_WRAP,
 )
-
-CHECKPOINT_FIX = Fix(
-    "pass use_reentrant=False to the checkpoint, or in gradient_checkpointing_kwargs",
-    (),
-    Applicability.DISPLAY,
-    "the implementation is not chosen by a literal in this call",
-)
-"""What to do where the call that is reentrant is in another file than the finding."""

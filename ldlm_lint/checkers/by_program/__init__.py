@@ -21,7 +21,6 @@ _ROOMS = (
     "batch_size_drift",
     "deprecated_amp_api",
     "environment_variables",
-    "find_unused_with_reentrant_checkpoint",
     "python_launches",
     "scheduler_before_optimizer",
     "trainer_settings",

@@ -94,3 +94,15 @@ def indentation(lines: Sequence[str], outer: nodes.NodeNG, statement: nodes.Node
     around = _blanks(lines[(outer.lineno or 1) - 1])
     level = indent[len(around) :] if indent.startswith(around) else ""
     return indent, level or ("\t" if indent.endswith("\t") else "    ")
+
+
+def step_of(source: Source, statement: nodes.NodeNG) -> str:
+    """One level of indentation at a statement: that of its own block, else of the enclosing block."""
+    pairs = [(statement, one) for one in getattr(statement, "body", [])[:1]]
+    if getattr(statement.parent, "lineno", None):
+        pairs.append((statement.parent, statement))
+    for outer, inner in pairs:
+        own, deeper = indent_of(source, outer), indent_of(source, inner)
+        if inner.lineno > outer.lineno and deeper.startswith(own) and deeper != own:
+            return deeper[len(own) :]
+    return "\t" if "\t" in indent_of(source, statement) else "    "

@@ -109,8 +109,10 @@ class LoaderPasses(Concept):
         """The loops that train on the batches of the loader that a call makes, each with the batches that it takes by ``next``."""
         found: dict[Loop, list[Expr]] = {}
         for one in self.of(call):
-            if one.loop is not None and one.by is By.CODE and self._is_step(one.loop) and self._trains(one, call, set()):
-                found.setdefault(one.loop, [])
+            handed_on = self._consumers(one, call) if one.loop is not None and _yields_elements(one.loop) else []
+            for two in (one, *handed_on):
+                if two.loop is not None and two.by is By.CODE and self._is_step(two.loop) and self._trains(one, call, set()):
+                    found.setdefault(two.loop, [])
         for one in self._draws:
             if one.spot.loop is not None and one.batch is not None and call in self.code.iterated.continued(one.through):
                 found.setdefault(one.spot.loop, []).append(one.batch)
@@ -429,6 +431,12 @@ def _given_to(code: Codebase, name: str) -> Iterator[tuple[Call, Expr]]:
 def _goes_on_by_itself(owner: Class) -> bool:
     """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it continues one that it keeps."""
     return any({"__iter__", "iter"}.isdisjoint(call.called_name for call in function.calls) for function in owner.methods("__iter__"))
+
+
+def _yields_elements(loop: Loop) -> bool:
+    """Whether a generator gives what its loop takes, as it is."""
+    yielded = (event.expr.unnamed for event in loop.function.events if event.kind == "yield")
+    return any(one.kind == "elem" and one.base == loop.value for one in yielded)
 
 
 def _is_done_once(call: Call) -> bool:

@@ -158,6 +158,11 @@ class Expr(_Handle):
         return "Not" if row[0] == "not" else str(row[1]) if row[0] in ("op", "un", "bool") else ""
 
     @property
+    def operators(self) -> tuple[str, ...]:
+        """The operations of a chain of comparisons."""
+        return tuple(self.row[1]) if self.kind == "cmp" else ()
+
+    @property
     def constant(self) -> object:
         """The number, text, boolean or None that it is, literally; `Ellipsis` for all else."""
         return self.row[1] if self.kind == "const" else ...
@@ -393,6 +398,11 @@ class Expr(_Handle):
     def made_by(self) -> frozenset[str]:
         """The functions and classes of other packages that may have made it, by dotted names."""
         return frozenset(fields[1] for fields in self.code.program.atoms.kinds(self.value, "o"))
+
+    @property
+    def is_made_outside(self) -> bool:
+        """Whether functions and classes of other packages made all that it may be."""
+        return bool(self.value) and len(self.code.program.atoms.kinds(self.value, "o")) == len(self.value)
 
     def made_at(self, name: str) -> list[Call]:
         """The calls of a function or class of another package that may have made it, where the program tells them apart."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.code.table import COLUMNS, line_of
+from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.schedules import Schedules
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.flow import CallSite
@@ -58,12 +58,10 @@ def _call_steps(context: Context, finding: Finding, position: str, *, optimizer:
     module = view.module(finding.span.path)
     line, _, column = position.partition(":")
     call = None if module is None else view.call_at(module, int(line) << COLUMNS | int(column))
-    found = None if module is None or call is None else view[Schedules].stepping_below(module.base | call, optimizer=optimizer)
+    found = None if module is None or call is None else view[Schedules].stepping_below(Call(view, module.base | call), optimizer=optimizer)
     if found is None:
         return Verdict(False)
-    home = view.program.module_of(found)
-    place = context.line_span(view.path(home), line_of(home.table.sites[found & MASK].place))
-    return Verdict(True, (Related(place, f"the {'optimizer' if optimizer else 'scheduler'} steps here"),))
+    return Verdict(True, (Related(found.spot.line_span, f"the {'optimizer' if optimizer else 'scheduler'} steps here"),))
 
 
 def _is_called_in_a_loop(context: Context, finding: Finding, scope: str) -> Verdict:

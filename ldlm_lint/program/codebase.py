@@ -477,6 +477,10 @@ class Codebase(ABC):
         for module in sorted(self.modules_near(near.module), key=lambda one: one.path):
             yield from self.reads_in(module, attribute)
 
+    def operations_in(self, module: Module, *operators: str) -> Iterator[Expr]:
+        """The operations of these kinds in a file: ``FloorDiv``."""
+        return (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "op" and row[1] in operators)
+
     def reads_in(self, module: Module, attribute: str) -> Iterator[Expr]:
         """Every reading of an attribute of this name in a file."""
         return (Expr(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == "attr" and row[2] == attribute)

@@ -23,11 +23,12 @@ WORDS = (b"get_world_size", b"device_count")
 def find(view: View) -> Iterator[Finding]:
     """The quotients that decide when an optimizer steps, and have the number of ranks in their divisor."""
     micro = view[MicroBatches]
-    for module, number in micro.quotients():
-        if not micro.counts_ranks(module, module.nodes[number][3]):
+    for quotient in micro.quotients():
+        if not micro.counts_ranks(quotient.operands[1]):
             continue
+        module = quotient.module
         tree = view.context.trees.of(view.path(module))
-        node = None if tree is None else _assignment_at(tree, module.table.places[number])
+        node = None if tree is None else _assignment_at(tree, quotient.place)
         drift = None if node is None else drift_of(node, _target(node), node.value)
         if node is not None and drift is not None:
             yield view.finding(RULE, span_of(view.source(module), node), drift.args, confidence=Confidence.MEDIUM)

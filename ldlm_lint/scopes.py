@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
@@ -65,14 +65,8 @@ def symbol_at(found: tuple[Scope, ...], offset: int) -> str:
 
 def python_scopes(source: Source) -> Iterator[Scope]:
     """The functions and classes of a Python file, in any order."""
-    try:
-        with warnings.catch_warnings():
-            # Python complains about escapes in strings of the linted file.
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return by_tokens(source)
-    return _by_tree(source, tree)
+    tree = syntax_of(source)
+    return by_tokens(source) if tree is None else _by_tree(source, tree)
 
 
 def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:

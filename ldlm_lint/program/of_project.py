@@ -15,7 +15,7 @@ from ldlm_lint.program.program import Filed, Program, linked
 from ldlm_lint.program.slices import shown_by
 from ldlm_lint.project.configured_texts import ConfiguredTexts
 from ldlm_lint.project.tables import Tabled
-from ldlm_lint.python.syntax import parsed, required
+from ldlm_lint.python.syntax import forget_trees, parsed, required
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 if TYPE_CHECKING:
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 _FRAMES = 6_000
 """Frames of Python that the nesting of one file may take: the parser of CPython bounds it long before."""
+_MANY = 400
+"""Files of a project whose program is large: the trees of the last ones are worth less than their memory."""
 _FAILURES = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
 
 
 def program_of(project: Project) -> Program:
     """Link the files of a project; one that does not parse is left out; its own lint reports it."""
+    if len(project.files) > _MANY:
+        # No part of a run needs more memory.
+        forget_trees()
     with _at_our_pace():
         return linked(_tables(project), configured=ConfiguredTexts(project))
 

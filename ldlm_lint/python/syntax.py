@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from ldlm_lint.source import Source
 
 _TREE = "_ldlm_syntax"
+KEPT = 1_000_000
+"""The characters of the texts whose trees are kept: a tree takes some 25 bytes for each."""
 # The compiler rejects this import with these words, after parsing and before any other check.
 _STOP, _STOPPED = "from __future__ import braces\n", "not a chance"
 
@@ -55,10 +57,45 @@ def required(source: Source) -> ast.Module:
     return known
 
 
+class _Recent:
+    """The trees of the last texts that were parsed: rules ask for the tree of one file in several ways, and nothing changes a
+    tree."""
+
+    def __init__(self) -> None:
+        self._trees: dict[str, ast.Module] = {}
+        self._length = 0
+
+    def of(self, text: str) -> ast.Module:
+        """The tree of a text; raises what parsing raises."""
+        tree = self._trees.pop(text, None)
+        if tree is None:
+            with _without_warnings():
+                tree = ast.parse(text + "\n")
+            self._length += len(text)
+        self._trees[text] = tree
+        while self._length > KEPT:
+            oldest = next(iter(self._trees))
+            del self._trees[oldest]
+            self._length -= len(oldest)
+        return tree
+
+    def forget(self) -> None:
+        """Free the memory."""
+        self._trees.clear()
+        self._length = 0
+
+
+_recent = _Recent()
+
+
 def parsed(text: str) -> ast.Module:
     """The tree of a text, without warnings; a text that ends inside a comment gets a final line."""
-    with _without_warnings():
-        return ast.parse(text + "\n")
+    return _recent.of(text)
+
+
+def forget_trees() -> None:
+    """Free the trees that are kept because they are often asked for again."""
+    _recent.forget()
 
 
 @contextlib.contextmanager

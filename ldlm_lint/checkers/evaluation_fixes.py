@@ -5,7 +5,7 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.autofix.lines import indent_at, indent_of, stands_alone
+from ldlm_lint.autofix.lines import indent_at, indent_of, stands_alone, step_of
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.checkers.evaluation_runs import Run
 from ldlm_lint.model import Applicability, Edit, Fix
@@ -41,7 +41,7 @@ def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
     if not stands_alone(source, place):
         return None
     imported, name = ensure_import(source, "torch", "no_grad")
-    step = _step_of(source, place)
+    step = step_of(source, place)
     edits = []
     for number in range(place.lineno, last + 1):
         if source.lines[number - 1].strip():
@@ -58,15 +58,3 @@ def _has_long_text(loop: nodes.NodeNG) -> bool:
 
 def _fix(title: str, edits: list[Edit | None]) -> Fix:
     return Fix(title, tuple(sorted(one for one in edits if one is not None)), Applicability.UNSAFE, _REASON)
-
-
-def _step_of(source: Source, statement: nodes.NodeNG) -> str:
-    """One level of indentation at a statement: that of its own block, else of the enclosing block."""
-    pairs = [(statement, one) for one in getattr(statement, "body", [])[:1]]
-    if isinstance(statement.parent, nodes.NodeNG) and not isinstance(statement.parent, nodes.Module):
-        pairs.append((statement.parent, statement))
-    for outer, inner in pairs:
-        own, deeper = indent_of(source, outer), indent_of(source, inner)
-        if inner.lineno > outer.lineno and deeper.startswith(own) and deeper != own:
-            return deeper[len(own) :]
-    return "\t" if "\t" in indent_of(source, statement) else "    "

@@ -88,7 +88,7 @@ def _problem(code: View, call: Call, values: list[Expr], written: Part | None) -
         return
     if constants and not in_seconds:
         if is_whole:
-            yield _finding(code, call, span, quoted(repr(constants[0])), _NO_TIMEDELTA, _as_timedelta(code, call, written))
+            yield _finding(code, call, span, quoted(repr(constants[0])), _NO_TIMEDELTA, _as_timedelta(code, call, written, constants[0]))
         return
     known = lengths if in_seconds else [one.seconds for one in code[GroupTimeouts].length_of(value) if one.default is None]
     least = code.facts(call.module).get(COLLECTIVE_MINIMUM.name, COLLECTIVE_MINIMUM.default)
@@ -104,9 +104,9 @@ def _finding(code: View, call: Call, span: Span, value: str, problem: str, fix: 
     return code.finding(RULE, span, {"value": value, "problem": problem}, related, fix=fix, confidence=RULE.confidence)
 
 
-def _as_timedelta(code: View, call: Call, written: Part | None) -> Fix | None:
+def _as_timedelta(code: View, call: Call, written: Part | None, constant: object) -> Fix | None:
     """A number, or a text of digits, becomes a timedelta of as many seconds."""
-    length = _number(written)
+    length = _number(written, constant)
     if written is None or length is None:
         return None
     needed, timedelta = ensure_import(code.source(call.module), "datetime", "timedelta")
@@ -114,9 +114,9 @@ def _as_timedelta(code: View, call: Call, written: Part | None) -> Fix | None:
     return Fix("pass a timedelta", tuple(filter(None, (needed, edit))), Applicability.UNSAFE, _REASON)
 
 
-def _number(written: Part | None) -> int | float | None:
+def _number(written: Part | None, constant: object) -> int | float | None:
     """The seconds in a literal, a text of digits included; None for anything else."""
-    value = written.row[1] if written is not None and written.is_constant else None
+    value = constant if written is not None and written.is_constant else None
     if isinstance(value, str) and value.isdecimal():
         return whole(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -124,7 +124,7 @@ def _number(written: Part | None) -> int | float | None:
 
 def _longer(code: View, call: Call, written: Part | None, length: float) -> Fix | None:
     target = code.facts(call.module).get(COLLECTIVE_TIMEOUT.name)
-    if written is None or _number(written) is None or not isinstance(target, int):
+    if written is None or _number(written, length) is None or not isinstance(target, int):
         return None
     seconds = max(length, target)
     return Fix(f"set the timeout to {length_of(seconds)}", (Edit(written.span, f"{seconds:g}"),), Applicability.UNSAFE, _REASON)

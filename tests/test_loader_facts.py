@@ -164,3 +164,19 @@ def main(net, data, optimizer):
 """)
     collates = [code[Loaders].option(one, "collate_fn").values[0] for one in code[Loaders].made]
     assert [code[PinnedBatches].are_unpinnable(one) for one in collates] == [True, False]
+
+
+def test_a_loader_that_is_put_into_a_list_trains_where_it_is_taken_out():
+    code = codebase("""
+def make(sets):
+    loaders = []
+    for one in sets:
+        loaders.append(DataLoader(one))
+    return loaders
+
+def main(net, texts, images, optimizer):
+    train_loader, held_out = make([texts, images])
+    fit(net, train_loader, optimizer)
+""")
+    (loader,) = code[Loaders].made
+    assert code[LoaderPasses].trains(loader.call)

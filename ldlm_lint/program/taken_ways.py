@@ -94,6 +94,9 @@ class TakenWays:
             if held is not None:
                 return self._comes_of_item(module.base | row[1], held, loader, entries, seen, fields)
             behind = [row[1]]
+        elif row[0] == "seq" and not row[2]:
+            # What is added later is not written here.
+            return not self._through and self._is_added(key, loader)
         elif row[0] == "seq":
             behind = list(row[2])
         elif row[0] == "call":
@@ -114,6 +117,11 @@ class TakenWays:
     @staticmethod
     def _is_made_at(key: int, loader: int) -> bool:
         return key == loader
+
+    def _is_added(self, container: int, made: int) -> bool:
+        """Whether an object is put into a container after the container is made."""
+        content = self.program.ask(("content", container, None))
+        return any(fields[2] == made for fields in self.program.atoms.kinds(content, "o"))
 
     def _held(self, module: Module, row: tuple[object, ...]) -> _Held | None:
         """The values of a mapping under a literal key; None if there may be others."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
-from ldlm_lint.concepts.frozen_parts import FrozenParts
 from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.concepts.models import Models
+from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST
 from ldlm_lint.program.codebase import Codebase, Concept
@@ -116,7 +116,7 @@ class Recomputing(Concept):
             if switch.receiver is not None and objects & _objects(switch.receiver) and self._is_reentrant(switch):
                 return [switch]
         found = self.reentrant_in({owner for one in models for owner in one.classes_of})
-        return [one for one in found if not self._is_off(one) and not self.code[FrozenParts].trains_nothing(one.key)]
+        return [one for one in found if not self._is_off(one) and not self.code[Untrained].trains_nothing(one)]
 
     def _is_off(self, checkpoint: Call) -> bool:
         """Whether nothing switches a checkpoint on: also under ``getattr(config, "checkpointing", False)``, where nothing else in
@@ -176,7 +176,7 @@ class Recomputing(Concept):
         while todo:
             function = todo.pop()
             found.update(self._reentrant.get(function, ()))
-            new = {one for call in function.calls for one in call.targets if not self.code[FrozenParts].trains_nothing(call.key)} - seen
+            new = {one for call in function.calls for one in call.targets if not self.code[Untrained].trains_nothing(call)} - seen
             seen |= new
             todo += new
         return sorted(found, key=lambda one: one.key)

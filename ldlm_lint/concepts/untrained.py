@@ -1,19 +1,25 @@
-"""Models that the code around them does not train: frozen next to it, only evaluated after it, or run without recording
+"""Models, and parts of them, that the code around does not train: frozen next to it, only evaluated after it, or run without recording
 gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.concepts.evaluation import Evaluation
+from ldlm_lint.concepts.left_off import LeftOff
 from ldlm_lint.program.codebase import Concept
-from ldlm_lint.program.handles import Call, Expr, Function, Guard
+from ldlm_lint.program.handles import Call, Class, Expr, Function, Guard
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.value_uses import How
+from ldlm_lint.program.walks import Through, origins
+from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
+_HELD = Through.NAMES | Through.CHOICES | Through.PARAMETERS | Through.ATTRIBUTES | Through.OUTSIDE | Through.RETURNS
+"""Links to where the same object comes from."""
 _LEADS_ON = frozenset({"phi", "copy", "choice", "bool"})
 
 
@@ -83,6 +89,39 @@ class Untrained(Concept):
         frozen = (one.model for one in off if tests.issuperset(guard for guard in one.guards or () if guard.is_test))
         return any(one in (call, model) or names & _names(one) for one in frozen)
 
+    def trains_nothing(self, call: Call) -> bool:
+        """Whether a call runs a frozen part of an object, ``self.tower(images)``, or records no gradients."""
+        if self.records_nothing(call):
+            return True
+        at = call.callee.plain
+        while at.kind in ("attr", "item") and at.base is not None:
+            if any(self._is_frozen_in(owner, at.name) for owner in _owners(at)):
+                return True
+            at = at.base.plain
+        return False
+
+    def _is_frozen_in(self, owner: Class, name: str) -> bool:
+        """Whether what the objects of a class have under a name is frozen, and stays so."""
+        family = {*owner.bases, *owner.subclasses}
+        written = {one for each in family for one in each.written(name) if one.plain.constant is not None}
+        if len(written) != 1:
+            return False
+        way = set(origins(next(iter(written)), _HELD, _same_object))
+        freezes = any(one.is_off and may_run and (one.model in way or _is_part(one.model, family, name)) for one, may_run in self._all_switches)
+        return freezes and not any(not one.is_off and _is_inside(one.model, family, name, way) for one, _ in self._all_switches)
+
+    @cached_property
+    def _all_switches(self) -> list[tuple[Switched, bool]]:
+        """All switches, and where a model is built also whether their conditions may hold: what a user chooses may."""
+        found = ((function, one) for function in self.code.functions for one in self.switches(function))
+        return [(one, one.guards is not None and self.code[LeftOff].may_hold(one.guards) and self._builds(function)) for function, one in found]
+
+    def _builds(self, function: Function) -> bool:
+        """Whether a function builds an object or a program, or a constructor calls it."""
+        if function.owner is None or function.name == "__init__":
+            return True
+        return any(call.function.name == "__init__" and not self.code[LeftOff].is_left_off(call) for call in function.callers)
+
     def switches(self, function: Function) -> Iterator[Switched]:
         """The models whose gradients a function switches."""
         for call in function.calls:
@@ -106,6 +145,38 @@ def whose(target: Expr, spot: Spot, guards: list[Guard] | None) -> Iterator[tupl
         return
     is_filtered = any(one.kind in ("if", "rest") and one not in loop.guards for one in spot.guards)
     yield made.receiver, None if is_filtered else loop.guards
+
+
+def _owners(attribute: Expr) -> list[Class]:
+    """The classes whose objects an attribute is read from."""
+    own = attribute.owner_of_self
+    return [own] if own is not None else attribute.base.classes_of if attribute.kind == "attr" and attribute.base is not None else []
+
+
+def _is_part(model: Expr, family: set[Class], name: str) -> bool:
+    """Whether an expression is the attribute of this name of an object of these classes."""
+    model = model.plain
+    return model.kind == "attr" and model.name == name and not family.isdisjoint(_owners(model))
+
+
+def _is_inside(model: Expr, family: set[Class], name: str, way: set[Expr]) -> bool:
+    """Whether an expression is the attribute, or a part of it."""
+    at = model.unnamed
+    while at not in way and not _is_part(at, family, name):
+        if at.kind not in ("attr", "item") or at.base is None:
+            return False
+        at = at.base.unnamed
+    return True
+
+
+def _same_object(expr: Expr) -> list[Expr]:
+    """``build()`` of ``build().eval()``, and what a function returns in the place that is unpacked: ``tower, norm = build()``."""
+    if isinstance(expr, Call) and expr.called_name in RETURN_THEMSELVES and expr.receiver is not None:
+        return [expr.receiver]
+    place = expr.part if expr.part is not None else -1
+    made = expr.base.plain if expr.base is not None and place >= 0 else None
+    given = [one.plain for one in made.results] if isinstance(made, Call) else [made] if made is not None else []
+    return [one.operands[place] for one in given if one.kind == "seq" and place < len(one.operands)]
 
 
 def _names(expr: Expr) -> frozenset[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_load_unspecified",
+    "checkpoints.checkpoint_load_without_map_location",
     "checkpoints.checkpoint_removed_before_replacement",
     "checkpoints.non_atomic_checkpoint",
     "checkpoints.unbounded_checkpoints",

@@ -6,7 +6,7 @@ import re
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Call, Expr, Function
 
 _RANK = lazily(
     r"(?<!lora_)(?<!local_)rank(?!ing|s$|ed|er)|is_?main|(?<!local_)main_?(proc|rank|worker)|^main$|is_?master|^master$|is_?(primary|root|chief|leader|global_zero|zero)"
@@ -17,6 +17,9 @@ _RANK = lazily(
 
 
 _OF_SEVERAL = ("torch.distributed.", "torch.nn.parallel.", "accelerate.", "deepspeed.")
+
+
+_WORD = lazily(r"\w+")
 
 
 class FirstRank(Concept):
@@ -34,7 +37,7 @@ class FirstRank(Concept):
         todo, seen = [call], set[Function]()
         while todo:
             one = todo.pop()
-            if any(_RANK.search(part.name) for guard in one.guards if guard.is_test for part in guard.test.within):
+            if any(_tests_rank(guard.test) for guard in one.guards if guard.is_test):
                 continue
             function = one.function
             if function.is_module or function in seen or not function.callers:
@@ -42,6 +45,12 @@ class FirstRank(Concept):
             seen.add(function)
             todo += function.callers
         return True
+
+
+def _tests_rank(test: Expr) -> bool:
+    """Whether a name in a test is that of a rank, as written and as the variable that holds it."""
+    words = {*_WORD.findall(test.text), *(name for one in test.within for name in (one.name, *one.variables))}
+    return any(map(_RANK.search, words))
 
 
 __all__ = ["FirstRank"]

@@ -83,10 +83,11 @@ class ReplacedFiles(Concept):
                     break
 
     def _is_kept(self, write: Write) -> bool:
-        """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one remains."""
+        """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one remains; or raises for
+        a file that is there, because each save has a file of its own."""
         others = (one for one in self._writes if one.call.function == write.call.function and one.call != write.call)
-        moves = any(call.called_name in _KEEPS and call.positional for call in write.call.function.calls)
-        return moves or any(not behind_paths(one.path).is_alike(behind_paths(write.path)) for one in others)
+        keeps = any(call.positional and (call.called_name in _KEEPS or call.called_name == "FileExistsError") for call in write.call.function.calls)
+        return keeps or any(not behind_paths(one.path).is_alike(behind_paths(write.path)) for one in others)
 
     def written_over(self) -> Iterator[tuple[Write, Spot]]:
         """The writes over the file of the last one, with no renaming around them, and where a training runs them."""

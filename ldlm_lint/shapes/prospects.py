@@ -36,7 +36,6 @@ _TRAINS = _each("belongs-to-training")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "batch-size-drift": _OUTSIDE_TESTS,
-    "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "checkpoint-saves-live-state": _TRAINS,
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,

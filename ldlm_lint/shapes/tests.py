@@ -9,7 +9,6 @@ _OUTSIDE_TESTS = frozenset(
     {
         "batch-size-drift",
         "cache-emptied-in-training-loop",
-        "checkpoint-load-without-map-location",
         "checkpoint-saved-by-every-rank",
         "checkpoint-saves-live-state",
         "checkpoint-without-use-reentrant",

@@ -34,10 +34,11 @@ _SEEN = frozenset({"test", "format"})
 
 
 class Read(NamedTuple):
-    """What reads a copy, where, and whether it is formatted."""
+    """What reads a copy, where, the line on which it does, and whether it is formatted."""
 
     reader: Expr
     span: Span
+    line: Span
     is_formatted: bool = False
 
 
@@ -91,14 +92,14 @@ class AsyncCopies(Concept):
         """The read in a use, if it is one."""
         if user == value:
             event = next(one for one in value.events if one.kind in _SEEN)
-            return Read(value, event.span, event.kind == "format")
+            return Read(value, event.span, event.spot.line_span, event.kind == "format")
         if user.kind == "attr":
             method = next((one for one in user.users if isinstance(one, Call) and one.callee == user), None)
-            return Read(method, method.span) if method is not None and user.name in READS else None
+            return Read(method, method.span, method.line_span) if method is not None and user.name in READS else None
         if isinstance(user, Call) and value in user.positional:
-            return Read(user, user.span) if _is_reading_call(user) else None
+            return Read(user, user.span, user.line_span) if _is_reading_call(user) else None
         is_read = user.kind == "op" or (user.kind == "cmp" and user.operator not in _PLAIN_COMPARISONS)
-        return Read(user, self.code.span(user.module, user.place, 0)) if is_read else None
+        return Read(user, self.code.span(user.module, user.place, 0), user.line_span) if is_read else None
 
     def _blocked(self, copy: Call, used: Expr, read: Expr) -> bool:
         """Whether a blocking copy to the host comes in between: then the stream has finished this copy too."""

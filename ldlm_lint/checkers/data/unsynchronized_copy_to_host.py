@@ -66,10 +66,9 @@ def find(code: View) -> Iterator[Finding]:
 def _finding(code: View, copy: Call, read: Read) -> Finding:
     source, is_here = code.source(read.reader.module), read.reader.function == copy.function
     described = "an f-string" if read.is_formatted else quoted(source.slice(read.span))
-    line = source.position(read.span.start)[0]
-    place = read.span if read.reader.module is copy.module else code.context.line_span(code.path(read.reader.module), line)
-    is_elsewhere = read.reader.module is not copy.module or line != copy.line
-    related = (Related(place, _READ_HERE),) if is_elsewhere else ()
+    is_in_file = read.reader.module is copy.module
+    is_elsewhere = not is_in_file or read.line != copy.line_span
+    related = (Related(read.span if is_in_file else read.line, _READ_HERE),) if is_elsewhere else ()
     return code.finding(RULE, copy.span, {"read": described}, related, fix=_fix(code, copy) if is_here else None, confidence=RULE.confidence)
 
 

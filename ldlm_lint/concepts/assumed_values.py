@@ -11,10 +11,9 @@ from ldlm_lint.concepts.left_out import LeftOut
 from ldlm_lint.concepts.losses import Losses, UnseenLosses
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.steps import Steps
-from ldlm_lint.program.atoms import IF_TENSOR, MASK, ON_DEVICE, Value
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.atoms import IF_TENSOR, ON_DEVICE, Value
 from ldlm_lint.program.codebase import Codebase, Concept
-from ldlm_lint.program.handles import Call, Function
+from ldlm_lint.program.handles import Function
 
 _A_TENSOR_IS_ON_DEVICE = frozenset([IF_TENSOR])
 
@@ -57,22 +56,18 @@ class AssumedValues(Concept):
 
     def _call_hooks(self) -> None:
         """The functions that a framework calls in each step, with tensors on the device."""
-        frameworks = FrameworkHooks(self.program)
-        for owner in [one for classes in self.program.classes.values() for one in classes]:
-            module = self.program.module_of(owner)
+        frameworks = self.code[FrameworkHooks]
+        for owner in self.code.classes:
             for name, home in frameworks.of(owner):
-                for number in module.scopes[owner & MASK].bindings.get(name, ()):
-                    row = module.nodes[number]
-                    if row[0] == "def":
-                        function = Function(self.code, module.base | row[1])
-                        self._steps.add(function)
-                        self._give(function, _arguments(function, name, home))
+                for function in owner.own_methods_named(name):
+                    self._steps.add(function)
+                    self._give(function, _arguments(function, name, home))
 
     def _give(self, function: Function, given: dict[str, Value]) -> None:
         """Set the parameters of a function to the arguments of an unknown caller; ``*`` stands for all others."""
         program = self.program
         program.hooks[function.key] = given
-        for name in function.module.scopes[function.key & MASK].params:
+        for name in function.parameter_names:
             if ("hook", function.key, name) in program.values:
                 program.requeue(("hook", function.key, name))
 
@@ -84,20 +79,15 @@ class AssumedValues(Concept):
 
     def _is_called_by_mm(self, function: Function) -> bool:
         """Whether a function is only called by OpenMMLab, which receives it: ``multi_apply(self.loss_single, …)``."""
-        edges = self.program.callers(function.key)
-        return bool(edges) and all(edge.how == UNKNOWN and self._is_of_mm(Call(self.code, edge.call)) for edge in edges)
-
-    def _is_of_mm(self, call: Call) -> bool:
-        value = self.program.ask(call.callee.key)
-        return any(fields[1].partition(".")[0] in OF_MM for fields in self.program.atoms.kinds(value, "x"))
+        callers = function.callers
+        return bool(callers) and function.is_called_from_outside_only and all(any(name.partition(".")[0] in OF_MM for name in one.callee.outside_names) for one in callers)
 
 
 def _arguments(function: Function, name: str, home: Value) -> dict[str, Value]:
     """What a framework gives for the parameters of a hook of a name, if it has its tensors somewhere."""
-    scope = function.module.scopes[function.key & MASK]
     # After the batch Lightning passes indices: of the batch, of the optimizer.
-    given = {one: home for one in scope.params[1:2]} if name in OF_LIGHTNING else {"*": home}
+    given = {one: home for one in function.parameter_names[1:2]} if name in OF_LIGHTNING else {"*": home}
     if name == "forward":
         # Training code moves its batches: a declared tensor is on the device.
-        given |= {one: ON_DEVICE for one, type_ in scope.annotations.items() if type_.endswith("Tensor")}
+        given |= {one: ON_DEVICE for one, type_ in function.annotations.items() if type_.endswith("Tensor")}
     return given

@@ -5,10 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MAPPING, MASK, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
+from ldlm_lint.program.atoms import MAPPING, NOTHING, ON_DEVICE, WHERE_TENSOR, Value
 from ldlm_lint.program.classes import is_model_of_transformers
+from ldlm_lint.program.codebase import Concept
+from ldlm_lint.program.handles import Call, Class
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.modules import Module
 
 OF_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
 """The packages of OpenMMLab: what a configuration names, its runner makes, and its base classes call."""
@@ -21,20 +26,17 @@ _OPTIMIZERS = frozenset({"torch.optim.Optimizer", "torch.optim.optimizer.Optimiz
 _OF_MODULES = ("forward", "loss")
 
 
-class FrameworkHooks:
+class FrameworkHooks(Concept):
     """The hooks of the classes of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-
-    def of(self, owner: int) -> Iterator[tuple[str, Value]]:
+    def of(self, owner: Class) -> Iterator[tuple[str, Value]]:
         """The methods of a class that a framework calls in each step, with the device of their arguments."""
-        outside = self.program.outside_of(owner)
+        outside = owner.outside_bases
         if any(name.endswith("LightningModule") for name in outside):
             yield from ((name, ON_DEVICE) for name in OF_LIGHTNING)
         if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
             yield from ((name, _BATCH) for name in ("compute_loss", "training_step", "get_batch_loss_metrics"))
-            yield from ((name, ON_DEVICE) for name in self._losses_of(owner))
+            yield from ((name, ON_DEVICE) for name in _losses_of(owner))
         of_mm = {name for name in outside if name.partition(".")[0] in OF_MM}
         if of_mm and not any(".core" in name or "dataset" in name for name in outside):
             yield from ((name, WHERE_TENSOR) for name in ("forward_train", "train_step"))
@@ -43,55 +45,44 @@ class FrameworkHooks:
         if any(map(is_model_of_transformers, outside)) and self._has_trainer:
             # A Trainer moves its batches to the device and calls the model with them.
             yield "forward", WHERE_TENSOR
-        if not _OPTIMIZERS.isdisjoint(outside) and self._is_named(owner):
+        if not _OPTIMIZERS.isdisjoint(outside) and owner.name in self._names:
             # Training code steps it: a loop, a Trainer, an engine.
             yield "step", NOTHING
         if owner in self._from_configurations:
             if any(name.endswith("Assigner") for name in of_mm):
                 yield "assign", WHERE_TENSOR
-            elif self.program.is_module(owner):
+            elif owner.is_module:
                 yield from ((name, WHERE_TENSOR) for name in _OF_MODULES)
 
     @cached_property
     def _has_trainer(self) -> bool:
         """Whether a class or object of the program is a Trainer of transformers or trl, or is derived from one."""
-        program = self.program
-        names = (name for name in program.calls if name.endswith("Trainer"))
-        return any(self._makes_trainer(call) for name in names for call in program.calls[name])
-
-    def _makes_trainer(self, call: int) -> bool:
-        program = self.program
-        module = program.module_of(call)
-        value = program.ask(module.base | module.nodes[call & MASK][1])
-        outside = [fields[1] for fields in program.atoms.kinds(value, "x")]
-        outside += [name for fields in program.atoms.kinds(value, "c") for name in program.outside_of(fields[1])]
-        return any(name.partition(".")[0] in _TRAINERS for name in outside)
-
-    def _is_named(self, owner: int) -> bool:
-        """Whether the program uses a class: creates an object, or passes the class on."""
-        return self.program.module_of(owner).scopes[owner & MASK].name in self._names
+        return any(map(_makes_trainer, self.code.calls_ending("Trainer")))
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """The names and attributes that the program reads."""
+        """The names and attributes that the program reads: whoever creates or passes on a class reads its name."""
         return frozenset(row[2] for module in self.program.live for row in module.nodes if row[0] in ("free", "attr"))
 
-    def _losses_of(self, owner: int) -> Iterator[str]:
-        """The losses that a trainer of trl computes in its steps and a class derived from it computes instead: ``cpo_loss``."""
-        module = self.program.module_of(owner)
-        for name in module.scopes[owner & MASK].bindings:
-            if name.endswith("_loss") and name != "compute_loss":
-                yield name
-
     @cached_property
-    def _from_configurations(self) -> frozenset[int]:
+    def _from_configurations(self) -> frozenset[Class]:
         """The classes in registries of an OpenMMLab project: a configuration names them, and no visible code creates
         them."""
-        program = self.program
-        registered = sorted(one for definitions in program.registered.values() for one in definitions)
-        own = (one for one in registered if self._imports_mm(one))
-        return frozenset(fields[1] for one in own for fields in program.atoms.kinds(program.ask(one), "c"))
+        registered = (one for one in self.code.registered if _imports_mm(one.module))
+        return frozenset(owner for one in registered for owner in one.as_classes)
 
-    def _imports_mm(self, key: int) -> bool:
-        """Whether the file of an expression imports from these packages."""
-        return any(name.partition(".")[0] in OF_MM for name, _, _, _ in self.program.module_of(key).table.imports)
+
+def _makes_trainer(call: Call) -> bool:
+    callee = call.callee
+    outside = [*callee.outside_names, *(name for owner in callee.as_classes for name in owner.outside_bases)]
+    return any(name.partition(".")[0] in _TRAINERS for name in outside)
+
+
+def _losses_of(owner: Class) -> Iterator[str]:
+    """The losses that a trainer of trl computes in its steps and a class derived from it computes instead: ``cpo_loss``."""
+    return (name for name in owner.own_names if name.endswith("_loss") and name != "compute_loss")
+
+
+def _imports_mm(module: Module) -> bool:
+    """Whether a file imports from these packages."""
+    return any(name.partition(".")[0] in OF_MM for name, _, _, _ in module.table.imports)

@@ -5,35 +5,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.codebase import Concept
 
 if TYPE_CHECKING:
-    from ldlm_lint.program import Program
+    from ldlm_lint.program.handles import Call, Class
+    from ldlm_lint.program.modules import Module
 
 _LAST = "Trainer"
 _OF_OTHERS = ("lightning", "pytorch_lightning", "ignite", "composer", "mmengine", "catalyst")
 """Packages whose Trainers have settings of their own."""
 
 
-def modules_with_trainers(program: Program) -> frozenset[int]:
-    """The modules (by index) that make or derive such a Trainer, or an object of an unknown class of that name."""
-    found = {program.module_of(owner).index for owners in program.classes.values() for owner in owners if _is_derived(program, owner)}
-    for name in program.calls:
-        if name.endswith(_LAST):
-            found |= {program.module_of(call).index for call in program.calls[name] if _makes(program, call)}
-    return frozenset(found)
+class FrameworkTrainers(Concept):
+    """Answers for the files of a program."""
+
+    def files(self) -> frozenset[Module]:
+        """The files that make or derive such a Trainer, or an object of an unknown class of that name."""
+        derived = (owner.module for owner in self.code.classes if _is_derived(owner))
+        return frozenset([*derived, *(call.module for call in self.code.calls_ending(_LAST) if _makes(call))])
 
 
-def _is_derived(program: Program, owner: int) -> bool:
-    return any(map(_is_trainer, program.outside_of(owner)))
+def _is_derived(owner: Class) -> bool:
+    return any(map(_is_trainer, owner.outside_bases))
 
 
-def _makes(program: Program, call: int) -> bool:
-    module = program.module_of(call)
-    value = program.ask(module.base | module.nodes[call & MASK][1])
-    classes = program.atoms.kinds(value, "c")
-    outside = [fields[1] for fields in program.atoms.kinds(value, "x")]
-    return not value or any(map(_is_trainer, outside)) or any(_is_derived(program, fields[1]) for fields in classes)
+def _makes(call: Call) -> bool:
+    callee = call.callee
+    return not callee.value or any(map(_is_trainer, callee.outside_names)) or any(map(_is_derived, callee.as_classes))
 
 
 def _is_trainer(name: str) -> bool:

@@ -43,7 +43,7 @@ class Schedules(Concept):
 
     @cached_property
     def _updates(self) -> Updates:
-        return Updates(self.program)
+        return self.code[Updates]
 
     def early(self) -> Iterator[EarlyStep]:
         """The steps of schedules that come too early."""
@@ -100,7 +100,7 @@ class Schedules(Concept):
         return next((one for one in after if one is not None), None)
 
     def _may_step_optimizer(self, call: Call) -> bool:
-        return call.callee.kind == "attr" and call.called_name == "step" and not self._updates.steps_schedule(call.key)
+        return call.callee.kind == "attr" and call.called_name == "step" and not self._updates.steps_schedule(call)
 
 
 def _stepped(call: Call) -> Expr | None:

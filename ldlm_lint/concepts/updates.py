@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
-from ldlm_lint.code.table import Node, loops_above
-from ldlm_lint.program import Program
-from ldlm_lint.program.atoms import MASK
-from ldlm_lint.program.modules import Module
-from ldlm_lint.program.operands import users_in
+from ldlm_lint.program.codebase import Codebase, Concept
+from ldlm_lint.program.handles import Call, Class, Expr
+from ldlm_lint.program.walks import Through, origins
 from ldlm_lint.vocabulary.tensors import TO_HOST
+
+if TYPE_CHECKING:
+    from ldlm_lint.program.handles import Function, Loop
+    from ldlm_lint.program.modules import Module
 
 _WRAPS = ("Parameter", "Variable")
 _TO_HOST = TO_HOST | frozenset({"cpu", "is_cuda", "shape", "dtype"})
@@ -25,195 +28,140 @@ _DECIDES = frozenset({"cmp", "bool", "not"})
 _HANDS_ON = frozenset({"copy", "phi"})
 
 
-class Updates:
+class Updates(Concept):
     """The updates of a program's parameters."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._marked: dict[int, frozenset[int]] = {}
-        self._schedules: dict[int, bool] = {}
-        self._users: dict[int, dict[int, list[int]]] = {}
+    def __init__(self, code: Codebase) -> None:
+        super().__init__(code)
+        self._schedules: dict[Class, bool] = {}
         self._calls = self._updating()
         self.functions = set(self._calls)
         """The functions that call something by whose name parameters change."""
 
-    def _updating(self) -> dict[int, list[int]]:
+    def _updating(self) -> dict[Function, list[Call]]:
         """The calls by whose name parameters change, by the functions that they are in."""
-        program = self.program
-        found: dict[int, list[int]] = defaultdict(list)
-        for name, calls in program.calls.items():
-            for call in calls if _changes(name) else ():
-                if self._updates(name, call):
-                    found[program.function_of(call)].append(call)
-        return found
+        found: dict[Function, list[Call]] = defaultdict(list)
+        for call in self.code.calls_named(*filter(_changes, self.program.calls)):
+            if self._updates(call):
+                found[call.function].append(call)
+        return dict(found)
 
-    def follow(self, function: int, loop: int, leading: Collection[int]) -> bool:
-        """Whether a function updates parameters by the gradients of a call in it (in one of its loops, -1 for none).
+    def follow(self, function: Function, loop: Loop | None, leading: Collection[Call]) -> bool:
+        """Whether a function updates parameters by the gradients of a call in it, in one of its loops or in none.
 
         What is updated in a loop with backward passes of its own (``leading`` has all calls that lead to one) belongs
         to these, if the call is outside of it.
         """
-        module = self.program.module_of(function)
-        loops = module.table.loops
+        own = [one.loops for one in leading if one.function == function]
         for call in self._calls.get(function, ()):
-            updated = module.table.sites[call & MASK].loop
-            if updated < 0 or updated in loops_above(loops, loop) or loop in loops_above(loops, updated):
-                return True
-            own = (module.table.sites[one & MASK].loop for one in leading if self.program.function_of(one) == function)
-            if not any(updated in loops_above(loops, one) for one in own):
+            around = call.loops
+            is_beside = not around or (loop is not None and (around[0] in loop.around or loop in around))
+            if is_beside or not any(around[0] in loops for loops in own):
                 return True
         return False
 
-    def _updates(self, name: str, call: int) -> bool:
+    def _updates(self, call: Call) -> bool:
         """Whether a call of such a name may update: a step of an optimizer takes a closure at most."""
-        module = self.program.module_of(call)
-        row = module.nodes[call & MASK]
-        function = module.nodes[row[1]]
-        if function[0] != "attr" or name != "step":
+        if call.receiver is None or call.called_name != "step":
             return True
-        made = module.plain(function[1])
-        if len(row[2]) > 1 or self._is_made_for(module, call & MASK, made) or self._steps_inputs(module, made):
+        made = call.receiver.plain
+        if len(call.positional) > 1 or (isinstance(made, Call) and (_is_made_for(made, call) or _steps_inputs(made))):
             return False
         return not self.steps_schedule(call)
 
-    def steps_schedule(self, call: int) -> bool:
+    def steps_schedule(self, call: Call) -> bool:
         """Whether a call of ``step`` only steps a schedule, such as that of the learning rate: parameters do not
         change."""
-        program = self.program
-        module = program.module_of(call)
-        function = module.nodes[module.nodes[call & MASK][1]]
-        if function[0] != "attr":
+        if call.receiver is None:
             return False
-        receiver = program.ask(module.base | function[1])
-        owners = [fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(receiver, kind)]
-        made = [fields[1] for fields in program.atoms.kinds(receiver, "o")]
+        owners, made = call.receiver.classes_of, call.receiver.made_by
         if owners and not made:
             return all(map(self._only_schedules, owners))
         return bool(made) and not owners and all(map(_is_schedule, made))
 
-    def _only_schedules(self, owner: int) -> bool:
+    def _only_schedules(self, owner: Class) -> bool:
         """Whether the class of the project is a schedule: its ``step`` neither reads gradients nor steps anything else."""
-        program = self.program
         if owner not in self._schedules:
             # One whose step leads to itself holds others of its kind.
             self._schedules[owner] = True
-            outside = program.outside_of(owner)
-            steps = program.methods(owner, "step")
-            is_plain = not program.is_module(owner) and all(map(_is_schedule, outside - {"builtins.object"}))
+            steps = owner.methods("step")
+            is_plain = not owner.is_module and all(map(_is_schedule, owner.outside_bases - {"builtins.object"}))
             self._schedules[owner] = is_plain and bool(steps) and not any(map(self._touches_parameters, steps))
         return self._schedules[owner]
 
-    def _touches_parameters(self, function: int) -> bool:
-        module = self.program.module_of(function)
-        scope = module.scopes[function & MASK]
-        named = ((module.last_name(module.nodes[call][1]), module.base | call) for call in scope.calls)
-        if any(_changes(name) and self._updates(name, call) for name, call in named):
+    def _touches_parameters(self, function: Function) -> bool:
+        if any(_changes(call.called_name) and self._updates(call) for call in function.calls):
             return True
-        places = module.table.places
-        return any(
-            row[0] == "attr" and row[2] == "grad" and number < len(places) and scope.place <= places[number] < scope.end
-            for number, row in enumerate(module.nodes)
-        )
+        return any(one.name == "grad" and one.place and one.function == function for one in self.code.expressions_in(function.module, "attr"))
 
-    @staticmethod
-    def _is_made_for(module: Module, call: int, optimizer: Node) -> bool:
-        """Whether an optimizer is created again in the iteration that steps it: it changes an input of that
-        iteration.
-        """
-        site = module.table.sites[call]
-        if optimizer[0] != "call" or site.loop < 0:
-            return False
-        calls = module.scopes[site.scope].calls
-        return any(module.nodes[one] is optimizer and module.table.sites[one].loop == site.loop for one in calls)
-
-    def _steps_inputs(self, module: Module, optimizer: Node) -> bool:
-        """Whether an optimizer only gets arguments of its function: ``Adam([image.detach().requires_grad_()])``."""
-        if optimizer[0] != "call" or not optimizer[2]:
-            return False
-        steps = module.plain(optimizer[2][0])
-        names = [fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | optimizer[1]), "x")]
-        if steps[0] != "seq" or not steps[2] or not names or not all(name.startswith("torch.optim.") for name in names):
-            return False
-        return all(_is_given(module, one) for one in steps[2])
-
-    def reads_gradients(self, functions: Iterable[int]) -> bool:
+    def reads_gradients(self, functions: Iterable[Function]) -> bool:
         """Whether the files of functions compute with gradients, as those that change parameters by hand do; to test them
         and to collect them on the host changes nothing."""
-        modules = {module.index: module for module in map(self.program.module_of, functions)}
-        return any(
-            row[0] == "attr" and row[2] == "grad" and not self._is_made_in_step(module, row[1]) and self._computes_with(module, number)
-            for module in modules.values()
-            for number, row in enumerate(module.nodes)
-        )
+        return any(map(self._are_gradients_read_in, dict.fromkeys(one.module for one in functions)))
 
-    def _computes_with(self, module: Module, gradient: int) -> bool:
-        """Whether a gradient is used for more than tests and copies to the host."""
-        users = self._users_of(module)
-        todo, seen = [gradient], {gradient}
-        while todo:
-            number = todo.pop()
-            for user in users.get(number, ()):
-                row = module.nodes[user]
-                reads = row[0] == "attr" and row[2] in _TO_HOST
-                if row[0] in _DECIDES or reads or user in seen:
-                    continue
-                if row[0] not in _HANDS_ON:
-                    return True
-                seen.add(user)
-                todo.append(user)
-            if number != gradient and not users.get(number):
-                return True
+    def _are_gradients_read_in(self, module: Module) -> bool:
+        gradients = [one for one in self.code.expressions_in(module, "attr") if one.name == "grad"]
+        return any(one.base is not None and not _is_made_in_step(one.base) and _computes_with(one) for one in gradients)
+
+
+def _is_made_for(optimizer: Call, step: Call) -> bool:
+    """Whether an optimizer is created again in the iteration that steps it: it changes an input of that iteration."""
+    return bool(step.loops) and optimizer.function == step.function and optimizer.loops[:1] == step.loops[:1]
+
+
+def _steps_inputs(optimizer: Call) -> bool:
+    """Whether an optimizer only gets arguments of its function: ``Adam([image.detach().requires_grad_()])``."""
+    names = optimizer.callee.outside_names
+    if not optimizer.positional or not names or not all(name.startswith("torch.optim.") for name in names):
         return False
+    steps = optimizer.positional[0].plain
+    return steps.kind == "seq" and bool(steps.operands) and all(map(_is_given, steps.operands))
 
-    def _users_of(self, module: Module) -> dict[int, list[int]]:
-        known = self._users.get(module.index)
-        if known is None:
-            known = self._users[module.index] = users_in(module)
-        return known
 
-    def _is_made_in_step(self, module: Module, number: int) -> bool:
-        """Whether a value is marked as requiring gradients in each iteration again: an input, not a trained value."""
-        todo, seen = [number], set()
-        while todo:
-            number = todo.pop()
-            row = module.nodes[number]
-            if number in seen:
+def _computes_with(gradient: Expr) -> bool:
+    """Whether a gradient is used for more than tests and copies to the host."""
+    todo, seen = [gradient], {gradient}
+    for at in todo:
+        users = at.users
+        for user in users:
+            reads = user.kind == "attr" and user.name in _TO_HOST
+            if user.kind in _DECIDES or reads or user in seen:
                 continue
-            seen.add(number)
-            if row[0] == "call":
-                function = module.nodes[row[1]]
-                marks = function[0] == "attr" and function[2] == "requires_grad_"
-                if (marks or any(name == "requires_grad" for name, _ in row[3])) and module.table.sites[number].loop >= 0:
-                    return True
-            elif row[0] in ("phi", "copy"):
-                todo += row[1] if row[0] == "phi" else [row[1]]
-        return not seen.isdisjoint(self._marked_in(module))
-
-    def _marked_in(self, module: Module) -> frozenset[int]:
-        """The targets of ``x.requires_grad = True`` that a loop carries or creates."""
-        if module.index not in self._marked:
-            written = {base for scope in module.scopes for base, name, _, _ in scope.writes if name == "requires_grad"}
-            sites = module.table.sites
-            rows = (one for one in written if module.nodes[one][0] == "phi" or (one in sites and sites[one].loop >= 0))
-            self._marked[module.index] = frozenset(rows)
-        return self._marked[module.index]
+            if user.kind not in _HANDS_ON:
+                return True
+            seen.add(user)
+            todo.append(user)
+        if at != gradient and not users:
+            return True
+    return False
 
 
-def _is_given(module: Module, number: int) -> bool:
+def _is_made_in_step(value: Expr) -> bool:
+    """Whether a value is marked as requiring gradients in each iteration again: an input, not a trained value."""
+    return any(_is_marked(one) for one in origins(value, Through.NAMES))
+
+
+def _is_marked(value: Expr) -> bool:
+    """Whether a loop creates a value that requires gradients, or marks one that it carries or creates."""
+    if isinstance(value, Call) and value.loops:
+        marks = value.receiver is not None and value.called_name == "requires_grad_"
+        if marks or any(name == "requires_grad" for name, _ in value.keywords):
+            return True
+    is_of_loop = value.kind == "phi" or (isinstance(value, Call) and bool(value.loops))
+    return is_of_loop and any(target == value for target, _ in value.code.writes_of("requires_grad"))
+
+
+def _is_given(value: Expr) -> bool:
     """Whether an expression is a parameter of its function, or derived from one by methods and by marking it as
     trained."""
-    seen: set[int] = set()
-    while number not in seen:
-        seen.add(number)
-        row = module.plain(number)
-        if row[0] != "call":
-            return bool(row[0] == "param")
-        function = module.nodes[row[1]]
-        if module.last_name(row[1]) in _WRAPS and row[2]:
-            number = row[2][0]
-        elif function[0] == "attr":
-            number = function[1]
-    return False
+    at, seen = value.plain, set[Expr]()
+    while isinstance(at, Call) and at not in seen:
+        seen.add(at)
+        if at.called_name in _WRAPS and at.positional:
+            at = at.positional[0].plain
+        elif at.receiver is not None:
+            at = at.receiver.plain
+    return at.kind == "param"
 
 
 def _changes(name: str) -> bool:

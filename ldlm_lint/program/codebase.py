@@ -434,6 +434,12 @@ class Codebase(ABC):
         """All expressions of a kind in a file, see `ldlm_lint.code.table`."""
         return (expression(self, module.base | number) for number, row in enumerate(module.nodes) if row[0] == kind)
 
+    @property
+    def registered(self) -> list[Expr]:
+        """What is put into registries."""
+        program = self.program
+        return [expression(self, one) for one in sorted(one for definitions in program.registered.values() for one in definitions)]
+
     def writes_of(self, attribute: str) -> list[tuple[Expr, Expr]]:
         """What is set as an attribute of objects other than ``self``: the object and the value."""
         return [(expression(self, target), expression(self, value)) for target, value in self.program.other_writes.get(attribute, ())]

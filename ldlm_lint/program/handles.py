@@ -7,7 +7,7 @@ A handle is small and frozen; two of one place are equal. Numbers of expressions
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -1172,6 +1172,21 @@ class Function(_Handle):
         return found
 
     @property
+    def is_called_from_outside_only(self) -> bool:
+        """Whether all its callers are other packages, which were handed the function."""
+        return all(one.how == UNKNOWN for one in self.code.program.callers(self.key))
+
+    @property
+    def parameter_names(self) -> list[str]:
+        """The names of its parameters, in order."""
+        return list(self.module.scopes[self.key & MASK].params)
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The types that are written for its parameters."""
+        return self.module.scopes[self.key & MASK].annotations
+
+    @property
     def has_unknown_callers(self) -> bool:
         """Whether another package, which was handed the function, calls it."""
         return any(one.how == UNKNOWN for one in self.code.program.callers(self.key))
@@ -1375,6 +1390,16 @@ class Class(_Handle):
         """Its code."""
         scope = self.module.scopes[self.key & MASK]
         return self.code.text(self.module, scope.place, scope.end)
+
+    @property
+    def own_names(self) -> list[str]:
+        """The names that its body binds."""
+        return list(self.module.scopes[self.key & MASK].bindings)
+
+    def own_methods_named(self, name: str) -> list[Function]:
+        """The functions that its body binds to a name, on several ways."""
+        rows = [self.module.nodes[one] for one in self.module.scopes[self.key & MASK].bindings.get(name, ())]
+        return [Function(self.code, self.module.base | row[1]) for row in rows if row[0] == "def"]
 
     @property
     def own_methods(self) -> list[Function]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.concepts.framework_trainers import modules_with_trainers
+from ldlm_lint.concepts.framework_trainers import FrameworkTrainers
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
@@ -16,7 +16,8 @@ from ldlm_lint.source import Kind
 from ldlm_lint.vocabulary.batch_sizes import is_world_size
 
 if TYPE_CHECKING:
-    from ldlm_lint.program import Program as LinkedProgram
+    from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.modules import Module
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.index import Project
@@ -48,11 +49,11 @@ _LIGHTNING = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re
 class Trainers:
     """Where the Trainer of transformers gets its settings in a project."""
 
-    def __init__(self, project: Project, launches: Launches, homes: Callable[[], Homes], program: Callable[[], LinkedProgram]) -> None:
+    def __init__(self, project: Project, launches: Launches, homes: Callable[[], Homes], code: Callable[[], Codebase]) -> None:
         self._project = project
         self._launches = launches
         self._homes = homes
-        self._program = program
+        self._code = code
 
     @cached_property
     def _speaking(self) -> FileSet:
@@ -95,12 +96,13 @@ class Trainers:
 
     def _makes_trainer(self, entry: str) -> bool:
         """Whether a Python file, or one that it imports, makes a Trainer, as far as the program shows."""
-        known = {f"{self._project.root.rstrip('/')}/{module.path}": module.index for module in self._program().live}
+        code = self._code()
+        known = {code.path(module): module for module in code.modules}
         return any(known[one] in self._with_trainers for one in self._project.reach(entry) if one in known) or entry not in known
 
     @cached_property
-    def _with_trainers(self) -> frozenset[int]:
-        return modules_with_trainers(self._program())
+    def _with_trainers(self) -> frozenset[Module]:
+        return self._code()[FrameworkTrainers].files()
 
     def _nearest_speak(self, path: str) -> bool:
         """Whether the Trainer is mentioned below the nearest folder around a file that has a training below it."""

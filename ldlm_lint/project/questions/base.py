@@ -291,7 +291,7 @@ class Context:
         """Where the Trainer of transformers gets its settings."""
         from ldlm_lint.project.frameworks import Trainers
 
-        return Trainers(self.project, self.launches, lambda: self.homes, lambda: self.program)
+        return Trainers(self.project, self.launches, lambda: self.homes, lambda: self.view)
 
     @cached_property
     def wraps(self) -> Wraps:

@@ -98,7 +98,7 @@ class Predictions(Concept):
                 yield call
 
     def _is_recorded(self, call: Call) -> bool:
-        """Whether no code around a call can turn gradients off, its model is not frozen, and it is no run to warm a device up."""
+        """Whether no code around a call can turn gradients off, its model is not frozen, and it does more than warm a device up."""
         if any(guard.kind == "with" and not _goes_on_recording(guard.test) for guard in call.guards):
             return False
         owner = call.function.owner

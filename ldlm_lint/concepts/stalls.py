@@ -1,4 +1,4 @@
-"""Calls that block every training step, and whether somebody wants them: for a measurement, another phase, other weights."""
+"""Calls that block every training step, and whether they have a visible purpose: a measurement, another phase, other weights."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _WAYS = 12
 class _Handle:
     """Something at a place of a codebase.
 
-    Questions make millions of them, and ask most for their rows: what that takes is at hand.
+    Questions make millions of them, and ask most for their rows: what that takes is kept.
     """
 
     __slots__ = ("code", "key", "module")
@@ -178,7 +178,7 @@ class Expr(_Handle):
 
     @property
     def name(self) -> str:
-        """The name that it is written as: ``x`` of ``x`` and of ``self.x``; empty if it is none."""
+        """The name that it is written as: ``x`` of ``x`` and of ``self.x``; empty for all else."""
         return str(self.row[2]) if self.kind in _NAMES else ""
 
     @property
@@ -203,7 +203,7 @@ class Expr(_Handle):
 
     @property
     def part(self) -> int | None:
-        """Which one it is of what an unpacking takes; -1 where a star is before it, None if it is none."""
+        """Which one it is of what an unpacking takes; -1 where a star is before it, None for all else."""
         return int(self.row[2]) if self.kind == "part" else None
 
     @property
@@ -985,7 +985,7 @@ class Guard(_Handle):
 
     @property
     def holds(self) -> bool | None:
-        """The outcome of the test that leads to the place; None if it is no test."""
+        """The outcome of the test that leads to the place; None for all other conditions."""
         return self._row.holds
 
     @property
@@ -1155,7 +1155,7 @@ class Function(_Handle):
 
     @property
     def named_callers(self) -> list[Call]:
-        """The calls that go to it by its name; whoever is handed a function may have got another one."""
+        """The calls that go to it by its name; anyone who is handed a function may have got another one."""
         return [call for call in self.callers if self.owner is not None or call.called_name == self.name]
 
     @property

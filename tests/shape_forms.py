@@ -136,10 +136,6 @@ FOUND = {
         "compile-guarded-by-try",
         "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
     ),
-    "removed: by a function with another name": (
-        "checkpoint-removed-before-replacement",
-        "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
-    ),
     "fused: a class without it, of a module": (
         "fused-conflict",
         "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",

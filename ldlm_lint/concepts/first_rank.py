@@ -7,6 +7,7 @@ import re
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Expr, Function
+from ldlm_lint.program.modules import Module
 
 _RANK = lazily(
     r"(?<!lora_)(?<!local_)rank(?!ing|s$|ed|er)|is_?main|(?<!local_)main_?(proc|rank|worker)|^main$|is_?master|^master$|is_?(primary|root|chief|leader|global_zero|zero)"
@@ -26,11 +27,16 @@ class FirstRank(Concept):
     """Answers for the calls of a program."""
 
     def is_one_of_several(self, call: Call) -> bool:
-        """Whether several processes may run a call: its file trains with others, and nothing tests the rank on the way."""
-        module = call.module
-        names = (name for one in self.code.calls_in(module) for name in one.callee.outside_names)
-        several = self.code.trainings.run_on_many_ranks(self.code.path(module)) or any(name.startswith(_OF_SEVERAL) for name in names)
+        """Whether several processes may run a call: its file, or one that leads to it, trains with others, and nothing tests
+        the rank on the way."""
+        modules = [call.module, *self.program.modules_above(call.key)]
+        several = any(self.code.trainings.run_on_many_ranks(self.code.path(one)) for one in modules) or any(map(self._meets_others, modules))
         return several and not self.runs(call)
+
+    def _meets_others(self, module: Module) -> bool:
+        """Whether a file calls what connects processes."""
+        names = (name for one in self.code.calls_in(module) for name in one.callee.outside_names)
+        return any(name.startswith(_OF_SEVERAL) for name in names)
 
     def runs(self, call: Call) -> bool:
         """Whether the rank is tested on every way to a call."""

@@ -6,9 +6,9 @@ import pytest
 from linking import Alone, program_of
 
 from ldlm_lint.concepts.datasets import Datasets
+from ldlm_lint.concepts.devices import PinnedBatches
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.loaders import Loaders
-from ldlm_lint.concepts.pinned_batches import PinnedBatches
 from ldlm_lint.concepts.samplers import Samplers
 from ldlm_lint.concepts.workers import Workers
 from ldlm_lint.program.codebase import Codebase

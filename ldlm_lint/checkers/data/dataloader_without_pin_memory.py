@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.checkers.data.fixes import fix_with_option
 from ldlm_lint.checkers.data.passes_shown import TRAINS, related_to
+from ldlm_lint.concepts.devices import PinnedBatches
 from ldlm_lint.concepts.item_work import ItemWork
 from ldlm_lint.concepts.loader_passes import LoaderPasses
 from ldlm_lint.concepts.loaders import Loader, Loaders
-from ldlm_lint.concepts.pinned_batches import PinnedBatches
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.concepts.workers import Workers
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Frequency, Probe, Reference, Rule

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from astroid import nodes
 
-from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.ddp_freezing import late_changes
-from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.model import Claim
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.model_slots import model_slots
 from ldlm_lint.python.names import qualified
@@ -19,15 +18,12 @@ from ldlm_lint.rules.ddp_graph import (
     PARAMETERS_FROZEN_AFTER_WRAP,
     RULES,
     STATIC_GRAPH_WITH_DYNAMIC_MODEL,
-    STATIC_GRAPH_WITH_NO_SYNC,
 )
-from ldlm_lint.source import Source
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
 # Calls that pass a model to the engine.
 _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
-_STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors"
 
 
 class DdpGraphChecker(LdlmChecker):
@@ -38,7 +34,6 @@ class DdpGraphChecker(LdlmChecker):
         "visit_module": (PARAMETERS_FROZEN_AFTER_WRAP,),
         "visit_call": (
             STATIC_GRAPH_WITH_DYNAMIC_MODEL,
-            STATIC_GRAPH_WITH_NO_SYNC,
         ),
     }
 
@@ -68,21 +63,12 @@ class DdpGraphChecker(LdlmChecker):
         model = arguments["module"].node
         slots = model_slots(model) if model is not None else _models_of_engine(node, engine) if engine else []
         if static.is_only(True):
-            self._check_static(node, engine, slots)
+            self._check_static(node, slots)
 
-    def _check_static(self, node: nodes.Call, engine: str, slots: list[Slot]) -> None:
-        place = _keyword(node, "static_graph")
-        claim = Claim("engine-accumulates", engine) if engine else Claim("no-sync-on-wrap", str(node.lineno))
-        self.report(
-            STATIC_GRAPH_WITH_NO_SYNC,
-            place,
-            args={"accumulation": ""},
-            claims=(claim,),
-            fix=lambda source: _drop_fix(source, place),
-        )
+    def _check_static(self, node: nodes.Call, slots: list[Slot]) -> None:
         if slots:
             claims = (Claim("model-changes-its-graph", subject_of(slots)),)
-            self.report(STATIC_GRAPH_WITH_DYNAMIC_MODEL, place, args={"model": ""}, claims=claims)
+            self.report(STATIC_GRAPH_WITH_DYNAMIC_MODEL, _keyword(node, "static_graph"), args={"model": ""}, claims=claims)
 
 
 def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
@@ -98,10 +84,3 @@ def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
 
 def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
     return next((keyword for keyword in call.keywords if keyword.arg == name), call)
-
-
-def _drop_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
-    if not isinstance(place, nodes.Keyword):
-        return None
-    edits = remove_arguments(source, [span_of(source, place)])
-    return Fix("leave static_graph out", edits, Applicability.UNSAFE, _STATIC_REASON) if edits else None

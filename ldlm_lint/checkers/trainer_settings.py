@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.frameworks import trainer
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Claim, Finding
 
@@ -22,7 +22,7 @@ def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[
     """The findings about the settings of a section from a call or class."""
     if not _trains(section):
         return
-    for finding in trainer.decide(section, options):
+    for finding in findings_of(section, options):
         yield _claiming(finding, section)
 
 

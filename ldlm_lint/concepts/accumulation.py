@@ -17,6 +17,7 @@ from ldlm_lint.concepts.optimizer_steps import OptimizerSteps
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Expr, Guard
 from ldlm_lint.program.walks import Through
+from ldlm_lint.vocabulary.wrappers import TAKE_STRATEGY
 
 if TYPE_CHECKING:
     from ldlm_lint.program.handles import Function, Loop
@@ -25,6 +26,9 @@ _PASS_ON = frozenset({"enumerate", "zip", "tqdm", "trange", "iter"})
 _SPLIT = frozenset({"chunk", "split", "tensor_split", "array_split"})
 _FLAGS = ("need_update", "update_grad")
 """The parameters by which objects of other packages that run backward passes are told to step: timm's ``NativeScaler``."""
+
+_PLUGIN = "gradient_accumulation_plugin"
+_ENGINES = {"accelerate": (frozenset({"accelerate.Accelerator"}), "gradient_accumulation_steps"), "lightning": (TAKE_STRATEGY, "accumulate_grad_batches")}
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,14 @@ class Accumulation:
     count: Expr
     due: Due | None
     steps: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class EngineSteps:
+    """The call that makes an engine accumulate more than one micro-batch, and the setting as written."""
+
+    call: Call
+    text: str
 
 
 class Accumulations(Concept):
@@ -95,6 +107,20 @@ class Accumulations(Concept):
                 above = self._callers(call, steps)
                 todo += [(one, told) for one, told in above.items() if one not in seen]
                 seen.update(above)
+
+    def by_engine(self, near: Call, engine: str) -> EngineSteps | None:
+        """What makes Accelerate or Lightning accumulate more than one micro-batch, in the programs of a call."""
+        makers, setting = _ENGINES[engine]
+        for call in (one for one in self.code.calls(makers) if near.may_run_with(one)):
+            for value in call.argument(setting).values:
+                if _may_repeat(value):
+                    return EngineSteps(call, f"{setting}={value.called_in(call.function)}")
+            for made in (one.unnamed for one in call.argument(_PLUGIN).values):
+                steps, each = (made.argument("num_steps", 0), made.argument("sync_each_batch")) if isinstance(made, Call) else (None, None)
+                for value in steps.values if steps is not None and each is not None and (each.is_absent or each.only is False) else ():
+                    if _may_repeat(value):
+                        return EngineSteps(call, f"{_PLUGIN}=GradientAccumulationPlugin(num_steps={value.called_in(call.function)})")
+        return None
 
     def uses_nothing_before(self, one: Accumulation) -> bool:
         """Whether nothing reads the gradients of a loop before its last micro-batch: one optimizer steps, and they are

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.concepts.reach import Reach
 from ldlm_lint.concepts.replica_runs import DDP, ReplicaRuns
+from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call
+from ldlm_lint.program.walks import Through
+from ldlm_lint.vocabulary.batch_sizes import COUNTS, COUNTS_NOT
+from ldlm_lint.vocabulary.models import names_evaluation
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.replica_runs import Replica
@@ -63,6 +67,18 @@ class Reduction(Concept):
         detached = [call.receiver.plain for call in self.code.calls_named("detach_") if call.receiver is not None and wrapper.may_run_with(call)]
         return any(one.kind == "attr" and one.name == "grad" and not _asks_for_gradient(one.operands[0]) for one in detached)
 
+    def scope_of_first_step(self, wrapper: Call) -> Call | None:
+        """The call of `no_sync` by which the first backward pass of a wrapped model keeps its gradients local; not one that an
+        evaluation makes, or that a test spares the first step."""
+        untrained = self.code[Untrained]
+        for scope in self.code.calls_named("no_sync"):
+            if scope.receiver is None or scope.arguments or not wrapper.may_run_with(scope) or _is_spared(scope):
+                continue
+            is_of_it = any(one.replica.wrapper == wrapper and not one.is_bare for one in self._runs.behind(scope.receiver))
+            if is_of_it and not untrained.records_nothing(scope) and not any(names_evaluation(one.name) for one in scope.function.around):
+                return scope
+        return None
+
     def _is_for_others(self, model: Expr | None, models: frozenset[Replica]) -> bool:
         """Whether the model of a scope surely is none of some models."""
         behind = {one.replica for one in self._runs.behind(model)} if model is not None and models else set()
@@ -101,6 +117,46 @@ class Reduction(Concept):
         given = (call.argument("static_graph") for call in self.code.calls(DDP) if backward.may_run_with(call))
         may_be_set = any(one.values and {value.may_be().only for value in one.values} != {False} for one in given)
         return may_be_set or self._reaches(backward, "_set_static_graph")
+
+
+def _is_spared(scope: Call) -> bool:
+    """Whether a test around a call prevents it in the first step."""
+    around = [(guard.test, guard.holds is True) for guard in scope.guards if guard.is_test]
+    chosen = [(one.test, one.ways[0].unnamed == scope) for one in scope.users if one.kind == "choice" and one.test is not None]
+    return any(_fails_first(test, holds) for test, holds in (*around, *chosen))
+
+
+def _fails_first(test: Expr, holds: bool) -> bool:
+    """Whether a test has the other outcome where the counters of steps and micro-batches are 0."""
+    test = test.unnamed
+    if test.operator == "Not":
+        return _fails_first(test.operands[0], not holds)
+    if test.operator in ("And", "Or"):
+        return (test.operator == "And") is holds and any(_fails_first(one, holds) for one in test.operands)
+    if test.operator == "Mod":
+        return holds and _starts_at_zero(test.operands[0])
+    if test.kind != "cmp" or len(test.operands) != 2:
+        return False
+    left, limit = (one.unnamed for one in test.operands)
+    if left.operator == "Mod" and _starts_at_zero(left.operands[0]):
+        return limit.constant == 0 and test.operator in (("NotEq", "Gt") if holds else ("Eq",))
+    is_first = holds and _starts_at_zero(left) and limit.constant is not None
+    return is_first and (test.operator in ("Gt", "NotEq") or (test.operator == "GtE" and limit.constant != 0))
+
+
+def _starts_at_zero(counter: Expr) -> bool:
+    """A counter that starts at 0: of ``enumerate`` and ``range``, or one by its name."""
+    counter = counter.unnamed
+    element = counter.operands[0] if counter.kind == "part" and counter.part == 0 else counter
+    made = element.operands[0].unnamed if element.kind == "elem" else None
+    if isinstance(made, Call) and made.called_name == "enumerate" and counter.kind == "part":
+        start = made.argument("start", 1)
+        return start.is_absent or start.only == 0
+    if isinstance(made, Call) and made.called_name == "range":
+        return len(made.positional) == 1 or made.positional[0].constant == 0
+    if counter.kind == "phi":
+        return any(one.constant == 0 for one in counter.origins(Through.NAMES))
+    return COUNTS.search(counter.name) is not None and COUNTS_NOT.search(counter.name) is None
 
 
 def _asks_for_gradient(tensor: Expr) -> bool:

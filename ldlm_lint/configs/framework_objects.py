@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
-from ldlm_lint.frameworks import lightning
 from ldlm_lint.frameworks.sections import Section, Setting
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.patterns import lazily
@@ -15,7 +14,6 @@ from ldlm_lint.source import Source
 
 # Words of files that create objects, or set options that only Lightning's classes have.
 HINT = lazily(rb"_target_|class_path|save_top_k|strategy")
-_LIGHTNING = lazily(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
 _PARTS = frozenset({"strategy", "save_top_k"})
 
 
@@ -39,9 +37,7 @@ def _of_mapping(source: Source, document: Document, mapping: Entry, options: Map
     if name:
         made = section._replace(call=document_setting(document, mapping), made=name, where=f"{source.path.rpartition('/')[2]}/{where}")
         yield from findings_of(made, options)
-    if match := _LIGHTNING.fullmatch(name):
-        yield from _of_lightning(section, match[1], options)
-    elif not name:
+    else:
         yield from _by_keys(section, options)
 
 
@@ -71,17 +67,10 @@ def _is_complete(settings: Mapping[str, Setting]) -> bool:
     return not any(name in settings for name in ("defaults", "<<", "_args_", "dict_kwargs"))
 
 
-def _of_lightning(section: Section, name: str, options: Mapping[str, object]) -> Iterator[Finding]:
-    """An object of a Lightning class."""
-    if name == "Trainer":
-        yield from lightning.trainer(section)
-
-
 def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """A mapping that creates no object itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that
     does."""
     if "strategy" in section.settings:
-        yield from lightning.trainer(section)
         yield from findings_of(section, options) if "save_top_k" not in section.settings else ()
     if "save_top_k" in section.settings:
         known = Claim("project-uses-lightning")

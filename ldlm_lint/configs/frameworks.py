@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.configs import framework_objects, framework_sections
 from ldlm_lint.configs.document import Document
-from ldlm_lint.frameworks import trainer
 from ldlm_lint.model import Finding
 from ldlm_lint.source import Source
 
@@ -16,7 +15,7 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
     """The findings about the settings of a framework."""
     if framework_sections.HINT.search(source.data):
         for section in framework_sections.sections(source, document):
-            yield from trainer.decide(section, options)
+            yield from findings_of(section, options)
     engine = framework_sections.engine_section(source, document) if b"gradient_accumulation_steps" in source.data else None
     if engine is not None:
         yield from findings_of(engine, options)

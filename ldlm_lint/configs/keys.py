@@ -6,54 +6,24 @@ matters where it is used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ldlm_lint.checkers.rule_files import findings_of
-from ldlm_lint.configs import edits
-from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.configs.document import Document
 from ldlm_lint.configs.framework_sections import DocumentEditor, setting_of
 from ldlm_lint.frameworks.sections import Section
-from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
-from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
+from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.source import Source
 
 # A file with more keys than this is data, not a configuration; a list of files may have any length.
 _MOST = 1000
 
-class _Switch(NamedTuple):
-    """A flag of a call whose value in a configuration may be a defect."""
-
-    rule: Rule
-    name: re.Pattern[str]
-    value: bool
-    claim: Claim
-    args: tuple[tuple[str, object], ...] = ()
-    reason: str = ""
-
-
-_SWITCHES = (
-    _Switch(
-        STATIC_GRAPH_WITH_NO_SYNC,
-        re.compile(r"(?:.*_)?static_graph"),
-        True,
-        Claim("configured-value-reaches-call", "static-graph"),
-        (("accumulation", ""),),
-        "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors",
-    ),
-)
-
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """The findings about values that the program reads from here, and about unread keys."""
     if sum(1 for entry in document.entries if entry.name) > _MOST:
         return
-    for entry in document.scalars():
-        if not entry.name or entry.shared:
-            continue
-        yield from _of_switch(source, document, entry)
     yield from findings_of(_own_settings(source, document), options)
     yield from _dead(document)
 
@@ -74,26 +44,6 @@ def _number(options: Mapping[str, object], name: str, default: object) -> int:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-# Flags
-
-
-def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Finding]:
-    for switch in _SWITCHES:
-        if entry.value is switch.value and switch.name.fullmatch(entry.name):
-            fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
-            yield _finding(switch.rule, entry, switch.args, switch.claim, fix)
-
-
-def _finding(rule: Rule, entry: Entry, args: tuple[tuple[str, object], ...], claim: Claim, fix: Fix | None = None) -> Finding:
-    return Finding(rule.symbol, rule.code, entry.whole, tuple(sorted(args)), Confidence.MEDIUM, fix=fix, claims=(claim,))
-
-
-def _setting(source: Source, document: Document, entry: Entry, value: int | bool, reason: str) -> Fix | None:
-    changes = edits.set_value(source, document, entry, value)
-    text = str(value).lower()
-    return Fix(f"set {entry.name} to {text}", changes, Applicability.UNSAFE, reason) if changes else None
 
 
 # Unread keys

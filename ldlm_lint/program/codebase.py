@@ -146,6 +146,9 @@ class Trainings(Protocol):
         """Where a launch with a file gets its number of processes from outside, if it gives neither a setting nor a batch size
         for all of them."""
 
+    def told_to_accumulate(self, path: str, engine: str) -> tuple[Span, str] | None:
+        """Where a launch of a file, or a file that it reads, makes Accelerate or Lightning accumulate, and the setting."""
+
     def leave_at_one(self, path: str, setting: str) -> bool:
         """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""
 

@@ -17,6 +17,7 @@ from ldlm_lint.project.engines import (
     makes_optimizer,
     names_deepspeed,
     shards_optimizer,
+    told_to_accumulate,
 )
 from ldlm_lint.project.lightning_trainers import (
     is_written_out,
@@ -219,6 +220,10 @@ class TrainingFiles:
         from ldlm_lint.project.questions.frameworks import varying_world
 
         return varying_world(self._context, path, setting)
+
+    def told_to_accumulate(self, path: str, engine: str) -> tuple[Span, str] | None:
+        """Where a launch of a file, or a file that it reads, makes Accelerate or Lightning accumulate, and the setting."""
+        return told_to_accumulate(self._project, self._context.launches, path, engine)
 
     def leave_at_one(self, path: str, setting: str) -> bool:
         """Whether the launches of a file are known, and a setting is 1 in all of them and by default."""

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Confidence, Consequence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
 )
 _DESIGN = Reference("Distributed Data Parallel: internal design", "https://docs.pytorch.org/docs/stable/notes/ddp.html")
-
-STATIC_GRAPH_WITH_NO_SYNC = Rule(
-    code="E7229",
-    symbol="static-graph-with-no-sync",
-    consequence=Consequence.CRASH,
-    message="`static_graph=True` and %(accumulation)s in the first iteration end in an internal assertion of DDP: leave "
-    "`static_graph` out, or synchronize the first backward pass",
-    summary="DDP with `static_graph=True`, and `no_sync()` from the first backward pass on.",
-    rationale="With a static graph DDP records in the first iteration which gradients arrive, and starts its "
-    "reduction at the end of that backward pass. Gradient accumulation runs all micro-batches except the last under "
-    "`no_sync()`, which skips what this recording needs: the first synchronized backward pass after it fails. After "
-    "one synchronized iteration the two work together.",
-    cost="`RuntimeError: expect_autograd_hooks_ INTERNAL ASSERT FAILED` in the first step. Without the assertion gradients would "
-    "silently not be reduced (pytorch#143580).",
-    exceptions="A first iteration that is synchronized, such as `no_sync()` from the second step on; `no_sync()` "
-    "around an evaluation without gradients; always one micro-batch per step.",
-    versions="Shown with torch 2.13; reported to PyTorch since torch 2.2 and still open.",
-    verification="Run two micro-batches on one process with gloo: the second one fails.",
-    references=(
-        _DDP,
-        Reference("pytorch#143580", "https://github.com/pytorch/pytorch/issues/143580"),
-        Reference("accelerate#3679", "https://github.com/huggingface/accelerate/issues/3679"),
-    ),
-    reads=("py", "sh", "cfg"),
-    triggers=(b"static_graph",),
-    setting_triggers=(b"static_graph", b"static-graph"),
-    applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: without the flag, a parameter that gets no gradient and a layer that is checkpointed twice "
-    "are errors.",
-    overrides="DDP raises or computes wrong gradients with it",
-)
 
 STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
     code="E7230",
@@ -90,7 +59,6 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
 )
 
 RULES = (
-    STATIC_GRAPH_WITH_NO_SYNC,
     STATIC_GRAPH_WITH_DYNAMIC_MODEL,
     PARAMETERS_FROZEN_AFTER_WRAP,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ldlm_lint.frameworks import trainer
+from ldlm_lint.checkers.rule_files import findings_of
 from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
 from ldlm_lint.patterns import lazily
@@ -82,7 +82,7 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
     reported: set[tuple[str, Span]] = set()
     for launch in code.script.launches:
         section = _section(script, launch) if is_training(launch) else None
-        for finding in trainer.decide(section, options) if section is not None else ():
+        for finding in findings_of(section, options) if section is not None else ():
             if (finding.rule, finding.span) not in reported:
                 reported.add((finding.rule, finding.span))
                 yield finding

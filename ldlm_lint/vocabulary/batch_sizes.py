@@ -23,6 +23,11 @@ _RANKS = lazily(rb"(?i)world|gpus|nodes|nproc|processes|machines|devices|device_
 _BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
 _GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
 
+# ``accum_steps > 1`` says how many micro-batches there are, ``step > 1`` which one this is.
+COUNTS = lazily(r"step|iter|epoch|batch|idx|index|count|^[ijkn]$|^it$", re.I)
+COUNTS_NOT = lazily(r"accum|steps$|iters$|batches$|every|freq|interval|num_|size|per_", re.I)
+"""Names of numbers that count steps or micro-batches from 0, and of settings that do not."""
+
 
 def _plain(name: str) -> str:
     """A name as snake case: the last part of a dotted one, in lower case."""

@@ -25,15 +25,11 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.tables.training_arguments import WORDS as NAMED
 
-RULES = (
-    *(UNBOUNDED_CHECKPOINTS,),
-    *(STATIC_GRAPH_WITH_NO_SYNC,),
-)
+RULES = (UNBOUNDED_CHECKPOINTS,)
 ASKS_RULE_FILES = True
 """Rules with a file of their own report these settings, too."""
 # Code that trains with one of the classes creates a Trainer.

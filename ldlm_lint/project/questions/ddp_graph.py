@@ -8,8 +8,8 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
+from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.model import Applicability, Finding, Fix, Related
-from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (
@@ -22,7 +22,6 @@ from ldlm_lint.project.reentrant import (
     reentrant_calls,
     switched_on,
 )
-from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named
@@ -30,7 +29,8 @@ from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.source import Kind, Source
-from ldlm_lint.wording import located, quoted
+from ldlm_lint.vocabulary.wrappers import DDP
+from ldlm_lint.wording import located
 
 if TYPE_CHECKING:
     pass
@@ -44,40 +44,14 @@ def _slots(text: str) -> list[Slot]:
 
 def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
     """A training that uses the wrap at a line runs a backward pass of the same model under ``no_sync()`` first."""
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    trees = context.trees
-    for where in sorted({path, *trainings_of(project, path)}):
-        module = trees.of(where) if b"no_sync" in project.data(where) else None
-        for call, slots in local_passes(module) if module is not None else ():
-            wraps = (wrap for slot in slots for wrap in context.wraps.all_of(where, slot))
-            if any((wrap.path, str(wrap.line)) == (path, line) for wrap in wraps):
-                note = Related(context.line_span(where, call.lineno or 1), "gradients stay local here")
-                said = f"`no_sync()` at {located(where, call.lineno or 1, path)}"
-                return Verdict(True, (note,), (("accumulation", said),))
+    view, path = context.view, finding.span.path
+    for wrapper in view.calls(DDP):
+        if view.path(wrapper.module) == path and str(wrapper.line) == line:
+            scope = view[Reduction].scope_of_first_step(wrapper)
+            if scope is not None:
+                said = f"`no_sync()` at {located(view.path(scope.module), scope.line, path)}"
+                return Verdict(True, (Related(scope.line_span, "gradients stay local here"),), (("accumulation", said),))
     return Verdict(False)
-
-
-def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verdict:
-    """A training that uses a setting of Accelerate or Lightning lets it accumulate gradients."""
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    trees = context.trees
-    for where in sorted({path, *trainings_of(project, path)}):
-        module = trees.of(where) if b"accumul" in project.data(where) else None
-        found = engine_accumulates(module, engine) if module is not None else None
-        if found is not None:
-            place, setting = found
-            related = Related(context.line_span(where, place.lineno or 1), "gradients are accumulated here")
-            return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({quoted(setting)})"),))
-    told = told_to_accumulate(project, context.launches, path, engine)
-    if told is None:
-        return Verdict(False)
-    span, setting = told
-    related = Related(span, "gradients are accumulated here")
-    return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({quoted(setting)})"),))
 
 
 def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: str) -> Verdict:
@@ -174,7 +148,6 @@ def _waits_for_all(module: nodes.Module, line: int) -> bool:
 
 QUESTIONS: dict[str, Question] = {
     "no-sync-on-wrap": _no_sync_on_wrap,
-    "engine-accumulates": _engine_accumulates,
     "model-checkpoints-reentrantly": _model_checkpoints_reentrantly,
     "program-checkpoints-reentrantly": _program_checkpoints_reentrantly,
     "transformers-is-old": _transformers_is_old,

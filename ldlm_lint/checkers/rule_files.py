@@ -54,6 +54,7 @@ _FILES: tuple[str, ...] = (
     "memory.missing_activation_checkpointing",
     "memory.requires_grad_toggled_per_step",
     "optimizer.gradient_accumulation_fixed",
+    "optimizer.gradients_kept_as_zeros",
     "optimizer.optimizer_not_fused",
     "precision.clamped_loss",
     "precision.compile_result_dropped",

@@ -29,6 +29,10 @@ class Roles(Concept):
         """Whether a training is reached from the same files as this one; a script that only predicts reaches none."""
         return self.code.trainings.belong_to(self.code.path(module))
 
+    def handle_gradients(self, module: Module) -> bool:
+        """Whether code of a training with a file handles gradients itself, so that they must exist."""
+        return self.code.trainings.handle_gradients(self.code.path(module))
+
     def train_on_cuda(self, module: Module) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
         return self.code.trainings.run_on_cuda(self.code.path(module))

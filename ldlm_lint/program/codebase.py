@@ -90,6 +90,10 @@ class Trainings(Protocol):
     def end_early(self, path: str) -> bool:
         """Whether a file does not parse to its end."""
 
+    def handle_gradients(self, path: str) -> bool:
+        """Whether a file reads gradients, or one of a training with it adds to them, communicates them itself or captures
+        graphs: they must exist then."""
+
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""
 

@@ -1285,6 +1285,11 @@ class Function(_Handle):
         return [Option(self.code, fields[1]) for fields in self.code.program.atoms.kinds(value, "flag")]
 
     @property
+    def takes_any(self) -> bool:
+        """Whether it has ``*args`` or ``**kwargs``."""
+        return self.takes_any_keyword or bool(self.module.scopes[self.key & MASK].vararg)
+
+    @property
     def takes_any_keyword(self) -> bool:
         """Whether it has ``**kwargs``."""
         return bool(self.module.scopes[self.key & MASK].kwarg)

@@ -65,6 +65,16 @@ _MAY_CLIP = Trait(
     (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
 )
 
+_GRADIENTS_BY_HAND = Trait(
+    lazily(
+        rb"\.grad\s*\+=|\.grad\.(?:add_|copy_|mul_|div_|numel|view|flatten|reshape|clone|data)\b"
+        rb"|(?:reduce|gather|broadcast)\w*\([^)\n]*\.grad\b|CUDAGraph|make_graphed_callables|cuda\.graph\("
+    ),
+    (b".grad", b"CUDAGraph", b"make_graphed_callables"),
+)
+# A read of a gradient, which may need one to exist.
+_READS_GRADIENTS = lazily(rb"\.grad\b(?!\s*\(|\s+is\b|\s*=[^=])")
+
 
 class TrainingFiles:
     """Answers for the files of a project; see `ldlm_lint.program.codebase.Trainings`."""
@@ -105,6 +115,12 @@ class TrainingFiles:
     def end_early(self, path: str) -> bool:
         """Whether a file does not parse to its end."""
         return bool(self._context.trees.parsed(path).error_line)
+
+    def handle_gradients(self, path: str) -> bool:
+        """Whether a file reads gradients, or one of a training with it adds to them, communicates them itself or captures
+        graphs: they must exist then."""
+        project = self._project
+        return _READS_GRADIENTS.search(project.data(path)) is not None or project.any_shows({path, *project.trainings_of(path)}, _GRADIENTS_BY_HAND)
 
     def run_on_cuda(self, path: str) -> bool:
         """Whether a training that a file belongs to may run on a GPU."""

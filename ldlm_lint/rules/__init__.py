@@ -17,7 +17,7 @@ _FILES = (
     "checkpoint_saving", "compilation", "ddp", "ddp_graph",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",
-    "fused", "gradient_scaling", "gradient_zeroing", "launch", "linter", "recomputation",
+    "fused", "gradient_scaling", "launch", "linter", "recomputation",
     "rank_divergence", "schedule", "segments",
 )
 

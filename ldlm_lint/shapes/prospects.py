@@ -41,7 +41,6 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "compile-guarded-by-try": _each("stands-outside-tests torch-compiles-on-its-python"),
     "evaluation-with-gradients": _each("evaluation-records-gradients"),
-    "gradients-kept-as-zeros": _TRAINS,
     "loss-graph-accumulation": _OUTSIDE_TESTS,
     "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
     "scheduler-before-optimizer": _OUTSIDE_TESTS,

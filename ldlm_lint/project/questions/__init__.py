@@ -33,7 +33,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "recomputation": ("checkpoint-is-recorded",),
     "interpreter": ("may-need-newer-python", "torch-compiles-on-its-python"),
-    "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
+    "autograd": ("is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("every-node-saves", "every-rank-saves"),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),

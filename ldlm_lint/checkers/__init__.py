@@ -24,7 +24,7 @@ ROOMS = (
 # Groups whose rules are not in the module with their name.
 _RULES = {
     "distributed_environment": (
-        *("ddp", "environment", "environment_aliases", "environment_allocator"),
+        *("environment", "environment_aliases", "environment_allocator"),
         *("environment_connections", "environment_debugging", "environment_error_handling"),
         *("environment_tuning", "environment_values", "launch"),
     ),

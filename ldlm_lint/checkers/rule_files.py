@@ -38,6 +38,7 @@ _FILES: tuple[str, ...] = (
     "data.unsynchronized_copy_to_host",
     "distributed.accumulation_without_no_sync",
     "distributed.data_parallel",
+    "distributed.ddp_broadcast_buffers",
     "distributed.ddp_find_unused_parameters",
     "distributed.ddp_gradient_copy",
     "distributed.environment_set_too_late",

@@ -24,10 +24,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "no-dataset-takes-epochs",
     ),
     "distributed": (
-        *("accumulation-is-not-divided", "environment-variable-unread"),
-        "model-draws-buffers",
-        *("shards-with-fsdp",),
-        "wrapped-model-trains",
+        *("accumulation-is-not-divided", "environment-variable-unread", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
@@ -41,19 +40,6 @@ def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Ver
     return Verdict(any(context.runs_training(one) for one in sorted(near)))
 
 
-def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
-    project, path = context.project, finding.span.path
-    found = random_buffer(project, path, names.split())
-    if found is None or seeds_all_ranks_alike(project, path):
-        return Verdict(False)
-    model, buffer = found
-    problem = (
-        "`broadcast_buffers=False` also skips the broadcast at construction since torch 2.1: each rank keeps the random values that it "
-        f"drew for `{model}.{buffer}`; leave `broadcast_buffers` at its default"
-    )
-    return Verdict(True, args=(("problem", problem),))
-
-
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
     """No code of a launched file, or of the project if that is unknown, divides the steps by the world size."""
     return Verdict(not context.divides_accumulation(entry))
@@ -66,7 +52,6 @@ def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdi
 QUESTIONS: dict[str, Question] = {
     "environment-variable-unread": _variable_is_unread,
     "wrapped-model-trains": _wrapped_model_trains,
-    "model-draws-buffers": _model_draws_buffers,
     "accumulation-is-not-divided": _accumulation_is_not_divided,
     "shards-with-fsdp": _shards_with_fsdp,
 }

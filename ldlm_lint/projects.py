@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.budget import Clock, apart
 from ldlm_lint.config import Config, Configured, may_be_project, root_among
 from ldlm_lint.discover import kind_of_head, kind_of_name, project_files
+from ldlm_lint.garbage_collection import bring_back
 from ldlm_lint.source import Kind, UnreadableError, read_bytes
 from ldlm_lint.tomlfile import ConfigError
 
@@ -69,6 +70,7 @@ class Projects:
             vars(context).clear()
         self._contexts.clear()
         self._flows = self._tables = None
+        bring_back()
 
     def learn(self, flow: ModuleFlow) -> None:
         """Take over where values go in a file that was parsed anyway."""

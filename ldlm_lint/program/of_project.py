@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code import Table, table_of
+from ldlm_lint.garbage_collection import set_aside
 from ldlm_lint.program.modules import NOTHING_SHOWN
 from ldlm_lint.program.program import Filed, Program, linked
 from ldlm_lint.program.slices import shown_by
@@ -85,4 +86,5 @@ def _at_our_pace() -> Iterator[None]:
     finally:
         sys.setrecursionlimit(limit)
         if collects:
+            set_aside()
             gc.enable()

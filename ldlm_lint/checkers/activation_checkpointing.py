@@ -11,10 +11,10 @@ from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import is_named, partials, qualified
-from ldlm_lint.python.segment_keywords import OWN_KEYWORDS
 from ldlm_lint.rules.recomputation import CHECKPOINT_WITHOUT_USE_REENTRANT
 from ldlm_lint.rules.segments import FLAG, unknown_callee
 from ldlm_lint.source import Source
+from ldlm_lint.vocabulary.modules import OWN_KEYWORDS
 
 _SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
 _FUNCTIONS = frozenset({"torch.utils.checkpoint.checkpoint", _SEQUENTIAL})

@@ -12,10 +12,11 @@ from ldlm_lint.python.calls import Mapping, State, mapping_of
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
-from ldlm_lint.python.segment_keywords import OWN_KEYWORDS, handed_keywords
+from ldlm_lint.python.segment_keywords import handed_keywords
 from ldlm_lint.python.signatures import Target, accepts, refuses, target_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.modules import OWN_KEYWORDS
 from ldlm_lint.wording import listed, quoted
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"

@@ -23,7 +23,7 @@ from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
-from ldlm_lint.python.segment_keywords import OWN_KEYWORDS, handed_keywords
+from ldlm_lint.python.segment_keywords import handed_keywords
 from ldlm_lint.python.signatures import Target, accepts, assigned_to, local_class, method_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import (
@@ -39,6 +39,7 @@ from ldlm_lint.rules.segments import (
     unknown_callee,
 )
 from ldlm_lint.source import Source
+from ldlm_lint.vocabulary.modules import OWN_KEYWORDS
 from ldlm_lint.wording import listed, quoted
 
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)

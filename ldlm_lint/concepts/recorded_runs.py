@@ -15,7 +15,7 @@ from ldlm_lint.concepts.untrained import Untrained
 from ldlm_lint.program.atoms import FIRST, Value
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Expr
-from ldlm_lint.python.model_slots import RETURN_THEMSELVES
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
 _OPTIMIZERS = "torch.optim."
 _TRAINER = "Trainer"

@@ -14,8 +14,8 @@ from ldlm_lint.program.handles import Call, Class, Expr, Function, Guard
 from ldlm_lint.program.spots import Spot
 from ldlm_lint.program.value_uses import How
 from ldlm_lint.program.walks import Through, origins
-from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.vocabulary.models import SPEAKS_OF_GRADIENTS, STOPPERS, names_evaluation
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 _HELD = Through.NAMES | Through.CHOICES | Through.PARAMETERS | Through.ATTRIBUTES | Through.OUTSIDE | Through.RETURNS

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Expr, expression
 from ldlm_lint.program.ways_back import Held, WaysBack, all_before
-from ldlm_lint.python.model_slots import RETURN_THEMSELVES
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
 _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "torch.nn.parallel.distributed.DistributedDataParallel"})
 _EACH = object()

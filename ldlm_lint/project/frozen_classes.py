@@ -8,9 +8,9 @@ from astroid import nodes
 
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.models import Models, Part
-from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
 SAME = RETURN_THEMSELVES
 """What gives the same module back."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.guards import block_of
-from ldlm_lint.python.model_slots import RETURN_THEMSELVES
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
 
 def is_frozen_at(frame: nodes.NodeNG, model: str, call: nodes.Call) -> bool:

@@ -7,9 +7,8 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.vocabulary.modules import RETURN_THEMSELVES
 
-RETURN_THEMSELVES = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "bfloat16", "requires_grad_"})
-"""The methods of a module that give the module itself back."""
 # Calls that return their first argument's model, or one with its layers.
 _AROUND = frozenset({"peft.get_peft_model", "torch.compile", "torch.nn.SyncBatchNorm.convert_sync_batchnorm"})
 _STEPS = 16

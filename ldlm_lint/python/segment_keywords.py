@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from astroid import nodes
 
-OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
+from ldlm_lint.vocabulary.modules import OWN_KEYWORDS
 
 
 def handed_keywords(call: nodes.Call) -> list[str]:

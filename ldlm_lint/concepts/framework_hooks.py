@@ -61,7 +61,7 @@ class FrameworkHooks(Concept):
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        """The names and attributes that the program reads: whoever creates or passes on a class reads its name."""
+        """The names and attributes that the program reads: creating or passing on a class reads its name."""
         return frozenset(row[2] for module in self.program.live for row in module.nodes if row[0] in ("free", "attr"))
 
     @cached_property

@@ -52,7 +52,7 @@ class Recomputing(Concept):
         return self._is_spoken_of(self.code.path(module), {self.code.path(module)}, frozenset())
 
     def _is_spoken_of(self, path: str, own: Collection[str], others: frozenset[Class]) -> bool:
-        """Whether an engine, or a file around a model, speaks of recomputation: the files that have to do with the model
+        """Whether an engine, or a file around a model, mentions recomputation: the files that have to do with the model
         anywhere but in other models, those that have no models of their own anywhere."""
         bringing, around = self.code.trainings.bringing(path), self.code.trainings.around(path)
         for module in self.code.modules:

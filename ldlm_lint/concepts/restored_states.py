@@ -10,7 +10,7 @@ from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.value_uses import How, Use
 
 _PLAIN = lazily(r"epoch|step|iter|arg|config|cfg|version|arch|name|seed|hparams|hyper", re.I)
-"""Keys of what is no tensor."""
+"""Keys of values that are not tensors."""
 _TAKES = frozenset({"load_state_dict", "print", "len", "isinstance", "bool", "type"})
 _GIVES = frozenset({"get", "pop", "items", "keys", "values", "copy"})
 _ASKS = frozenset({"cmp", "bool", "not"})

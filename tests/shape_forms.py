@@ -65,15 +65,6 @@ FOUND = {
         "checkpoint-saved-by-every-rank",
         "def keep(model, path):\n    model . save_pretrained (path)\n",
     ),
-    "kept state: the best of a loop": (
-        "checkpoint-saves-live-state",
-        "def fit(model, data):\n    for x in data:\n        model(x).backward()\n        if x:\n            best = model.state_dict()\n"
-        "    model.load_state_dict(best)\n",
-    ),
-    "kept state: a thread": (
-        "checkpoint-saves-live-state",
-        "import threading as t\nimport torch\ndef keep(model):\n    t.Thread(target=torch.save, args=(model.state_dict(), 'a')).start()\n",
-    ),
     "schedule: blanks": (
         "scheduler-before-optimizer",
         "import torch\ndef fit(optimizer, scheduler, data):\n    for x in data:\n        x.backward()\n        scheduler . step( )\n"

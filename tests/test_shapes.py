@@ -17,7 +17,7 @@ from ldlm_lint.projects import Projects
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL
 from ldlm_lint.shapes import CONDITIONS, possible
-from ldlm_lint.shapes.drafts import COSTLY, DRAFTS, TEXTS, possible_by_text
+from ldlm_lint.shapes.drafts import DRAFTS, TEXTS, possible_by_text
 from ldlm_lint.shapes.tests import _OUTSIDE_TESTS, _OUTSIDE_UNIT_TESTS, silent_in
 from ldlm_lint.source import Kind, Source
 
@@ -71,7 +71,7 @@ def test_long_chains_end(text: str) -> None:
 
 
 def test_conditions_are_of_rules() -> None:
-    assert {*CONDITIONS, *TEXTS, *DRAFTS, *COSTLY, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
+    assert {*CONDITIONS, *TEXTS, *DRAFTS, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
 
 
 @pytest.mark.parametrize("symbol", sorted(_OUTSIDE_TESTS))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from ldlm_lint.shapes import CONDITIONS
 from ldlm_lint.shapes.draft import draft_of
-from ldlm_lint.shapes.drafts import COSTLY, DRAFTS
+from ldlm_lint.shapes.drafts import DRAFTS
 from ldlm_lint.shapes.outline import outline_of
 
-ASKED = DRAFTS | COSTLY
+ASKED = DRAFTS
 SYMBOLS = sorted(ASKED.keys() - {"evaluation-with-gradients"})
 IMPORTS = (
     *("import torch", "import torch as t", "from torch import save", "from torch import save as s", "from torch import (\n    nn,\n    save,\n)"),
@@ -85,7 +85,6 @@ SPARED = {
     "a tokenizer": ("checkpoint-saved-by-every-rank", "def f(tokenizer, p):\n    tokenizer.save_pretrained(p)\n"),
     "a keyword": ("checkpoint-saved-by-every-rank", "def f(x):\n    return run(x, save=True)\n"),
     "another library": ("checkpoint-saved-by-every-rank", "import numpy as np\nnp.save('a', [])\n"),
-    "a loop that ended": ("checkpoint-saves-live-state", "def f(y):\n    for x in y:\n        z = x.state_dict()\n    train(z)\n"),
 }
 
 

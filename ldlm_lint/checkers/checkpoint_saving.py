@@ -1,4 +1,4 @@
-"""Finds how checkpoints are written: by which rank, over which file, from which data."""
+"""Finds which ranks write a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.checkpoint_paths import Save, save_of, saves_state, words_of
-from ldlm_lint.checkers.checkpoint_saving_fixes import copy_fix, guard_fix
-from ldlm_lint.checkers.live_state import LiveState, live_states
+from ldlm_lint.checkers.checkpoint_saving_fixes import guard_fix
 from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import SMALL, disk_of
@@ -20,7 +19,6 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of, position_of
 from ldlm_lint.rules.checkpoint_saving import (
     CHECKPOINT_SAVED_BY_EVERY_RANK,
-    CHECKPOINT_SAVES_LIVE_STATE,
     RULES,
 )
 from ldlm_lint.wording import quoted
@@ -39,7 +37,6 @@ class CheckpointSavingChecker(LdlmChecker):
 
     rules = RULES
     finds: ClassVar = {
-        "visit_module": (CHECKPOINT_SAVES_LIVE_STATE,),
         "visit_call": (CHECKPOINT_SAVED_BY_EVERY_RANK,),
         "leave_module": (CHECKPOINT_SAVED_BY_EVERY_RANK,),
     }
@@ -48,11 +45,6 @@ class CheckpointSavingChecker(LdlmChecker):
         super().__init__(linter)
         self._blocks: dict[int, list[Save]] = {}
         self._of_nodes: dict[int, tuple[list[Save], nodes.NodeNG]] = {}
-
-    def visit_module(self, node: nodes.Module) -> None:
-        """Look for states that a training changes while they wait."""
-        for found in live_states(node) if b"state_dict(" in self.source.data else ():
-            self._report_live_state(found)
 
     def leave_module(self, _node: nodes.Module) -> None:
         """Report the saves of one block together: one test of the rank fixes them all."""
@@ -110,16 +102,6 @@ class CheckpointSavingChecker(LdlmChecker):
             args={"who": "one rank of each node", "why": f"only the local rank is checked ({quoted(test.as_string())})"},
             related=[(save.node, "this is saved together with it") for save in saves[1:]],
             claims=(Claim("every-node-saves", _writer(first)),),
-        )
-
-    def _report_live_state(self, found: LiveState) -> None:
-        self.report(
-            CHECKPOINT_SAVES_LIVE_STATE,
-            found.node,
-            args={"what": found.what, "how": found.how},
-            related=[(found.use, found.note)] if found.use is not None else [],
-            claims=(Claim("belongs-to-training"),),
-            fix=lambda source: copy_fix(source, found.states),
         )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
@@ -31,18 +29,6 @@ def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
             edits.append(Edit(source.span(start, start), step))
     edits += [edit] if edit else []
     return Fix("save on rank 0 only", tuple(sorted(edits)), Applicability.DISPLAY, _COLLECTIVE)
-
-
-def copy_fix(source: Source, states: Sequence[nodes.NodeNG]) -> Fix | None:
-    """``copy.deepcopy`` around states that go on changing."""
-    if not states:
-        return None
-    edit, deepcopy = ensure_import(source, "copy", "deepcopy")
-    edits = [edit] if edit is not None else []
-    for span in (span_of(source, state) for state in states):
-        edits += [Edit(source.span(span.start, span.start), f"{deepcopy}("), Edit(source.span(span.end, span.end), ")")]
-    reason = "the copy takes the memory of the state once more, on the same device"
-    return Fix("copy the state first", tuple(sorted(set(edits))), Applicability.DISPLAY, reason)
 
 
 def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:

@@ -21,6 +21,7 @@ _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_load_unspecified",
     "checkpoints.checkpoint_load_without_map_location",
     "checkpoints.checkpoint_removed_before_replacement",
+    "checkpoints.checkpoint_saves_live_state",
     "checkpoints.non_atomic_checkpoint",
     "checkpoints.unbounded_checkpoints",
     "data.blocking_host_to_device_copy",

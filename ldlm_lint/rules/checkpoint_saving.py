@@ -37,41 +37,6 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     probe=Probe("checkpoint-files", "several ranks wrote the same path"),
 )
 
-CHECKPOINT_SAVES_LIVE_STATE = Rule(
-    code="E7607",
-    symbol="checkpoint-saves-live-state",
-    frequency=Frequency.EPOCH,
-    consequence=Consequence.WRONG_RESULT,
-    message="%(what)s, not a copy, and %(how)s: copy the state first",
-    summary="A state that keeps changing while it waits to be saved.",
-    rationale="The tensors of a `state_dict()` are those of the model and the optimizer, not copies. If a thread "
-    "saves them, the next steps change them while the thread writes: the file mixes states of several steps. If they "
-    "are kept as the best state of a training, they hold the last state when the loop ends. A dictionary "
-    "comprehension copies nothing, and `.cpu()` does not copy a tensor that is already on the CPU.",
-    cost="A checkpoint of a state that no step of the training had, or the last state saved as the best one, without "
-    "any error.",
-    exceptions="A copy (`copy.deepcopy`, `clone`), a function that waits for its thread, processes, which get a copy, "
-    "and `torch.distributed.checkpoint.async_save`, which makes one.",
-    versions="All versions. `torch.distributed.checkpoint.async_save` exists since torch 2.3.",
-    verification="Keep `model.state_dict()`, take a step and compare one of its tensors with the model's. The test "
-    "suite contains a program that saves in a thread and finds a later state in the file.",
-    references=(
-        Reference(
-            "Saving and loading models", "https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html"
-        ),
-        Reference(
-            "Asynchronous saving", "https://docs.pytorch.org/tutorials/recipes/distributed_async_checkpoint_recipe.html"
-        ),
-    ),
-    reads=("py",),
-    triggers=(b"state_dict(",),
-    confidence=Confidence.MEDIUM,
-    applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: `copy.deepcopy` needs the memory of the state once more, on the GPU if the state is "
-    "there. Copying it to the CPU tensor by tensor may be better.",
-)
-
 RULES: tuple[Rule, ...] = (
     CHECKPOINT_SAVED_BY_EVERY_RANK,
-    CHECKPOINT_SAVES_LIVE_STATE,
 )

@@ -15,7 +15,7 @@ from ldlm_lint.shapes.calls import (
     may_leave_implementation,
     may_round,
 )
-from ldlm_lint.shapes.checkpoints import may_keep_state, may_save
+from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped
 from ldlm_lint.shapes.optimizers import may_fuse
@@ -25,7 +25,6 @@ from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
-    "checkpoint-saves-live-state": may_keep_state,
     "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-without-use-reentrant": may_leave_implementation,

@@ -9,13 +9,8 @@ from ldlm_lint.python.checkpoint_words import SMALL
 from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, last_name, outline_of
 from ldlm_lint.shapes.owners import Owner
-from ldlm_lint.shapes.walks import nodes_below
 
 _SAVES = frozenset({"save", "save_file", "save_model"})
-_LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
-# Counters that most trainings have, which are found faster than any.
-_COMMON = ("range", "enumerate", "step", "epoch", "global_step")
-_SAVING_WORDS = ("save", "snapshot")
 
 
 def may_save(outline: Outline) -> bool:
@@ -35,26 +30,6 @@ def _saving(outline: Outline) -> Iterator[Owner]:
     yield from (owner for owner, nodes in outline.places.near(("save_pretrained",)) if any(map(_saves_itself, nodes)))
 
 
-def may_keep_state(outline: Outline) -> bool:
-    """Whether a state may be passed to a thread, or kept in a loop that trains."""
-    if b"Thread" in outline.data:
-        return True
-    learning = outline.places.lines_with(_LEARNING_WORDS, parts=True)
-    return any(
-        isinstance(one, (ast.For, ast.AsyncFor, ast.While)) and outline.holds_line(one, learning) and _keeps(one)
-        for one in outline.compound
-    )
-
-
-def _keeps(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
-    """Whether a loop has an assignment, and may train."""
-    inside = nodes_below(loop)
-    kept = any(isinstance(one, ast.Assign) for one in inside)
-    return kept and any(
-        isinstance(one, ast.Call) and any(word in last_name(one.func) for word in _LEARNING_WORDS) for one in inside
-    )
-
-
 def _saves_itself(call: ast.AST) -> bool:
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained" and call.args):
         return False
@@ -62,4 +37,4 @@ def _saves_itself(call: ast.AST) -> bool:
     return not told and not SMALL.search(last_name(call.func.value))
 
 
-__all__ = ["may_keep_state", "may_save", "saving_functions"]
+__all__ = ["may_save", "saving_functions"]

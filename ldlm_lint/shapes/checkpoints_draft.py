@@ -9,17 +9,11 @@ from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import SMALL
-from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
+from ldlm_lint.shapes.draft import NAMELESS, Draft
 from ldlm_lint.shapes.outline import GAP
 
 _SAVES = (b"save", b"save_file", b"save_model")
 _PACKAGES = (b"torch", b"safetensors")
-_CALLED = lazily(rb"\w+" + GAP + rb"\(")
-# ``(save)(x)`` calls it as well.
-_CALL = lazily(rb"(\w*)" + GAP + rb"(?:\)" + GAP + rb")*\(")
-_LEARNING_WORDS = (b"backward", b"zero_grad", b"train", b"optimize_parameters")
-_SAVING_WORDS = (b"save", b"snapshot")
-_LONGEST = 200
 _TAKES = lazily(GAP + rb"\([ \t]*(?!\))")
 _LOOKUPS = (b"getattr", b"attrgetter", b"methodcaller")
 _BRINGS_ALL = lazily(rb"import[ \t\\(]*\*")
@@ -28,25 +22,6 @@ _BRINGS_ALL = lazily(rb"import[ \t\\(]*\*")
 def may_save(draft: Draft) -> bool:
     """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model."""
     return _BRINGS_ALL.search(draft.data) is not None or any(True for _ in _saves(draft))
-
-
-def may_keep_state(draft: Draft) -> bool:
-    """Whether a state may be passed to a thread, or kept in a loop that trains."""
-    if b"Thread" in draft.data:
-        return True
-    return any(draft.whole.repeats(at) for word in _LEARNING_WORDS for at, _ in _calls(draft, word))
-
-
-def _calls(draft: Draft, part: bytes) -> Iterator[tuple[int, str]]:
-    """Where functions with a word in their names may be called, and the names."""
-    data, at = draft.data, draft.data.find(part)
-    while at >= 0:
-        match = _CALL.match(data, at)
-        if match is not None and not (draft.is_text(at) or draft.is_remark(at)):
-            begin = len(data[max(at - _LONGEST, 0) : at].rstrip(WORD)) + max(at - _LONGEST, 0)
-            if not draft.is_defined(begin):
-                yield at, data[begin : match.end(1)].decode(errors="replace")
-        at = data.find(part, at + len(part))
 
 
 def _saves(draft: Draft) -> Iterator[int]:

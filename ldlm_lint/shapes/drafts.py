@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ldlm_lint.shapes.checkpoints_draft import may_keep_state, may_save
+from ldlm_lint.shapes.checkpoints_draft import may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
 from ldlm_lint.shapes.training import may_schedule, trains
@@ -27,15 +27,11 @@ DRAFTS: dict[str, Callable[[Draft], bool]] = {
 }
 """What the functions of a text have to be."""
 
-COSTLY: dict[str, Callable[[Draft], bool]] = {"checkpoint-saves-live-state": may_keep_state}
-"""As `DRAFTS`, where asking costs more than asking the tree: it pays if that saves the tree."""
-
 
 def possible_by_text(symbols: Iterable[str], data: bytes) -> frozenset[str]:
     """The rules that a file may break by its text (in UTF-8), of those whose words it contains."""
     left = frozenset(symbol for symbol in symbols if symbol not in TEXTS or TEXTS[symbol](data))
-    left = _left(left, DRAFTS, data)
-    return _left(left, COSTLY, data) if left <= COSTLY.keys() else left
+    return _left(left, DRAFTS, data)
 
 
 def _left(symbols: frozenset[str], conditions: dict[str, Callable[[Draft], bool]], data: bytes) -> frozenset[str]:

@@ -10,7 +10,6 @@ _OUTSIDE_TESTS = frozenset(
         "batch-size-drift",
         "cache-emptied-in-training-loop",
         "checkpoint-saved-by-every-rank",
-        "checkpoint-saves-live-state",
         "checkpoint-without-use-reentrant",
         "compile-guarded-by-try",
         "device-synchronized-in-training-loop",

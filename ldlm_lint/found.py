@@ -14,6 +14,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.projects import Projects
+from ldlm_lint.python.syntax import parses
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.shell.embedded_paths import script_of
 from ldlm_lint.source import Kind
@@ -42,7 +43,19 @@ def found_by_program(
         context.view.options_of = lambda path: projects.facts(script_of(path) or path)
         for finding in _new(_asked(context, wanted, own, projects), known):
             # A file that does not parse cannot be checked after an edit.
-            yield finding._replace(fix=None) if finding.span.path in unparsed else finding
+            is_broken = finding.fix is not None and any(path in unparsed or not _parses(context, path) for path in _edited(finding))
+            yield finding._replace(fix=None) if is_broken else finding
+
+
+def _edited(finding: Finding) -> frozenset[str]:
+    """The files that the fix of a finding changes, and its own."""
+    return frozenset([finding.span.path, *(edit.span.path for edit in (finding.fix.edits if finding.fix is not None else ()))])
+
+
+def _parses(context: Context, path: str) -> bool:
+    """Whether a file is Python that parses, or no Python: what no rule looks at by itself has not been parsed so far."""
+    module = context.view.module(path)
+    return module is None or parses(context.view.source(module))
 
 
 def _by_project(files: Iterable[tuple[Path, Kind]], known: Iterable[Finding], projects: Projects) -> list[tuple[Context, list[str]]]:

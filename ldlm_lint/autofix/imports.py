@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.autofix.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
-from ldlm_lint.python.syntax import required
+from ldlm_lint.python.syntax import parses, required
 from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.source import Source
 
@@ -29,9 +29,11 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     An import of the file's top level is used if nothing else in the file binds its name, in whatever scope; otherwise a
     new line is added: ``from module import name``, or ``import module`` where the file uses ``name`` for something
     else, or an alias where it uses both. A submodule counts as usable only if an import names it. Names that are
-    unclear alone (`WITH_MODULE`) are used through their module. `import_places` chooses the position. Raises
-    SyntaxError for a file that does not parse.
+    unclear alone (`WITH_MODULE`) are used through their module. `import_places` chooses the position. Nothing is
+    added to a file that does not parse: its findings have no fixes.
     """
+    if not parses(source):
+        return None, f"{module}.{name}"
     tree = required(source)
     names = names_of(source)
     known = _usable(tree.body, names, module, name)

@@ -46,9 +46,10 @@ class RandomBuffers(Concept):
 def _registered_by(owner: Class) -> Iterable[RandomBuffer]:
     for function in owner.functions:
         for call in function.calls:
-            name = call.argument("name", 0).only if call.called_name == "register_buffer" else ...
-            if isinstance(name, str) and any(map(_is_drawn, call.argument("tensor", 1).values)):
-                yield RandomBuffer(owner, name)
+            names = call.argument("name", 0).values if call.called_name == "register_buffer" else []
+            if names and any(map(_is_drawn, call.argument("tensor", 1).values)):
+                literal = names[0].constant
+                yield RandomBuffer(owner, literal if isinstance(literal, str) else names[0].text.lstrip("f").strip("\"'"))
 
 
 def _is_drawn(value: Expr) -> bool:

@@ -63,7 +63,7 @@ class Autocasts(Concept):
     def _precision(autocast: Call, *, is_old: bool) -> Precision:
         enabled = autocast.argument("enabled", 0 if is_old else 2)
         device, dtype = autocast.argument("device_type", 0), autocast.argument("dtype", 1)
-        if enabled.is_given and all(one.may_be().only is False for one in enabled.values):
+        if enabled.is_given and all(one.is_just(False) for one in enabled.values):
             return Precision.FLOAT32
         if not is_old and device.is_given and all(one.may_be().only == "cpu" for one in device.values):
             return Precision.FLOAT32

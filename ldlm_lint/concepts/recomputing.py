@@ -148,7 +148,7 @@ class Recomputing(Concept):
         if options.is_absent:
             return self.code.trainings.pin_transformers_before_5()
         chosen = [one for value in options.values for one in value.under("use_reentrant")] if options.is_given else []
-        return bool(chosen) and all(one.may_be().only is True for one in chosen)
+        return bool(chosen) and all(one.is_just(True) for one in chosen)
 
     def _given_with(self, wrap: Call) -> Iterator[Expr]:
         """The models among the arguments of a call, and of the calls that get its result: ``Trainer(model, args)``, ``prepare(model)``.
@@ -188,7 +188,7 @@ class Recomputing(Concept):
         found: dict[Function, list[Call]] = {}
         for call in self.code.calls(CHECKPOINTS):
             given = call.argument("use_reentrant")
-            told = given.is_given and all(one.may_be().only is True for one in given.values)
+            told = given.is_given and all(one.is_just(True) for one in given.values)
             if told or (given.is_absent and all(name for name, _ in call.keywords)):
                 for function in call.function.around:
                     found.setdefault(function, []).append(call)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ldlm_lint.code import table
 from ldlm_lint.code.table import Node, column_of, line_of
 from ldlm_lint.program.arms import Entry
-from ldlm_lint.program.atoms import DEVICE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR
+from ldlm_lint.program.atoms import DEVICE, FALSE, FALSY, FIRST, HOMES, HOST, HOST_TENSOR, MASK, TENSOR, TRUE
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.identity import Identity, identity_of
@@ -454,6 +454,10 @@ class Expr(_Handle):
         program = self.code.program
         found = {fields[1] for kind in ("f", "b") for fields in program.atoms.kinds(program.ask(self.key), kind)}
         return [Function(self.code, one) for one in sorted(found)]
+
+    def is_just(self, truth: bool) -> bool:
+        """Whether the program shows that it may be this truth value, and nothing else; what it does not show may be."""
+        return self.value == frozenset([TRUE if truth else FALSE])
 
     def under(self, key: str) -> list[Expr]:
         """What a mapping may have under a key."""

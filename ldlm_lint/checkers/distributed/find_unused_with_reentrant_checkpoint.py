@@ -100,8 +100,8 @@ def _searching(code: View) -> Iterator[tuple[Call, str]]:
 def _searches(call: Call, prefix: str) -> bool:
     """Whether DDP surely searches, and has no static graph, with which it does not."""
     search, static = call.argument(f"{prefix}{_SEARCH}"), call.argument(f"{prefix}{_STATIC}")
-    told = search.is_given and all(one.may_be().only is True for one in search.values)
-    return told and all(one.may_be().only is False for one in static.values)
+    told = search.is_given and all(one.is_just(True) for one in search.values)
+    return told and all(one.is_just(False) for one in static.values)
 
 
 def _fix(code: View, calls: list[Call]) -> Fix:

@@ -154,7 +154,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "variable-is-read-nowhere-else",
     }
     callee = "function|gone.run|1|"
-    subjects = {"ddp-model-is-called": "var:main:model", "every-rank-saves": "1:0||"}
+    subjects = {"every-rank-saves": "1:0||"}
     subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee, "callee-takes-keywords": callee}
     subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}

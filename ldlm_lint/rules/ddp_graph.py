@@ -10,30 +10,6 @@ _DDP = Reference(
 )
 _DESIGN = Reference("Distributed Data Parallel: internal design", "https://docs.pytorch.org/docs/stable/notes/ddp.html")
 
-STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
-    code="E7230",
-    symbol="static-graph-with-dynamic-model",
-    consequence=Consequence.CRASH,
-    message="`static_graph=True` promises that every step uses the same parameters, but `%(model)s` runs different "
-    "layers from step to step: DDP raises as soon as the set of used parameters changes; leave `static_graph` out",
-    summary="DDP with `static_graph=True` around a model whose forward pass runs different layers from step to step.",
-    rationale="With `static_graph=True` DDP records in the first iteration which parameters get a gradient, and how "
-    "often, and relies on it from then on. A forward pass that skips layers at random (layer-drop, stochastic depth "
-    "by a branch, modes drawn at random) or freezes parameters uses different parameters in a later step.",
-    cost="`RuntimeError: Your training graph has changed in this iteration` in the first step that differs.",
-    exceptions="A branch on a setting that never changes during a run; branches that use the same parameters; a "
-    "random path that only scales a result. The rule does not compare the contents of the branches, so it is off by "
-    "default.",
-    versions="torch 2.0 to 2.13.",
-    verification="Train for a few steps with `TORCH_DISTRIBUTED_DEBUG=INFO`, and compare the names of the parameters "
-    "whose `.grad` is `None`.",
-    references=(_DDP, _DESIGN),
-    reads=("py",),
-    triggers=(b"static_graph",),
-    confidence=Confidence.LOW,
-    default=False,
-)
-
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     code="E7232",
     symbol="parameters-frozen-after-wrap",
@@ -58,7 +34,4 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     probe=Probe("trainable-parameters", "parameters were frozen after DDP had wrapped them"),
 )
 
-RULES = (
-    STATIC_GRAPH_WITH_DYNAMIC_MODEL,
-    PARAMETERS_FROZEN_AFTER_WRAP,
-)
+RULES = (PARAMETERS_FROZEN_AFTER_WRAP,)

@@ -10,7 +10,6 @@ from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.model import Applicability, Finding, Fix, Related
-from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (
     CHECKPOINTS,
@@ -104,20 +103,6 @@ def _transformers_is_old(context: Context, _finding: Finding, _subject: str) -> 
     return Verdict(has_old_transformers(context.project))
 
 
-def _model_changes_its_graph(context: Context, finding: Finding, slots: str) -> Verdict:
-    """A forward pass of the model takes a path that is randomly chosen in every step."""
-    project, path = context.project, finding.span.path
-    if project.is_test(path):
-        return Verdict(False)
-    for part in context.models.parts(path, _slots(slots)):
-        node = context.models.definition(part)
-        branch = changing_forward(node) if node is not None else None
-        if branch is not None:
-            related = Related(context.line_span(part.path, branch.lineno or 1), "this chooses which layers run")
-            return Verdict(True, (related,), (("model", part.name),))
-    return Verdict(False)
-
-
 def _happens_between_steps(context: Context, finding: Finding, place: str) -> Verdict:
     """A place does not run in every training step."""
     if finding.span.path not in context.project.files:
@@ -151,7 +136,6 @@ QUESTIONS: dict[str, Question] = {
     "model-checkpoints-reentrantly": _model_checkpoints_reentrantly,
     "program-checkpoints-reentrantly": _program_checkpoints_reentrantly,
     "transformers-is-old": _transformers_is_old,
-    "model-changes-its-graph": _model_changes_its_graph,
     "happens-between-steps": _happens_between_steps,
     "model-was-wrapped": _model_was_wrapped,
 }

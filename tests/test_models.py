@@ -47,7 +47,7 @@ class _All:
 
 class _Trained(Alone):
     @property
-    def trainings(self) -> Any:
+    def trainings(self) -> Any:  # type: ignore[override]
         return _All([self.path(one) for one in self.modules])
 
 

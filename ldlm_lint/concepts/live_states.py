@@ -1,4 +1,4 @@
-"""States that are no copies: the tensors of a ``state_dict()``, which further steps change, passed to a thread or kept."""
+"""The live tensors of a ``state_dict()``, not copies, passed to a thread or kept while further steps change them."""
 
 from __future__ import annotations
 

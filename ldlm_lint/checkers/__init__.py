@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # A group ``gradient_scaling`` has a module here with its ``GradientScalingChecker``, and a module of rules.
 ROOMS = (
-    *("distributed_environment", "batch_size", "recomputation", "autograd"),
+    *("distributed_environment", "recomputation", "autograd"),
     *("evaluation", "checkpoint_saving", "backends", "compilation"),
     *("attention", "fused", "gradient_scaling", "schedule", "ddp_graph"),
     *("rank_divergence", "segments"),

@@ -24,6 +24,7 @@ _FILES: tuple[str, ...] = (
     "checkpoints.checkpoint_saves_live_state",
     "checkpoints.non_atomic_checkpoint",
     "checkpoints.unbounded_checkpoints",
+    "data.batch_size_drift",
     "data.blocking_host_to_device_copy",
     "data.dataloader_conflicting_options",
     "data.dataloader_in_main_process",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 
 _FILES = (
-    "amp", "attention", "autograd", "backends", "batch_size",
+    "amp", "attention", "autograd", "backends",
     "checkpoint_saving", "compilation", "ddp_graph",
     "environment", "environment_aliases", "environment_allocator", "environment_connections", "environment_debugging",
     "environment_error_handling", "environment_tuning", "environment_values",

@@ -13,7 +13,6 @@ from ldlm_lint.shapes.calls import (
     may_checkpoint,
     may_guard_compile,
     may_leave_implementation,
-    may_round,
 )
 from ldlm_lint.shapes.checkpoints import may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
@@ -25,7 +24,6 @@ from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
     "checkpoint-saved-by-every-rank": may_save,
-    "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,
     "checkpoint-without-use-reentrant": may_leave_implementation,
     "compile-guarded-by-try": may_guard_compile,

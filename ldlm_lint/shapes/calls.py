@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 
 from ldlm_lint.shapes.meaning import calls_of
-from ldlm_lint.shapes.outline import Outline, last_name
+from ldlm_lint.shapes.outline import Outline
 from ldlm_lint.shapes.walks import nodes_below
-from ldlm_lint.vocabulary.batch_sizes import may_count_ranks
 
 _TORCH = ("torch",)
 
@@ -32,22 +31,4 @@ def may_guard_compile(outline: Outline) -> bool:
     )
 
 
-def may_round(outline: Outline) -> bool:
-    """Whether there is a division that drops the remainder: its use shows whether it is a number of steps."""
-    for statement in (*outline.assigned, *outline.augmented) if may_count_ranks(outline.data) else ():
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.FloorDiv):
-            return True
-        if statement.value is not None and any(map(_rounds, nodes_below(statement.value))):
-            return True
-    return False
-
-
-def _rounds(node: ast.AST) -> bool:
-    """``a // b``, ``int(a / b)``."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.FloorDiv)
-    first = node.args[0] if isinstance(node, ast.Call) and last_name(node.func) == "int" and node.args else None
-    return isinstance(first, ast.BinOp) and isinstance(first.op, ast.Div)
-
-
-__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation", "may_round"]
+__all__ = ["may_checkpoint", "may_guard_compile", "may_leave_implementation"]

@@ -35,7 +35,6 @@ _OUTSIDE_TESTS = _each("stands-outside-tests")
 _TRAINS = _each("belongs-to-training")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
-    "batch-size-drift": _OUTSIDE_TESTS,
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "compile-guarded-by-try": _each("stands-outside-tests torch-compiles-on-its-python"),

@@ -6,9 +6,9 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
+from ldlm_lint import rules
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
@@ -93,7 +93,7 @@ def _checks_in(data: bytes) -> tuple[list[frozenset[str]], list[frozenset[str]]]
 
 
 def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Finding:
-    rule = BATCH_SIZE_DRIFT
+    rule = rules.by_symbol["batch-size-drift"]
     target, divisor = _plain(total), _plain(parts.replace("/", "*"))
     args = {"name": quoted(assignment.name), "target": quoted(target), "divisor": quoted(divisor)}
     return Finding(

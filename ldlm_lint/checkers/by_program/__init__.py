@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding
 
 _ROOMS = (
-    "batch_size_drift",
     "deprecated_amp_api",
     "environment_variables",
     "python_launches",

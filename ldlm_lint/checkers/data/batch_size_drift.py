@@ -1,10 +1,18 @@
-"""Family 73, the effective batch size: per-GPU batch x GPUs x accumulation steps, and causes of its drift."""
+"""batch-size-drift: accumulation steps that are rounded down, wherever the quotient, the ranks and the optimizer's step are."""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-BATCH_SIZE_DRIFT = Rule(
+from ldlm_lint.concepts.rounded_steps import Quotient, RoundedSteps
+from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Reference, Rule
+from ldlm_lint.wording import quoted
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
+
+RULE = Rule(
     code="W7307",
     symbol="batch-size-drift",
     consequence=Consequence.WRONG_RESULT,
@@ -35,4 +43,22 @@ BATCH_SIZE_DRIFT = Rule(
     fix_safety="Shown only: whether to stop, to round up or to adjust the learning rate is your decision.",
 )
 
-RULES = (BATCH_SIZE_DRIFT,)
+_REASON = "only you can decide whether to stop, to round up or to adjust the learning rate"
+
+
+def find(code: View) -> Iterator[Finding]:
+    """The quotients that are accumulation steps of several ranks, and whose remainder nobody looks at."""
+    for one in code[RoundedSteps].unchecked:
+        args = {"name": quoted(one.name), "target": quoted(one.dividend_text), "divisor": quoted(one.divisor_text)}
+        yield code.finding(RULE, one.span, args, fix=_fix(code, one), confidence=Confidence.MEDIUM)
+
+
+def _fix(code: View, one: Quotient) -> Fix | None:
+    """An ``assert`` in front of an assignment that is on a line of its own."""
+    source = code.source(one.spot.function.module)
+    start = source.line_starts[one.spot.line - 1]
+    indent = source.slice(one.span._replace(start=start, end=one.span.start))
+    if indent.strip():
+        return None
+    check = f'{indent}assert ({one.dividend_text}) % ({one.divisor_text}) == 0, "the batch size does not divide"{source.newline}'
+    return Fix("stop with an error when a remainder is left", (Edit(source.span(start, start), check),), Applicability.DISPLAY, _REASON)

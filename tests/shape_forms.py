@@ -131,10 +131,6 @@ FOUND = {
         "fused-conflict",
         "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
     ),
-    "steps: an augmented key": (
-        "batch-size-drift",
-        "def setup(cfg, world_size):\n    cfg['gradient_accumulation_steps'] //= world_size\n",
-    ),
 }
 
 # A condition that let everything pass would cost time and spare none.
@@ -188,7 +184,6 @@ SPARED = {
         "import torch\nclass Attention(torch.nn.Module):\n    fused = True\n    def forward(self, optim):\n        return SGDLike(optim, fused=self.fused)\n",
     ),
     "fused: a longer word": ("fused-conflict", "from torch.optim import SGD\nfused_attn = SGD(params, lr=1)\n"),
-    "steps: given": ("batch-size-drift", "grad_accum_steps = args.accum_steps\nrate = lr // grad_accum_steps\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

@@ -52,5 +52,10 @@ class Programs(Concept):
             return frozenset(self.code.modules)
         return frozenset(program.modules.all[one] for one in program.together.loaded_by(start))
 
+    def imported(self, *files: Module) -> frozenset[Module]:
+        """The files that imports lead to from some files, with these; none whose names are computed."""
+        together, every = self.program.together, self.program.modules.all
+        return frozenset(every[one] for file in files for one in together.imported_by(file))
+
 
 __all__ = ["Programs", "Start"]

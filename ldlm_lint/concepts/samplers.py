@@ -73,13 +73,17 @@ class Samplers(Concept):
                 yield from self.code[LoaderPasses].trained_again(loader.call)
 
     def _programs_of(self, one: Pass, sampler: Call) -> Iterator[tuple[Module, frozenset[Module]]]:
-        """The programs that come to a pass and load the file of a sampler: where each starts, and the files of it."""
+        """The programs that come to a pass and load the file of a sampler: where each starts, and the files that it surely
+        loads: not all those of which it may load one by a computed name."""
         functions = self.code[LoaderPasses].training_on(one) or [one.function]
+        is_of_script = sampler.module in self._programs.of(sampler.function)
         starts = {start or one.function.module: start for function in functions for start in self._programs.of(function)}
         for file, start in sorted(starts.items(), key=lambda item: item[0].path):
-            modules = self._programs.loads(start) if start in self._programs.scripts else self.code.modules_near(file)
-            if sampler.module in modules:
-                yield file, modules
+            is_script = start is not None and start in self._programs.scripts
+            modules = self._programs.loads(file) if is_script else self.code.modules_near(file)
+            if sampler.module not in modules or (is_of_script and sampler.module not in self._programs.imported(file)):
+                continue  # Two scripts may share the function that makes the loader.
+            yield file, self._programs.imported(file, one.function.module, sampler.module) if is_script else modules
 
     def _is_told(self, modules: frozenset[Module], near: set[Module]) -> bool:
         """Whether a program sets the epoch anywhere, or leaves it to a framework."""

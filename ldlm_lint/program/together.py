@@ -43,13 +43,17 @@ class Together:
         tops = self._tops(one) | self._tops(other)
         return any({one.index, other.index} <= self.loaded_by(self._modules.all[top]) for top in tops)
 
+    def imported_by(self, module: Module) -> frozenset[int]:
+        """The modules that the imports of a module lead to, with itself; none whose names are computed."""
+        return frozenset(closure({module.index}, lambda index: self._links.get(index, ())))
+
     def loaded_by(self, module: Module) -> frozenset[int]:
         """The modules that a program which starts in a module may load; all where names of modules are computed."""
         if module.index not in self._loaded:
-            found = closure({module.index}, lambda index: self._links.get(index, ()))
+            found = self.imported_by(module)
             if any(self._loads_by_name(self._modules.all[index]) for index in found):
-                found = {one.index for one in self._live}
-            self._loaded[module.index] = frozenset(found)
+                found = frozenset(one.index for one in self._live)
+            self._loaded[module.index] = found
         return self._loaded[module.index]
 
     def is_imported(self, module: Module) -> bool:

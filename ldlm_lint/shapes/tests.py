@@ -7,7 +7,6 @@ from ldlm_lint.testfiles import has_test_name, is_started
 # By the claims of all their findings: those of training steps and files, of trainers, and ``stands-outside-tests``.
 _OUTSIDE_TESTS = frozenset(
     {
-        "batch-size-drift",
         "cache-emptied-in-training-loop",
         "checkpoint-saved-by-every-rank",
         "checkpoint-without-use-reentrant",

@@ -18,8 +18,6 @@ _WORLD = lazily(
     r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
     r"(?:_per_node|_?count|_?num)?"
 )
-# A text without any of these has no number of ranks for `is_world_size`.
-_RANKS = lazily(rb"(?i)world|gpus|nodes|nproc|processes|machines|devices|device_?count|size|degree|replicas")
 _BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
 _GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
 
@@ -50,11 +48,6 @@ def is_world_size(name: str) -> bool:
     plain = _plain(name)
     # `--gpu 0` and `device` name one of them.
     return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
-
-
-def may_count_ranks(text: bytes) -> bool:
-    """Whether a text may contain a name for a number of processes, GPUs or nodes."""
-    return _RANKS.search(text) is not None
 
 
 def is_batch_size(name: str) -> bool:

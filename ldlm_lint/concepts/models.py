@@ -112,6 +112,7 @@ class Models(Concept):
         super().__init__(code)
         self._stacks: dict[Class, list[Stack]] = {}
         self._attending: dict[Class, bool] = {}
+        self._built: dict[Class, list[Class]] = {}
         self._inside: dict[Class, frozenset[Class]] = {}
 
     @cached_property
@@ -165,8 +166,14 @@ class Models(Concept):
 
     def _parts(self, owner: Class) -> list[Class]:
         """The modules that a class builds or gets, and those of its bases."""
-        calls = (call for one in owner.bases for function in one.functions for call in function.calls)
-        return [one for one in dict.fromkeys(one for call in calls for one in (*call.callee.as_classes, *call.classes_of)) if one.is_module]
+        return list(dict.fromkeys(part for one in owner.bases for part in self._own_parts(one)))
+
+    def _own_parts(self, owner: Class) -> list[Class]:
+        if owner not in self._built:
+            calls = (call for function in owner.functions for call in function.calls)
+            found = dict.fromkeys(one for call in calls for one in (*call.callee.as_classes, *call.classes_of))
+            self._built[owner] = [one for one in found if one.is_module]
+        return self._built[owner]
 
     def _stack(self, owner: Class, call: Call) -> Stack | None:
         return self._whole(call) or self._repeated(owner, call) or self._cloned(owner, call) or self._pretrained(owner, call) or self.outside(call)

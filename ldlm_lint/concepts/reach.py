@@ -123,5 +123,4 @@ class Reach(Concept):
 
 def _read_by(call: Call) -> list[Function]:
     """The properties that a call reads, each like a call of its method: ``kept.append(output.entropy)``, ``output.entropy.mean()``."""
-    read = [*call.arguments, *([call.receiver] if call.receiver is not None else [])]
-    return list(dict.fromkeys(function for one in read for function in one.properties))
+    return list(dict.fromkeys(function for one in call.attributes_read for function in one.properties))

@@ -784,6 +784,14 @@ class Call(Expr):
         return any(name is None for name, _ in self.row[3]) or any(one.kind == "star" for one in self.positional)
 
     @property
+    def attributes_read(self) -> list[Expr]:
+        """Its arguments, and its receiver, that are attributes which some class of the project may have as a property."""
+        names, nodes, row = self.code.property_names, self.module.nodes, self.row
+        function = nodes[row[1]]
+        read = [*row[2], *(value for _, value in row[3]), *([function[1]] if function[0] == "attr" else [])]
+        return [self._at(one) for one in read if nodes[one][0] == "attr" and nodes[one][2] in names]
+
+    @property
     def arguments(self) -> list[Expr]:
         """All arguments as written."""
         return [*self.positional, *(value for _, value in self.keywords)]

@@ -148,9 +148,10 @@ class Models(Concept):
         return next((one for one in reversed(_containers(stack.call)) if isinstance(one, Call)), stack.call)
 
     def attends(self, owner: Class) -> bool:
-        """Whether a class computes attention, itself or in a class inside of it."""
+        """Whether a module computes attention, itself or in a class inside of it; what is derived from nothing holds only data."""
         if owner not in self._attending:
-            self._attending[owner] = any(base.mentions(ATTENTION) for one in self.inside(owner) for base in one.bases)
+            may_be_module = owner.is_module or bool(owner.outside_bases)
+            self._attending[owner] = may_be_module and any(base.mentions(ATTENTION) for one in self.inside(owner) for base in one.bases)
         return self._attending[owner]
 
     def inside(self, owner: Class) -> frozenset[Class]:

@@ -22,7 +22,7 @@ from ldlm_lint.program.spots import Spot
 
 _KEEPS = frozenset({"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"})
 _MOVES = _KEEPS | {"renames", "symlink"}
-_OTHER_FILE = lazily(r"te?mp|lock|partial|cache|\.log|symlink|backup|_bak|link", re.I)
+_OTHER_FILE = lazily(r"te?mp|lock|partial|cache|\.log\b|symlink|backup|_bak|link", re.I)
 """How files are called beside the checkpoint itself."""
 _CHECKPOINT = lazily(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
 """How checkpoints are called that the next one replaces."""
@@ -102,7 +102,9 @@ class ReplacedFiles(Concept):
     def _has_one_name(self, path: Expr) -> bool:
         """Whether a path is that of one checkpoint, the same for every save, and no temporary file."""
         names = [posixpath.basename(one) for one in self.code[PathPatterns].of(path)]
-        is_one = all(map(_CHECKPOINT.search, names)) and not self.code[Checkpoints].counters(path)
+        # What a user may choose instead of the default is one name, too.
+        known = [one for one in names if one.strip("*")] or names
+        is_one = all(map(_CHECKPOINT.search, known)) and not self.code[Checkpoints].counters(path)
         parts = (name for part in path.within for name in (part.name, *part.variables))
         return is_one and not any(map(_VARYING.search, parts)) and not _is_called(_OTHER_FILE, path) and not _is_called(_OF_A_PROCESS, path)
 

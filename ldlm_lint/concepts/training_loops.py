@@ -3,7 +3,6 @@ other, such as folds, members and trials."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cached_property
 
 from ldlm_lint.concepts.losses import BackwardPasses
@@ -43,12 +42,12 @@ class TrainingLoops(Concept):
     def _trains(self, loop: Loop) -> bool:
         """Whether a step or a backward pass is in a loop, or a call that leads to one."""
         is_one = self._steps.are_in_loop(loop) or any(loop in one.loops for one in self._backward.calls)
-        return is_one or any(not self._leading.isdisjoint(one.targets) for one in loop.calls)
+        return is_one or any(one in self._may_train or not self._leading.isdisjoint(one.targets) for one in loop.calls)
 
     @cached_property
     def _leading(self) -> set[Function]:
         """The functions that lead to a step or a backward pass."""
-        found = {*self._steps.functions, *(one.function for one in self._backward.calls), *self._may_train()}
+        found = {*self._steps.functions, *(one.function for one in (*self._backward.calls, *self._may_train))}
         todo = list(found)
         while todo:
             function = todo.pop()
@@ -57,11 +56,11 @@ class TrainingLoops(Concept):
             todo += above
         return found
 
-    def _may_train(self) -> Iterator[Function]:
-        """The functions that call a method which runs a backward pass, of an object of unknown type."""
-        for function in {one.function for one in self._backward.calls}:
-            calls = self.code.calls_named(function.name) if function.owner is not None and function.name not in _OFTEN else ()
-            yield from (call.function for call in calls if call.receiver is not None and not call.targets)
+    @cached_property
+    def _may_train(self) -> frozenset[Call]:
+        """The calls of a method which runs a backward pass, of an object of unknown type."""
+        methods = {one.function.name for one in self._backward.calls if one.function.owner is not None} - _OFTEN
+        return frozenset(call for call in self.code.calls_named(*methods) if call.receiver is not None and not call.targets)
 
     def counts_models(self, counter: Expr) -> bool:
         """Whether a counter numbers iterations which each create the optimizer that they step: there are as many as models."""

@@ -45,17 +45,28 @@ class Programs(Concept):
             return self.builders.functions_for(function.owner)
         return [one for one in function.enclosing[1:] if not one.is_class][:1]
 
+    def may_come_to(self, function: Function, start: Module) -> bool:
+        """Whether a program that starts in a file may run a function.
+
+        It runs the files that it imports. Of those that it may load by a computed name it runs what its own calls, or
+        unknown ones, lead to: another script of the same folder is not a part of it.
+        """
+        together, module = self.program.together, function.module
+        if module.index in together.imported_by(start):
+            return True
+        return module.index in together.loaded_by(start) and any(one is None or one is start for one in self._starts(function))
+
+    def _starts(self, function: Function) -> set[Start]:
+        """The files whose statements lead to a function, and None where something unknown does."""
+        leading = closure({function}, lambda at: self._above(at) or ())
+        return {one.module if one.is_module else None for one in leading if one.is_module or one.has_unknown_callers or not self._above(one)}
+
     def loads(self, start: Start) -> frozenset[Module]:
-        """The files that a program loads."""
+        """The files that a program may load."""
         program = self.program
         if start is None:
             return frozenset(self.code.modules)
         return frozenset(program.modules.all[one] for one in program.together.loaded_by(start))
-
-    def imported(self, *files: Module) -> frozenset[Module]:
-        """The files that imports lead to from some files, with these; none whose names are computed."""
-        together, every = self.program.together, self.program.modules.all
-        return frozenset(every[one] for file in files for one in together.imported_by(file))
 
 
 __all__ = ["Programs", "Start"]

@@ -9,7 +9,7 @@ from functools import cached_property
 from ldlm_lint.concepts.epochs import Epochs
 from ldlm_lint.concepts.loader_passes import LoaderPasses, Pass
 from ldlm_lint.concepts.loaders import Loaders, is_named_for_evaluation
-from ldlm_lint.concepts.programs import Programs
+from ldlm_lint.concepts.programs import Programs, Start
 from ldlm_lint.program.codebase import Codebase, Concept
 from ldlm_lint.program.handles import Call, Class, Function
 from ldlm_lint.program.modules import Module
@@ -58,7 +58,7 @@ class Samplers(Concept):
             return None
         told, untold = False, list[Pass]()
         for one in self._training_passes(sampler):
-            known = [self._is_told(modules, {start, sampler.module, one.function.module}) for start, modules in self._programs_of(one, sampler)]
+            known = [self._is_told(start, sampler, one.function) for start in self._programs_of(one, sampler)]
             told |= any(known)
             untold += [one] if not all(known) else []
         is_sure = shuffle.is_absent or (values is not None and values.only is True)
@@ -72,38 +72,40 @@ class Samplers(Concept):
             if any(sampler in self.code.iterated.made_by(one) for one in given):
                 yield from self.code[LoaderPasses].trained_again(loader.call)
 
-    def _programs_of(self, one: Pass, sampler: Call) -> Iterator[tuple[Module, frozenset[Module]]]:
-        """The programs that come to a pass and load the file of a sampler: where each starts, and the files that it surely
-        loads: not all those of which it may load one by a computed name."""
+    def _programs_of(self, one: Pass, sampler: Call) -> Iterator[Start]:
+        """The programs that come to a pass and to the call that makes a sampler, by the files that they start in."""
         functions = self.code[LoaderPasses].training_on(one) or [one.function]
-        is_of_script = sampler.module in self._programs.of(sampler.function)
-        starts = {start or one.function.module: start for function in functions for start in self._programs.of(function)}
-        for file, start in sorted(starts.items(), key=lambda item: item[0].path):
-            is_script = start is not None and start in self._programs.scripts
-            modules = self._programs.loads(file) if is_script else self.code.modules_near(file)
-            if sampler.module not in modules or (is_of_script and sampler.module not in self._programs.imported(file)):
-                continue  # Two scripts may share the function that makes the loader.
-            yield file, self._programs.imported(file, one.function.module, sampler.module) if is_script else modules
+        starts = {start for function in functions for start in self._programs.of(function)}
+        for start in sorted(starts, key=lambda start: start.path if start is not None else ""):
+            if self._may_come_to(sampler.function, start, one.function.module):
+                yield start
 
-    def _is_told(self, modules: frozenset[Module], near: set[Module]) -> bool:
+    def _may_come_to(self, function: Function, start: Start, file: Module) -> bool:
+        """Whether the program that begins in a script may run a function; for another one, whether the file of a pass is near."""
+        if start is not None and start in self._programs.scripts:
+            return self._programs.may_come_to(function, start)
+        return function.module in self.code.modules_near(start or file)
+
+    def _is_told(self, start: Start, sampler: Call, within: Function) -> bool:
         """Whether a program sets the epoch anywhere, or leaves it to a framework."""
+        near = {start or within.module, sampler.module, within.module}
         if any(module in self._taking_over or _PACKAGES & _imported(module) for module in near):
             return True
-        return not modules.isdisjoint(self._telling)
+        return any(self._may_come_to(one, start, within.module) for one in self._telling)
 
     @cached_property
     def _taking_over(self) -> set[Module]:
         return {call.module for call in (*self.code.calls(_TAKES_OVER), *self.code.calls_named(*_TAKES_OVER_BY_NAME))}
 
     @cached_property
-    def _telling(self) -> set[Module]:
-        """The files that set the epoch of something: a wrapper's own method passes it on, and must still be called."""
+    def _telling(self) -> set[Function]:
+        """The functions that set the epoch of something: a wrapper's own method passes it on, and must still be called."""
         constant = self.code[Epochs].constant
         calls = {call for call in self.code.calls_named("set_epoch") if call.function.name != "set_epoch"}
-        told = {call.module for call in calls if call not in constant and not _is_never_given(call)}
+        told = {call.function for call in calls if call not in constant and not _is_never_given(call)}
         got = (call for call in self.code.calls_named("getattr") if any(one.constant == "set_epoch" for one in call.positional))
         written = (one for one in self.code.sets_of("epoch") if "sampler" in one.base.plain.name.lower())
-        return told | {call.module for call in got} | {one.base.module for one in written}
+        return told | {call.function for call in got} | {one.base.function for one in written}
 
 
 def _is_never_given(call: Call) -> bool:

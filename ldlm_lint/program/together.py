@@ -22,6 +22,7 @@ class Together:
         self._live = list(live)
         self._programs: dict[int, frozenset[int]] = {}
         self._loaded: dict[int, frozenset[int]] = {}
+        self._imported: dict[int, frozenset[int]] = {}
 
     def programs_of(self, module: Module) -> frozenset[int]:
         """The modules of all programs that a module takes part in: starting modules whose imports lead to it, and
@@ -43,10 +44,6 @@ class Together:
         tops = self._tops(one) | self._tops(other)
         return any({one.index, other.index} <= self.loaded_by(self._modules.all[top]) for top in tops)
 
-    def imported_by(self, module: Module) -> frozenset[int]:
-        """The modules that the imports of a module lead to, with itself; none whose names are computed."""
-        return frozenset(closure({module.index}, lambda index: self._links.get(index, ())))
-
     def loaded_by(self, module: Module) -> frozenset[int]:
         """The modules that a program which starts in a module may load; all where names of modules are computed."""
         if module.index not in self._loaded:
@@ -55,6 +52,12 @@ class Together:
                 found = frozenset(one.index for one in self._live)
             self._loaded[module.index] = found
         return self._loaded[module.index]
+
+    def imported_by(self, module: Module) -> frozenset[int]:
+        """The modules that the imports of a module lead to, with itself; none whose names are computed."""
+        if module.index not in self._imported:
+            self._imported[module.index] = frozenset(closure({module.index}, lambda index: self._links.get(index, ())))
+        return self._imported[module.index]
 
     def is_imported(self, module: Module) -> bool:
         """Whether a module of the program imports a module by its name."""

@@ -20,6 +20,7 @@ from ldlm_lint.model import (
     Reference,
     Related,
     Rule,
+    Span,
 )
 from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.program.spots import Event, Spot, Write
@@ -96,13 +97,20 @@ def _at_loops(code: View, one: Neglect) -> Iterator[Finding]:
             related = [Related(one.sampler.spot.line_span, "the sampler is created here; another training calls its `set_epoch()`")]
             module, at = found.function.module, _begins(found)
             args = {"sampler": named, "where": code.described(module, at.place, module)}
-            span = found.loop.value.span if found.loop is not None else code.span(module, found.spot.place, 0)
-            yield code.finding(RULE, span, args, related, confidence=Confidence.HIGH)
+            yield code.finding(RULE, _span(code, found), args, related, confidence=Confidence.HIGH)
 
 
 def _begins(found: Pass) -> Spot:
     """Where the loop of a pass begins, or the one in which an iterator is made."""
     return found.spot.loop.spot if found.loop is None and found.spot.loop is not None else found.spot
+
+
+def _span(code: View, found: Pass) -> Span:
+    """What a pass goes through, as written there; where that is only a name, which has its place elsewhere, the loop."""
+    loop = found.loop
+    if loop is not None and loop.value.line >= loop.line:
+        return loop.value.span
+    return code.span(found.function.module, found.spot.place, 0)
 
 
 def _fix(code: View, sampler: Call) -> Fix | None:

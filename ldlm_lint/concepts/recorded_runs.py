@@ -136,7 +136,7 @@ class RecordedRuns(Concept):
 
 
 def _made_of(expr: Expr) -> list[Expr]:
-    """What a gradient can come from to an expression that is no model's output; empty if that is unknown."""
+    """What a gradient can come from to an expression that is not the output of a model; empty if that is unknown."""
     if expr.kind == "param":
         return expr.given
     if not isinstance(expr, Call):

@@ -1,5 +1,5 @@
-"""Accumulation steps that are the quotient of a batch size and a number of ranks, rounded down, and whose remainder nobody
-looks at."""
+"""Accumulation steps that are the quotient of a batch size and a number of ranks, rounded down, and whose remainder no
+code looks at."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _REASON = "only you can decide whether to stop, to round up or to adjust the lea
 
 
 def find(code: View) -> Iterator[Finding]:
-    """The quotients that are accumulation steps of several ranks, and whose remainder nobody looks at."""
+    """The quotients that are accumulation steps of several ranks, and whose remainder no code looks at."""
     for one in code[RoundedSteps].unchecked:
         args = {"name": quoted(one.name), "target": quoted(one.dividend_text), "divisor": quoted(one.divisor_text)}
         yield code.finding(RULE, one.span, args, fix=_fix(code, one), confidence=Confidence.MEDIUM)

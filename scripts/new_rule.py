@@ -42,12 +42,12 @@ from typing import TYPE_CHECKING
 
 {imports}
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
 
 {declaration}
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """Write: the calls or expressions that have the defect."""
     yield from ()
 '''

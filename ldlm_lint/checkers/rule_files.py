@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.frameworks.sections import Section
     from ldlm_lint.model import Finding, Rule
 
@@ -71,7 +71,7 @@ class RuleFile(NamedTuple):
     """A rule, in a tuple of its own, its query, and what it says about a section of settings, if anything."""
 
     rules: tuple[Rule, ...]
-    find: Callable[[View], Iterator[Finding]]
+    find: Callable[[ProjectCode], Iterator[Finding]]
     of_settings: Callable[[Section, Mapping[str, object]], Iterator[Finding]] | None
 
 

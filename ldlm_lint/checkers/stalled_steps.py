@@ -13,14 +13,14 @@ from ldlm_lint.vocabulary.accelerators import EMPTIES, SYNCHRONIZES
 from ldlm_lint.wording import RUNS_IN_EVERY_STEP, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding, Rule
     from ldlm_lint.program.handles import Call
 
 _MAY_DO_MORE = "; a function of the project can do more than that"
 
 
-def stalled(code: View, rule: Rule, call: Call, way: list[Call], fix: Fix | None) -> Iterator[Finding]:
+def stalled(code: ProjectCode, rule: Rule, call: Call, way: list[Call], fix: Fix | None) -> Iterator[Finding]:
     """The finding about a call that some calls lead to from a step, if the step runs on a device."""
     step = code[EveryStep].step_around(call.spot) or call.function.spot
     if not code.trainings.run_on_accelerator(code.path(step.function.module)):
@@ -32,7 +32,7 @@ def stalled(code: View, rule: Rule, call: Call, way: list[Call], fix: Fix | None
     yield code.finding(rule, call.span, args, (related,), fix=None if is_elsewhere else fix, confidence=confidence)
 
 
-def removed(code: View, call: Call, reason: str) -> Fix | None:
+def removed(code: ProjectCode, call: Call, reason: str) -> Fix | None:
     """The removal of a call; what else may change without it."""
     edit = removal(code.source(call.module), call.span, with_condition=code[Stalls].asks_only_for_device(call))
     known = call.callee.outside_names

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.checkers.rule_files import rule_files
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
 
 _ROOMS = (
@@ -31,7 +31,7 @@ class Query(NamedTuple):
 
     symbols: tuple[str, ...]
     words: tuple[bytes, ...]
-    find: Callable[[View], Iterator[Finding]]
+    find: Callable[[ProjectCode], Iterator[Finding]]
 
 
 def queries() -> tuple[Query, ...]:

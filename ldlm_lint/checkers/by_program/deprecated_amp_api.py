@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ldlm_lint.checkers.amp_fixes import Rewriting
 from ldlm_lint.checkers.amp_uses import OLD, Role, Use, advice, advice_for_value, aliased, deprecated_uses
 from ldlm_lint.checkers.base import presumed, span_of
-from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.project_code import ProjectCode
 from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.handles import Call
@@ -23,7 +23,7 @@ _PARTIAL = "`functools.partial"
 _NEW = ("torch.amp.", "torch.autocast", "torch.GradScaler")
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: ProjectCode) -> Iterator[Finding]:
     """All uses of the old names, once each where they are written; of a name that is called elsewhere, the place that names the class."""
     project = view.context.project
     seen: set[Span] = set()
@@ -39,7 +39,7 @@ def find(view: View) -> Iterator[Finding]:
     yield from _of_values(view, seen, handed)
 
 
-def _in_file(view: View, source: Source) -> Iterator[Finding]:
+def _in_file(view: ProjectCode, source: Source) -> Iterator[Finding]:
     """The uses in one file, whose fixes are linked by their imports."""
     parsed = view.context.trees.parsed(source.path)
     if parsed.module is None:
@@ -49,7 +49,7 @@ def _in_file(view: View, source: Source) -> Iterator[Finding]:
     yield from (_use(view, source, use, rewriting) for use in uses)
 
 
-def _use(view: View, source: Source, use: Use, rewriting: Rewriting | None) -> Finding:
+def _use(view: ProjectCode, source: Source, use: Use, rewriting: Rewriting | None) -> Finding:
     args = {"old": use.moved.old, "new": advice_for_value(use.moved) if use.role is Role.OTHER else advice(use.moved)}
     related = [Related(span_of(source, bound), "the old name gets an alias here") for bound in aliased(use.node)]
     # Code next to a guarded name uses the arguments of the old one.
@@ -57,7 +57,7 @@ def _use(view: View, source: Source, use: Use, rewriting: Rewriting | None) -> F
     return view.finding(DEPRECATED_AMP_API, span_of(source, use.place), args, related, claims=presumed(use.place), fix=fix, confidence=RULE.confidence)
 
 
-def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Iterator[Finding]:
+def _of_values(view: ProjectCode, seen: set[Span], handed: set[tuple[str, str]]) -> Iterator[Finding]:
     """The old names that a value of another place brings to a call.
 
     ``handed`` are the files that hand on an old name under the name of its import, which is reported there.
@@ -72,14 +72,14 @@ def _of_values(view: View, seen: set[Span], handed: set[tuple[str, str]]) -> Ite
                 yield view.finding(RULE, place, args)
 
 
-def _has_new_name(view: View, call: int) -> bool:
+def _has_new_name(view: ProjectCode, call: int) -> bool:
     """Whether a call may also use ``torch.amp``: a test of the torch version chooses."""
     module = view.program.module_of(call)
     value = view.program.ask(module.base | module.nodes[call & MASK][1])
     return any(name.startswith(_NEW) for name in view.ask.names_of(value))
 
 
-def _places(view: View, call: int, name: str, handed: set[tuple[str, str]]) -> Iterator[tuple[Span, bool]]:
+def _places(view: ProjectCode, call: int, name: str, handed: set[tuple[str, str]]) -> Iterator[tuple[Span, bool]]:
     """Where the old name is written, else the call; and whether it is a value there, instead of what the call names."""
     callee = Call(view, call).callee
     for one in callee.alternatives({name}):

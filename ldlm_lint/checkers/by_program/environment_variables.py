@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.environment import Editor, is_for_some_versions, options_of, scene_of, setting_of, settings_of
 from ldlm_lint.checkers.environment_writes import Write
+from ldlm_lint.checkers.project_code import ProjectCode
 from ldlm_lint.code.table import COLUMNS
 from ldlm_lint.concepts.environment import Environment, EnvironmentWrite
 from ldlm_lint.model import Finding
@@ -40,7 +40,7 @@ WORDS = (b"environ", b"putenv")
 _DEFAULTS = frozenset({"setdefault"})
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: ProjectCode) -> Iterator[Finding]:
     """The findings that single files cannot show, file by file."""
     by_module: dict[int, list[EnvironmentWrite]] = {}
     for write in view[Environment].writes(is_relevant):
@@ -49,7 +49,7 @@ def find(view: View) -> Iterator[Finding]:
         yield from _in_module(view, view.program.modules.all[index], by_module[index])
 
 
-def _in_module(view: View, module: Module, writes: list[EnvironmentWrite]) -> Iterator[Finding]:
+def _in_module(view: ProjectCode, module: Module, writes: list[EnvironmentWrite]) -> Iterator[Finding]:
     """The findings in one file about variables that its own text does not decide, given those that it does."""
     tree = view.context.trees.of(view.path(module))
     if tree is None:

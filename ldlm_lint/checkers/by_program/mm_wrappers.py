@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.written import Part, bound_in, parts_in, span_in
+from ldlm_lint.autofix.written import Part, bound_in, parts_in, span_in
 from ldlm_lint.code import Table
 from ldlm_lint.model import Span
 from ldlm_lint.program.of_project import table_of_file
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _FLAG, _STATIC = "find_unused_parameters", "static_graph"
 
@@ -25,7 +25,7 @@ class Switch(NamedTuple):
     flag: Span
 
 
-def mm_switches(view: View) -> Iterator[Switch]:
+def mm_switches(view: ProjectCode) -> Iterator[Switch]:
     """The flags of all configurations."""
     project = view.context.project
     for path in sorted(project.files):

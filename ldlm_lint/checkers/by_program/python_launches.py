@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.view import View
-from ldlm_lint.checkers.by_program.written import Part, parts_of
+from ldlm_lint.autofix.written import Part, parts_of
+from ldlm_lint.checkers.project_code import ProjectCode
 from ldlm_lint.concepts.launches import Command, CommandWord, Launches
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.project.traits import Trait
@@ -28,7 +28,7 @@ LAUNCHES = Trait(
 )
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: ProjectCode) -> Iterator[Finding]:
     """The findings of the launch rules; without fixes, which would be shell code."""
     for path, code in view.launches_of_python:
         from ldlm_lint.shell import launch
@@ -41,7 +41,7 @@ def find(view: View) -> Iterator[Finding]:
             yield finding._replace(span=span, fix=None, related=related)
 
 
-def codes_of(view: View) -> Iterator[tuple[str, Code]]:
+def codes_of(view: ProjectCode) -> Iterator[tuple[str, Code]]:
     """The launches of Python, each as a script of one command whose words are mapped to Python source."""
     # The reader of scripts is loaded only where there is something to read.
     from ldlm_lint.shell import launchers, tree
@@ -59,7 +59,7 @@ def codes_of(view: View) -> Iterator[tuple[str, Code]]:
             yield view.path(module), Code(Text.of(source), script, tree.parse(b""), {kind: [] for kind in tree.KINDS})
 
 
-def _words(view: View, command: Command) -> Iterator[Word]:
+def _words(view: ProjectCode, command: Command) -> Iterator[Word]:
     from ldlm_lint.shell.script import Word
 
     behind = 0
@@ -69,7 +69,7 @@ def _words(view: View, command: Command) -> Iterator[Word]:
         yield Word(word.text, span, "$" not in word.text)
 
 
-def _span(view: View, command: Command, word: CommandWord, behind: int) -> Span:
+def _span(view: ProjectCode, command: Command, word: CommandWord, behind: int) -> Span:
     """The place of a word; inside a longer text ``behind`` the previous one, if the text contains it verbatim.
 
     If it has no place, the first bytes of the call with its length.
@@ -87,7 +87,7 @@ def _span(view: View, command: Command, word: CommandWord, behind: int) -> Span:
     return span._replace(start=start, end=start + length) if start >= 0 else elsewhere
 
 
-def _written(view: View, word: CommandWord) -> Part | None:
+def _written(view: ProjectCode, word: CommandWord) -> Part | None:
     """The element of a list, or argument of a call, that a word is or is a part of."""
     parts = [one for one in parts_of(view, word.holder.key) if not one.name] if word.holder is not None else []
     return parts[word.nth] if word.nth < len(parts) else None

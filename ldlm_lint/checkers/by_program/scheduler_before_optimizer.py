@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.project_code import ProjectCode
 from ldlm_lint.concepts.schedules import Schedules
 from ldlm_lint.model import Confidence, Finding, Related
 from ldlm_lint.rules.schedule import SCHEDULER_BEFORE_OPTIMIZER
@@ -14,7 +14,7 @@ RULE = SCHEDULER_BEFORE_OPTIMIZER
 WORDS = (b"step()",)
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: ProjectCode) -> Iterator[Finding]:
     """Every schedule that is stepped in a loop before its optimizer."""
     for early in view[Schedules].early():
         related = [Related(early.optimizer.spot.line_span, "the optimizer steps here")]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from astroid import nodes
 
 from ldlm_lint.checkers.base import extent, span_of
-from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.checkpoints.unbounded_checkpoints import RULE as UNBOUNDED_CHECKPOINTS
 from ldlm_lint.checkers.prediction_scripts import only_predicts
+from ldlm_lint.checkers.project_code import ProjectCode
 from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_dictionary, of_stores
 from ldlm_lint.checkers.trainer_settings import about
 from ldlm_lint.code.table import column_of, line_of
@@ -40,7 +40,7 @@ _REPLACES = frozenset({"dataclasses.replace", "copy.replace"})
 _SAVING = frozenset({"save_steps", "save_strategy", LIMIT})
 
 
-def find(view: View) -> Iterator[Finding]:
+def find(view: ProjectCode) -> Iterator[Finding]:
     """The findings about arguments of calls in a training, of parsers, and about defaults of classes."""
     written: dict[int, set[str]] = defaultdict(set)
     for owner, name in view.program.own_writes:
@@ -62,7 +62,7 @@ def find(view: View) -> Iterator[Finding]:
             yield from about(_of_class(view, source, node, owner), node, view.options_of(source.path))
 
 
-def _changes_arguments(view: View, call: int) -> bool:
+def _changes_arguments(view: ProjectCode, call: int) -> bool:
     """Whether the arguments of a Trainer are copied with changes by a call."""
     row = view.program.module_of(call).nodes[call & MASK]
     copied = view.ask.meaning(view.program.module_of(call).base | row[2][0]) if row[2] else None
@@ -82,7 +82,7 @@ class _Kept:
         settings.pop("output_dir", None)
 
 
-def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:
+def _about(view: ProjectCode, call: int, section_of: Callable[[Source, nodes.Call], Section | None]) -> Iterator[Finding]:
     """The findings about the settings in a call."""
     module = view.program.module_of(call)
     node = node_at(view, module, module.table.sites[call & MASK].place, nodes.Call)
@@ -93,14 +93,14 @@ def _about(view: View, call: int, section_of: Callable[[Source, nodes.Call], Sec
             yield from about(section, node, view.options_of(source.path))
 
 
-def _setting_modules(view: View) -> list[Module]:
+def _setting_modules(view: ProjectCode) -> list[Module]:
     """The modules that set fields of arguments which other code created."""
     fields = vocabulary("transformers").fields & view.program.other_writes.keys()
     found = {view.program.module_of(target).index for name in fields for target, _ in view.program.other_writes[name]}
     return [view.program.modules.all[index] for index in sorted(found)]
 
 
-def _about_stores(view: View, module: Module) -> Iterator[Finding]:
+def _about_stores(view: ProjectCode, module: Module) -> Iterator[Finding]:
     """The findings about fields that a module sets on parsed arguments."""
     source, tree = view.source(module), view.context.trees.of(view.path(module))
     if tree is not None and not only_predicts(source.data):
@@ -108,7 +108,7 @@ def _about_stores(view: View, module: Module) -> Iterator[Finding]:
             yield from about(section, node, view.options_of(source.path))
 
 
-def _of_class(view: View, source: Source, node: nodes.ClassDef, owner: int) -> Section:
+def _of_class(view: ProjectCode, source: Source, node: nodes.ClassDef, owner: int) -> Section:
     """The defaults of a class: other fields have the defaults of transformers, unless the project sets them."""
     section = of_class(source, node)
     settings = dict(section.settings)
@@ -141,13 +141,13 @@ def _set_after_making(source: Source, node: nodes.ClassDef) -> Iterator[tuple[st
             yield name, Setting(name, _text(one.value.value), span_of(source, one), place=one.value)
 
 
-def _derived(view: View) -> list[int]:
+def _derived(view: ProjectCode) -> list[int]:
     """The classes of the project that are derived from TrainingArguments, through any files."""
     owners = {owner for classes in view.program.classes.values() for owner in classes}
     return sorted(owner for owner in owners if view.program.outside_of(owner) & TRAINING_ARGUMENTS)
 
 
-def node_at(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
+def node_at(view: ProjectCode, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
     """The tree's node of a call or class; that of a class may begin at its decorators."""
     tree = view.context.trees.of(view.path(module))
     if tree is None:
@@ -169,7 +169,7 @@ def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, i
 class _Told:
     """The facts of the program about the arguments of one call."""
 
-    def __init__(self, view: View, call: int, written: Mapping[int, Collection[str]]) -> None:
+    def __init__(self, view: ProjectCode, call: int, written: Mapping[int, Collection[str]]) -> None:
         """``written`` are the attributes that classes set on their own objects."""
         self._view, self._call, self._written = view, call, written
         self.is_complete = view.ask.argument(call, "").state is State.ABSENT

@@ -14,7 +14,7 @@ from ldlm_lint.program.origins import VERSIONS
 from ldlm_lint.wording import listed, located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call
 
 RULE = Rule(
@@ -70,7 +70,7 @@ _BESIDE_CODE = "the file is in the folder of the code"
 """Why a load is only information."""
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All calls that may call `torch.load` and leave the decision to the version of torch."""
     for load in code.calls(_LOADS):
         oldest = code.torch_of(load.module).oldest
@@ -78,7 +78,7 @@ def find(code: View) -> Iterator[Finding]:
             yield _finding(code, load)
 
 
-def _is_left_open(code: View, load: Call) -> bool:
+def _is_left_open(code: ProjectCode, load: Call) -> bool:
     """Whether neither a call, nor what applies to all calls, nor a test of the torch version decides."""
     if not (load.argument("weights_only").is_absent and load.argument("pickle_module", 2).is_absent) or _asks_for_version(load):
         return False
@@ -106,7 +106,7 @@ def _asks_for_version(load: Call) -> bool:
     return any(VERSIONS.search(word) or word == "TypeError" for word in words)
 
 
-def _finding(code: View, load: Call) -> Finding:
+def _finding(code: ProjectCode, load: Call) -> Finding:
     """The finding of a call: information for a file of the project itself; the source is named for a file from
     outside."""
     origin = code[LoadOrigins].of(load)
@@ -140,7 +140,7 @@ def _said_of(origin: Origin, where: str) -> tuple[dict[str, object], str]:
     return _of_the_project(where, origin.objects, is_inferred=origin.alike is not None), _ITS_OWN if where else _RESUMES
 
 
-def _fix(code: View, load: Call) -> Fix | None:
+def _fix(code: ProjectCode, load: Call) -> Fix | None:
     """Shown only: in another branch the function may be one that rejects the keyword."""
     edit = add_keyword(code.source(load.module), load.span, "weights_only", "True") if _is_one(load) else None
     return Fix("set weights_only=True", (edit,), Applicability.DISPLAY, _STRICT_FIX) if edit else None

@@ -13,7 +13,7 @@ from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix
 from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call
 
 RULE = Rule(
@@ -57,7 +57,7 @@ _SHARDED = lazily(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_
 _REASON = "other tensors in the file, which `load_state_dict()` does not copy, stay on the CPU"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The loads of states that every rank of a training runs."""
     for load in code.calls(_LOADS):
         is_open = load.argument("map_location", 1).is_absent and load.argument("mmap").is_absent
@@ -72,7 +72,7 @@ def _reads_state(load: Call) -> bool:
     return any(map(_STATE.search, words)) or any(one.called_name == "load_state_dict" for one in load.function.calls)
 
 
-def _fix(code: View, load: Call) -> Fix | None:
+def _fix(code: ProjectCode, load: Call) -> Fix | None:
     source = code.source(load.module)
     is_whole = is_only_restored(load) and _SHARDED.search(source.text) is None
     edit = add_keyword(source, load.span, "map_location", '"cpu"') if is_whole else None

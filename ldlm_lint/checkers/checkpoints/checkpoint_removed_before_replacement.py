@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.replacing import removed_later, without_removal, written_beside
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.path_patterns import behind_paths
 from ldlm_lint.concepts.replaced_files import Replaced, ReplacedFiles
 from ldlm_lint.model import (
@@ -23,7 +23,7 @@ from ldlm_lint.model import (
 )
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="E7606",
@@ -57,14 +57,14 @@ RULE = Rule(
 _NAMED = frozenset({"param", "free", "attr", "phi", "copy"})
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The removals of a training in front of the save that replaces the file."""
     for one in code[ReplacedFiles].removed_before():
         related = [Related(one.write.call.span, "the replacement is written here"), Related(one.loop.line_span, "this training loop runs it")]
         yield code.finding(RULE, one.removal.call.span, {}, related, fix=_fix(code, one))
 
 
-def _fix(code: View, one: Replaced) -> Fix | None:
+def _fix(code: ProjectCode, one: Replaced) -> Fix | None:
     """Rename the new file over the old one, or delete the old one after the save."""
     source, removal, save = code.source(one.write.call.module), one.removal.call.span, one.write.call.span
     path = written_argument(code, one.write.call.key, "f", 1)

@@ -23,7 +23,7 @@ from ldlm_lint.model import (
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Expr
 
 RULE = Rule(
@@ -63,7 +63,7 @@ RULE = Rule(
 _STATE = "`state_dict()` returns the live tensors"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The states that a thread gets, and those that are kept across further steps."""
     for call, states in code[LiveStates].given_to_threads():
         if code.trainings.belong_to(code.path(call.module)):
@@ -74,7 +74,7 @@ def find(code: View) -> Iterator[Finding]:
             yield _of_kept(code, kept)
 
 
-def _of_kept(code: View, kept: Kept) -> Finding:
+def _of_kept(code: ProjectCode, kept: Kept) -> Finding:
     note = "by now this is the model of the last step" if kept.whole else "by now this is the state of the last step"
     how = "it is kept while further steps change it" if kept.whole else "they are kept while further steps change them"
     name = kept.value.name if kept.value.kind in ("param", "free") else kept.value.text
@@ -83,14 +83,14 @@ def _of_kept(code: View, kept: Kept) -> Finding:
     return code.finding(RULE, _statement(code, kept), args, [Related(kept.use.line_span, note)], fix=fix)
 
 
-def _statement(code: View, kept: Kept) -> Span:
+def _statement(code: ProjectCode, kept: Kept) -> Span:
     """The assignment: from the beginning of its line."""
     source, line = code.source(kept.value.module), kept.event.spot.line_span
     text = source.slice(line)
     return source.span(line.start + len(text) - len(text.lstrip()), line.end)
 
 
-def _fix(code: View, states: Sequence[Expr]) -> Fix:
+def _fix(code: ProjectCode, states: Sequence[Expr]) -> Fix:
     """``copy.deepcopy`` around states that go on changing."""
     source = code.source(states[0].module)
     edit, deepcopy = ensure_import(source, "copy", "deepcopy")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.replacing import written_beside
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.first_rank import FirstRank
 from ldlm_lint.concepts.path_patterns import PathPatterns
 from ldlm_lint.concepts.replaced_files import ReplacedFiles
@@ -24,7 +24,7 @@ from ldlm_lint.model import (
 )
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.concepts.checkpoint_writes import Write
 
 RULE = Rule(
@@ -64,13 +64,13 @@ _SPACE = (
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The saves of a training over one file that no code renames."""
     for write, loop in code[ReplacedFiles].written_over():
         yield code.finding(RULE, write.call.span, {}, [Related(loop.line_span, "this training loop runs it")], fix=_fix(code, write))
 
 
-def _fix(code: View, write: Write) -> Fix | None:
+def _fix(code: ProjectCode, write: Write) -> Fix | None:
     """Save next to the file, then replace it; not if several ranks rename one file, it may be open, or another machine's."""
     call, path = write.call, written_argument(code, write.call.key, "f", 1)
     is_remote = any("://" in one for one in code[PathPatterns].of(write.path))

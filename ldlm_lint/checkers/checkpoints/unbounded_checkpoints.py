@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.rotation import NumberedSave, keep_last
-from ldlm_lint.checkers.by_program.written import keyword_of, written_argument
+from ldlm_lint.autofix.written import keyword_of, written_argument
 from ldlm_lint.concepts import mm_hooks
 from ldlm_lint.concepts.checkpoint_limits import KEEP_BEST, CheckpointLimits, Repeated
 from ldlm_lint.concepts.checkpoint_writes import FILES
@@ -37,7 +37,7 @@ from ldlm_lint.model import (
 from ldlm_lint.wording import listed
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Argument, Call, Expr, Function, Loop
     from ldlm_lint.program.spots import Spot
 
@@ -105,7 +105,7 @@ RULE = Rule(
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The series of hand-written saves, and the writers of frameworks that number files and have no limit."""
     together: dict[tuple[Function, Loop | None, Expr | None], list[tuple[Series, Spot]]] = {}
     for series in code[Checkpoints].series:
@@ -130,7 +130,7 @@ def find(code: View) -> Iterator[Finding]:
         yield _without(code, path, span, mm_hooks.KEEP, "CheckpointHook")
 
 
-def _is_unbounded(code: View, series: Series) -> bool:
+def _is_unbounded(code: ProjectCode, series: Series) -> bool:
     checkpoints, loops = code[Checkpoints], code[TrainingLoops]
     if all(map(loops.counts_models, series.counters)) or checkpoints.are_milestones(series) or code[OptionalIntervals].leave_out(series.call):
         return False
@@ -139,7 +139,7 @@ def _is_unbounded(code: View, series: Series) -> bool:
     return (runs_again or not code[Rhythm].is_exception(series.call)) and not checkpoints.is_pruned(series)
 
 
-def _of_series(code: View, group: list[Series], loop: Spot) -> Finding:
+def _of_series(code: ProjectCode, group: list[Series], loop: Spot) -> Finding:
     series = group[0]
     counters = sorted({text for one in group for counter in one.counters if (text := written(counter))})
     names_file = series.call == series.write or any("." in one for one in code[Checkpoints].file_names(series))
@@ -154,7 +154,7 @@ def _runs_in(loop: Spot) -> Related:
     return Related(loop.line_span, "this training loop runs it")
 
 
-def _rotation(code: View, group: list[Series]) -> Fix | None:
+def _rotation(code: ProjectCode, group: list[Series]) -> Fix | None:
     """Delete old files after each save: only shown, since a best checkpoint, or one that is read by its number, may be among them."""
     source, saves = code.source(group[0].call.module), [_numbered(code, one) for one in group]
     keep = _kept(code, source.path)
@@ -163,7 +163,7 @@ def _rotation(code: View, group: list[Series]) -> Fix | None:
     return Fix(title, edits, Applicability.DISPLAY, _ROTATION_REASON) if edits else None
 
 
-def _numbered(code: View, series: Series) -> NumberedSave | None:
+def _numbered(code: ProjectCode, series: Series) -> NumberedSave | None:
     """A `torch.save` of a file whose name has one varying part between known texts."""
     call, names = series.call, code[Checkpoints].file_names(series)
     path = written_argument(code, call.key, "f", 1) if call.is_dropped and "torch.save" in call.callee.outside_names else None
@@ -174,12 +174,12 @@ def _numbered(code: View, series: Series) -> NumberedSave | None:
     return NumberedSave(call.span, path.text, before, after) if before or after.partition(".")[0] else None
 
 
-def _repeated(code: View, call: Call, one: Repeated, what: str) -> Finding:
+def _repeated(code: ProjectCode, call: Call, one: Repeated, what: str) -> Finding:
     related = [] if call == one.save else [Related(one.save.span, "this writes the checkpoint")]
     return code.finding(RULE, call.span, {"what": what}, [*related, _runs_in(one.loop)])
 
 
-def _of_callback(code: View, call: Call, given: Argument) -> Iterator[Finding]:
+def _of_callback(code: ProjectCode, call: Call, given: Argument) -> Iterator[Finding]:
     """Lightning's callback; a flag's default decides unless a user gives it."""
     option = given.option
     if given.only == -1:
@@ -194,7 +194,7 @@ def _of_callback(code: View, call: Call, given: Argument) -> Iterator[Finding]:
         yield code.finding(RULE, call.span, what, related, claims=(Claim("trainer-setting-is-in-force", option.setting),))
 
 
-def _without(code: View, path: str, span: Span, name: str, writer: str) -> Finding:
+def _without(code: ProjectCode, path: str, span: Span, name: str, writer: str) -> Finding:
     keep = _kept(code, path)
     edit = add_keyword(code.source_of(path), span, name, str(keep))
     what = {"what": f"`{name}` is not set, so the {writer} keeps every checkpoint"}
@@ -205,7 +205,7 @@ def _set(name: str, keep: int, edits: tuple[Edit, ...]) -> Fix:
     return Fix(f"set {name}={keep}", edits, Applicability.UNSAFE, _KEEP_REASON)
 
 
-def _kept(code: View, path: str) -> int:
+def _kept(code: ProjectCode, path: str) -> int:
     return integer(code.options_of(path), _TO_KEEP)
 
 

@@ -10,7 +10,7 @@ from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Findin
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7307",
@@ -46,14 +46,14 @@ RULE = Rule(
 _REASON = "only you can decide whether to stop, to round up or to adjust the learning rate"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The quotients that are accumulation steps of several ranks, and whose remainder no code looks at."""
     for one in code[RoundedSteps].unchecked:
         args = {"name": quoted(one.name), "target": quoted(one.dividend_text), "divisor": quoted(one.divisor_text)}
         yield code.finding(RULE, one.span, args, fix=_fix(code, one), confidence=Confidence.MEDIUM)
 
 
-def _fix(code: View, one: Quotient) -> Fix | None:
+def _fix(code: ProjectCode, one: Quotient) -> Fix | None:
     """An ``assert`` in front of an assignment that is on a line of its own."""
     source = code.source(one.spot.function.module)
     start = source.line_starts[one.spot.line - 1]

@@ -27,7 +27,7 @@ from ldlm_lint.rules.measured import H100
 from ldlm_lint.wording import located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _PINNED = Reference(
     "CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers"
@@ -83,7 +83,7 @@ _MOVES_ITSELF = ("Accelerator", "setup_dataloaders")
 _REASON = "code that writes into the pinned batch before the copy is done changes what arrives on the GPU"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The copies to the GPU that wait, in the loops that train on the batches of a loader which pins them."""
     moving = {call.module for call in code.calls_named(*_MOVES_ITSELF)}
     told = set[Loop]()
@@ -95,7 +95,7 @@ def find(code: View) -> Iterator[Finding]:
                 yield _finding(code, loader, copies)
 
 
-def _pins(code: View, loader: Loader) -> bool:
+def _pins(code: ProjectCode, loader: Loader) -> bool:
     pinned = code[Loaders].option(loader, "pin_memory")
     return bool(pinned.values) and not all(one.is_falsy for one in pinned.values)
 
@@ -141,7 +141,7 @@ def _is_of(expr: Expr, loop: Loop, batches: Collection[Expr]) -> bool:
     return False
 
 
-def _finding(code: View, loader: Loader, copies: list[Call]) -> Finding:
+def _finding(code: ProjectCode, loader: Loader, copies: list[Call]) -> Finding:
     first, path = copies[0], code.path(copies[0].module)
     related = [*(Related(one.span, "this copy waits too") for one in copies[1:]), Related(loader.call.spot.line_span, "this loader pins its batches")]
     args = {"copies": quoted(f"{first.callee.text}()"), "loader": located(code.path(loader.call.module), loader.call.line, path)}

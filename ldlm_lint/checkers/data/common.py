@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.model import Option, Reference
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.concepts.loaders import Loader
 
 DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
@@ -33,6 +33,6 @@ def fewer_workers(limit: int) -> str:
     return f"start with {max(limit // 2, 1)}"
 
 
-def option_for(code: View, loader: Loader, option: Option) -> int:
+def option_for(code: ProjectCode, loader: Loader, option: Option) -> int:
     """The value of an option of a rule for the file of a loader."""
     return int(str(code.facts(loader.call.module).get(option.name, option.default)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.written import without_keywords
+from ldlm_lint.autofix.written import without_keywords
 from ldlm_lint.checkers.data.common import DATALOADER, SOURCE
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Rule
@@ -14,7 +14,7 @@ from ldlm_lint.vocabulary.loaders import ITERABLE_DATASETS, TORCH
 from ldlm_lint.wording import enumerated, listed
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="E7108",
@@ -50,7 +50,7 @@ class _Conflict(NamedTuple):
     is_clear: bool = True
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders of torch whose options surely exclude each other."""
     for loader in code[Loaders].shown:
         found = _conflict(_Options(code, loader)) if loader.interface in TORCH else None
@@ -58,7 +58,7 @@ def find(code: View) -> Iterator[Finding]:
             yield _finding(code, loader, found)
 
 
-def _finding(code: View, loader: Loader, found: _Conflict) -> Finding:
+def _finding(code: ProjectCode, loader: Loader, found: _Conflict) -> Finding:
     options = _Options(code, loader)
     shown = [name if options.only(name) is ... else f"{name}={options.only(name)}" for name in found.taken]
     edits = without_keywords(code, loader.call.key, found.taken) if found.is_clear else ()
@@ -70,7 +70,7 @@ def _finding(code: View, loader: Loader, found: _Conflict) -> Finding:
 class _Options(NamedTuple):
     """The options of a loader as far as they are certain."""
 
-    code: View
+    code: ProjectCode
     loader: Loader
 
     def only(self, name: str) -> object:

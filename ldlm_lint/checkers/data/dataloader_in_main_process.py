@@ -33,7 +33,7 @@ from ldlm_lint.vocabulary.purposes import says_evaluation, wants_no_workers
 from ldlm_lint.wording import located, quoted, remark_at
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 NUM_WORKERS = Option(
     "num-workers",
@@ -81,7 +81,7 @@ _SHOWN = 3
 _MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders that are trained on and have no workers: on any way that the program shows, or on the way from one call."""
     workers = code[Workers]
     for loader in code[Loaders].shown:
@@ -101,7 +101,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from _findings_of_calls(code, loader)
 
 
-def _finding(code: View, loader: Loader) -> Iterator[Finding]:
+def _finding(code: ProjectCode, loader: Loader) -> Iterator[Finding]:
     found, ways = code[LoaderPasses].trains(loader.call), code[Workers].ways(loader)
     if found is None:
         return
@@ -114,7 +114,7 @@ def _finding(code: View, loader: Loader) -> Iterator[Finding]:
     yield from _at(code, loader, code[Workers].decided_at(loader), why, related_to(loader, found, TRAINS), confidence)
 
 
-def _findings_of_calls(code: View, loader: Loader) -> Iterator[Finding]:
+def _findings_of_calls(code: ProjectCode, loader: Loader) -> Iterator[Finding]:
     """Some calls pass workers: those without, or with a default of 0, are reported if a training uses their loader."""
     is_told = False
     for way in code[Workers].ways(loader):
@@ -129,7 +129,7 @@ def _findings_of_calls(code: View, loader: Loader) -> Iterator[Finding]:
             yield from _at(code, loader, way.giver, "", related_to(loader, found, TRAINS))
 
 
-def _at_left(code: View, loader: Loader, left: Call) -> Iterator[Finding]:
+def _at_left(code: ProjectCode, loader: Loader, left: Call) -> Iterator[Finding]:
     """The loader of a function whose number of workers is 0 by default, which a call leaves so."""
     related = (Related(left.spot.line_span, "this call leaves the number of workers at its default"),)
     parameter = code[Workers].given(loader).values[0].plain.name
@@ -138,7 +138,7 @@ def _at_left(code: View, loader: Loader, left: Call) -> Iterator[Finding]:
 
 
 def _at(
-    code: View, loader: Loader, call: Call, why: str, related: tuple[Related, ...], confidence: Confidence = Confidence.MEDIUM
+    code: ProjectCode, loader: Loader, call: Call, why: str, related: tuple[Related, ...], confidence: Confidence = Confidence.MEDIUM
 ) -> Iterator[Finding]:
     defaults = sorted({way.default for way in code[Workers].ways(loader)} - {"", "parameter"})
     launches = [code.trainings.launches_keeping(code.path(call.module), destination(one), "0") for one in defaults]
@@ -154,7 +154,7 @@ def _why(default: str) -> str:
     return " by default" if default == "parameter" else f" unless {quoted(default)} is given"
 
 
-def _wants_none(code: View, loader: Loader) -> bool:
+def _wants_none(code: ProjectCode, loader: Loader) -> bool:
     """Whether a comment next to or above the 0 says why there are no workers."""
     workers, source = written_option(code, loader, "num_workers"), code.source(loader.call.module)
     return workers is not None and workers.is_constant and wants_no_workers(remark_at(source, workers.span.start, workers.span.end))

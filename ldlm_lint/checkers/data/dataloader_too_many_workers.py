@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.written import bound_at, constant_at, written_argument
+from ldlm_lint.autofix.written import bound_at, constant_at, written_argument
 from ldlm_lint.checkers.data.amount_fixes import fewer_fix, shared_fix
 from ldlm_lint.checkers.data.common import MULTIPROCESS, SOURCE, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.concepts.loader_passes import LoaderPasses
@@ -35,7 +35,7 @@ from ldlm_lint.vocabulary.loaders import LOADERS_OF_TORCH
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7106",
@@ -91,7 +91,7 @@ class _Amount(NamedTuple):
     fix: Fix | None
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All numbers of workers at the limit or above it, once where each is written."""
     seen: set[Span] = set()
     for call in code.calls(LOADERS_OF_TORCH):
@@ -105,20 +105,20 @@ def find(code: View) -> Iterator[Finding]:
                 yield _finding(code, call, amount, limit)
 
 
-def _may_matter(code: View, call: Call, amount: _Amount) -> bool:
+def _may_matter(code: ProjectCode, call: Call, amount: _Amount) -> bool:
     """Whether a number is one of a training; that of all CPUs matters where several ranks share them."""
     if not code.trainings.belong_to(amount.span.path):
         return False
     return amount.number is not None or (code.trainings.run_on_many_ranks(amount.span.path) and _may_train(code, call))
 
 
-def _may_train(code: View, call: Call) -> bool:
+def _may_train(code: ProjectCode, call: Call) -> bool:
     """Whether a loader trains or its use is unknown: data preparation may use all CPUs."""
     passes = code[LoaderPasses].of(call)
     return not passes or any(code[Roles].trains(one.function.module) for one in passes) or code[LoaderPasses].trains(call) is not None
 
 
-def _amounts(code: View, call: Call, limit: int) -> Iterator[_Amount]:
+def _amounts(code: ProjectCode, call: Call, limit: int) -> Iterator[_Amount]:
     """The numbers at the limit or above it that a loader may get, and the counts of the node's CPUs."""
     workers = call.argument("num_workers", _POSITION)
     for value, giver in zip(workers.values, workers.givers, strict=True):
@@ -131,7 +131,7 @@ def _amounts(code: View, call: Call, limit: int) -> Iterator[_Amount]:
             yield _Amount(None, source.slice(count.span), count.span, shared_fix(source, count.span, count.row))
 
 
-def _constants(code: View, call: Call, value: Expr, giver: Expr, limit: int) -> Iterator[_Amount]:
+def _constants(code: ProjectCode, call: Call, value: Expr, giver: Expr, limit: int) -> Iterator[_Amount]:
     for number in value.may_be().constants:
         if type(number) is not int or number < limit:
             continue
@@ -144,19 +144,19 @@ def _constants(code: View, call: Call, value: Expr, giver: Expr, limit: int) -> 
             yield _number(code, number, home, place, limit)
 
 
-def _bound_at(code: View, call: Call, value: Expr) -> int:
+def _bound_at(code: ProjectCode, call: Call, value: Expr) -> int:
     """Where the name that is at a call is bound to a constant; 0 if the constant itself is there."""
     written = written_argument(code, call.key, "num_workers", _POSITION)
     return bound_at(value.module, value.key - value.module.base, written.text) if written is not None and written.is_name else 0
 
 
-def _number(code: View, number: int, home: Module, place: int, limit: int) -> _Amount:
+def _number(code: ProjectCode, number: int, home: Module, place: int, limit: int) -> _Amount:
     span = constant_at(code, home, place, number)
     fix = fewer_fix(span, limit) if span is not None else None
     return _Amount(number, str(number), span or code.line_span(home, place), fix)
 
 
-def _finding(code: View, call: Call, amount: _Amount, limit: int) -> Finding:
+def _finding(code: ProjectCode, call: Call, amount: _Amount, limit: int) -> Finding:
     taker = call.spot.line_span
     related = (Related(taker, "this DataLoader takes the number"),) if not _meet(taker, amount.span) else ()
     advice = _SHARE_CORES if amount.number is None else fewer_workers(limit)

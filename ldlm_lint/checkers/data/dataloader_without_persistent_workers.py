@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.written import Part, value_as_written
+from ldlm_lint.autofix.written import Part, value_as_written
 from ldlm_lint.checkers.data.common import DATALOADER, MULTIPROCESS
 from ldlm_lint.checkers.data.fixes import are_positive, fix_with_workers, written_option
 from ldlm_lint.checkers.data.passes_shown import AGAIN, described, related_to
@@ -34,7 +34,7 @@ from ldlm_lint.model import (
 from ldlm_lint.program.handles import Expr
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="R7101",
@@ -90,7 +90,7 @@ _KEPT_SINCE = f"{_KEPT}, and transformers before 4.36 does not know the setting"
 _OWN_SWITCH = re.compile(r"(?:.*_)?persistent_workers")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders with workers over which a loop iterates repeatedly, and that start them again each time."""
     workers = code[Workers]
     for loader in code[Loaders].shown:
@@ -108,7 +108,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from _switched_off(code, loader, again)
 
 
-def _how_off(code: View, loader: Loader) -> str:
+def _how_off(code: ProjectCode, loader: Loader) -> str:
     """Why workers do not persist: the option is missing, or a parameter's default is never replaced; empty for a
     choice."""
     given = code[Loaders].option(loader, _OPTION)
@@ -134,7 +134,7 @@ def _is_left_off(value: Expr) -> bool:
     return True
 
 
-def _switched_off(code: View, loader: Loader, again: Pass) -> Iterator[Finding]:
+def _switched_off(code: ProjectCode, loader: Loader, again: Pass) -> Iterator[Finding]:
     """Workers whose persistence the author switched off: information, at that value."""
     given = code[Loaders].option(loader, _OPTION)
     if not given.is_given or len(given.values) != 1 or given.values[0].may_be().only is not False:
@@ -150,13 +150,13 @@ def _switched_off(code: View, loader: Loader, again: Pass) -> Iterator[Finding]:
     yield code.finding(RULE, written.span, args, related, fix=_switch(code, loader, written)).lowered("switched off on purpose")
 
 
-def _fix(code: View, loader: Loader) -> Fix | None:
+def _fix(code: ProjectCode, loader: Loader) -> Fix | None:
     """Add the option, if there surely are workers or the call has their number."""
     fix = fix_with_workers(code, loader, _OPTION, ("True", "{} > 0"), _KEPT)
     return fix._replace(needs=(tables.interface("DataLoader(persistent_workers=)"),)) if fix else None
 
 
-def _switch(code: View, loader: Loader, value: Part) -> Fix | None:
+def _switch(code: ProjectCode, loader: Loader, value: Part) -> Fix | None:
     """Write True instead of the call's own False; without workers the option raises, so their number must be written
     out."""
     workers = written_option(code, loader, "num_workers")

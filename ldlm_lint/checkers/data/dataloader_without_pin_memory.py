@@ -17,7 +17,7 @@ from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix
 from ldlm_lint.rules.measured import H100
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _PINNED = Reference("CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers")
 
@@ -65,7 +65,7 @@ RULE = Rule(
 
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders with workers that are used for training on CUDA and leave their batches in pageable memory."""
     loaders, workers = code[Loaders], code[Workers]
     for loader in loaders.shown:
@@ -86,11 +86,11 @@ def _is_of_driver(loader: Loader) -> bool:
     return any(name.partition(".")[0] == "ray" for name, _, _, _ in loader.call.module.table.imports)
 
 
-def _cannot_be_pinned(code: View, loader: Loader) -> bool:
+def _cannot_be_pinned(code: ProjectCode, loader: Loader) -> bool:
     """Whether the collate function makes batches on the GPU, or of a class that torch leaves as it is."""
     collates = code[Loaders].option(loader, "collate_fn").values
     return code[ItemWork].is_collated_on_device(loader) or any(code[PinnedBatches].are_unpinnable(one) for one in collates)
 
 
-def _fix(code: View, loader: Loader) -> Fix | None:
+def _fix(code: ProjectCode, loader: Loader) -> Fix | None:
     return fix_with_option(code, loader, "pin_memory", "True", "pinned memory cannot be swapped out, and a batch that is on the GPU already cannot be pinned")

@@ -18,7 +18,7 @@ from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Fix, Frequency, Option, Probe, Rule
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _FACTOR = Option(
     "prefetch-factor",
@@ -66,7 +66,7 @@ _MOST_WITH_DEEPER_QUEUE = 8
 """Workers up to which more prefetched batches are advised: with many, and with the CPU count of a node, they fill /dev/shm."""
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders with a few workers that are trained on and leave the depth of their queue at its default."""
     for loader in code[Loaders].shown:
         if loader.call.is_in_handler or not _has_few_workers(code, loader) or not code[Loaders].lacks(loader, _OPTION):
@@ -81,7 +81,7 @@ def find(code: View) -> Iterator[Finding]:
         yield code.finding(RULE, loader.call.span, args, related_to(loader, found, TRAINS), fix=fix, confidence=confidence)
 
 
-def _has_few_workers(code: View, loader: Loader) -> bool:
+def _has_few_workers(code: ProjectCode, loader: Loader) -> bool:
     workers = code[Workers]
     limit = option_for(code, loader, WORKERS_LIMIT)
     most = min(_MOST_WITH_DEEPER_QUEUE, limit - 1)
@@ -94,7 +94,7 @@ def _has_few_workers(code: View, loader: Loader) -> bool:
     return not beyond and not code.trainings.configure_more_workers(code.path(loader.call.module), loader.call.position, most)
 
 
-def _fix(code: View, loader: Loader, factor: int) -> Fix | None:
+def _fix(code: ProjectCode, loader: Loader, factor: int) -> Fix | None:
     """Add the option, if there surely are workers or the call has their number."""
     fix = fix_with_workers(code, loader, _OPTION, (str(factor), f"{factor} if {{}} > 0 else None"), _REASON)
     guarded = fix is not None and "None" in fix.title

@@ -13,7 +13,7 @@ from ldlm_lint.model import Applicability, Confidence, Consequence, Finding, Ref
 from ldlm_lint.wording import listed, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7105",
@@ -47,7 +47,7 @@ RULE = Rule(
 
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders with options that need workers, which they do not have on one of the ways that the program shows."""
     workers = code[Workers]
     for loader in code[Loaders].shown:

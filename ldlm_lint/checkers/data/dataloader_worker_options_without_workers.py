@@ -16,7 +16,7 @@ from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Findi
 from ldlm_lint.wording import enumerated, listed
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="E7104",
@@ -46,7 +46,7 @@ RULE = Rule(
 
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All loaders that certainly have no workers and options that need some."""
     for loader in code[Loaders].shown:
         if not code[Workers].are_surely_none(loader):

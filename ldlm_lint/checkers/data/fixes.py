@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.written import UNPACKED, Part, parts_of, written_argument
+from ldlm_lint.autofix.written import UNPACKED, Part, parts_of, written_argument
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated, is_positive
 from ldlm_lint.concepts.loaders import Loader, Loaders
 from ldlm_lint.concepts.workers import Workers
@@ -15,7 +15,7 @@ from ldlm_lint.program.handles import Call
 from ldlm_lint.vocabulary.loaders import GRAPHS
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _WORKERS_REASON = (
     "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
@@ -25,7 +25,7 @@ _IS_WORKERS = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_
 """Names of settings that say how many workers a loader has."""
 
 
-def fix_with_workers(view: View, loader: Loader, name: str, values: tuple[str, str], reason: str) -> Fix | None:
+def fix_with_workers(view: ProjectCode, loader: Loader, name: str, values: tuple[str, str], reason: str) -> Fix | None:
     """Add an option that needs workers: plain if they are a positive literal, else guarded by their number."""
     plain, guarded = values
     workers = written_option(view, loader, "num_workers")
@@ -42,7 +42,7 @@ def fix_with_workers(view: View, loader: Loader, name: str, values: tuple[str, s
     return fix_with_option(view, loader, name, guarded.format(as_operand(workers)), reason)
 
 
-def fix_with_option(view: View, loader: Loader, name: str, value: str, reason: str) -> Fix | None:
+def fix_with_option(view: ProjectCode, loader: Loader, name: str, value: str, reason: str) -> Fix | None:
     """Add an option to the call that makes a loader."""
     if view[Loaders].is_filled_by_files(loader) or not _takes_keywords(loader):
         # A keyword next to options from a user's file could be passed twice.
@@ -60,7 +60,7 @@ def _takes_keywords(loader: Loader) -> bool:
     return init is None or init.takes_any_keyword
 
 
-def fix_of_none(view: View, loader: Loader, call: Call, count: int) -> Fix | None:
+def fix_of_none(view: ProjectCode, loader: Loader, call: Call, count: int) -> Fix | None:
     """Add workers to the call that makes a loader, or raise the 0 that it or another ``call`` passes."""
     if call == loader.call and view[Workers].given(loader).is_absent:
         fix = fix_with_option(view, loader, "num_workers", str(count), _WORKERS_REASON)
@@ -78,7 +78,7 @@ def are_positive(loader: Loader, workers: Part) -> bool:
     return not workers.is_name and any(is_positive(one) for one in loader.call.arguments if one.row is workers.row)
 
 
-def written_option(view: View, loader: Loader, name: str) -> Part | None:
+def written_option(view: ProjectCode, loader: Loader, name: str) -> Part | None:
     """What the call that makes a loader writes for an option."""
     return written_argument(view, loader.call.key, name, view[Loaders].place_of(loader, name))
 

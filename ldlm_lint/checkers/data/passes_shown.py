@@ -9,13 +9,13 @@ from ldlm_lint.concepts.loaders import Loader
 from ldlm_lint.model import Related
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 TRAINS = "this trains on its batches"
 AGAIN = "this iterates the DataLoader repeatedly"
 
 
-def described(view: View, loader: Loader, found: Pass) -> str:
+def described(view: ProjectCode, loader: Loader, found: Pass) -> str:
     """A pass in the message about a loader: "the loop at line 12"."""
     return view.described(found.function.module, found.spot.place, loader.call.module)
 

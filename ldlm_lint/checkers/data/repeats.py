@@ -9,7 +9,7 @@ from ldlm_lint.autofix.tokens import tokens_of
 from ldlm_lint.program.handles import Call, Expr
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.written import Part
+    from ldlm_lint.autofix.written import Part
     from ldlm_lint.model import Span
 
 _LONGEST = 60

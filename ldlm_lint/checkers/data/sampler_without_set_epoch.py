@@ -28,7 +28,7 @@ from ldlm_lint.vocabulary.loaders import LOADERS
 from ldlm_lint.wording import located
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -72,7 +72,7 @@ RULE = Rule(
 _REASON = "each epoch then has another order, which is the purpose of shuffling"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The samplers that no training tells the epoch, and the loops of those that do not while another one does."""
     for one in code[Samplers].neglected:
         sampler, first = one.sampler, one.passes[0]
@@ -86,7 +86,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from _at_loops(code, one)
 
 
-def _at_loops(code: View, one: Neglect) -> Iterator[Finding]:
+def _at_loops(code: ProjectCode, one: Neglect) -> Iterator[Finding]:
     """The first loop of each file."""
     told = set[str]()
     for found in one.passes:
@@ -105,7 +105,7 @@ def _begins(found: Pass) -> Spot:
     return found.spot.loop.spot if found.loop is None and found.spot.loop is not None else found.spot
 
 
-def _span(code: View, found: Pass) -> Span:
+def _span(code: ProjectCode, found: Pass) -> Span:
     """What a pass goes through, as written there; where that is only a name, which has its place elsewhere, the loop."""
     loop = found.loop
     if loop is not None and loop.value.line >= loop.line:
@@ -113,7 +113,7 @@ def _span(code: View, found: Pass) -> Span:
     return code.span(found.function.module, found.spot.place, 0)
 
 
-def _fix(code: View, sampler: Call) -> Fix | None:
+def _fix(code: ProjectCode, sampler: Call) -> Fix | None:
     """Call ``set_epoch`` where the sampler, or its loader, and one epoch loop are in reach of each other; None elsewhere."""
     held = _holder(sampler)
     loops = [(loop, name) for loop in loops_in_reach(held[0]) if (name := epoch_of(loop))] if held is not None else []

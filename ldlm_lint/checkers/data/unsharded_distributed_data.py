@@ -12,7 +12,7 @@ from ldlm_lint.model import Confidence, Consequence, Finding, Frequency, Referen
 from ldlm_lint.vocabulary.loaders import DISTRIBUTED_SAMPLERS, LOADERS_OF_TORCH
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -48,7 +48,7 @@ RULE = Rule(
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The loaders that shuffle a whole dataset on each rank of a DDP training."""
     for loader in code[Loaders].shown:
         if loader.interface not in LOADERS_OF_TORCH or not _shuffles_alone(code, loader):
@@ -61,7 +61,7 @@ def find(code: View) -> Iterator[Finding]:
         yield code.finding(RULE, loader.call.span, {}, related_to(loader, found, TRAINS), confidence=Confidence.LOW)
 
 
-def _shuffles_alone(code: View, loader: Loader) -> bool:
+def _shuffles_alone(code: ProjectCode, loader: Loader) -> bool:
     samplers = [code[Loaders].option(loader, name) for name in ("sampler", "batch_sampler")]
     shuffle = code[Loaders].option(loader, "shuffle")
     alone = all(one.is_absent or (one.is_given and one.may_be().only is None) for one in samplers)

@@ -15,7 +15,7 @@ from ldlm_lint.vocabulary.loaders import ITERABLE_DATASETS
 from ldlm_lint.wording import located
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 _ITERABLE = Reference(
     "torch.utils.data.IterableDataset", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset"
@@ -50,7 +50,7 @@ _ENDLESS = re.compile(r"while (?:True|1):")
 _DRAWS = re.compile(r"rand|shuffle|choice|sample|perm|generator", re.I)
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The streams that do not split their samples, which a loader with several workers reads."""
     told = set[Class]()
     for loader in code[Loaders].shown:
@@ -69,7 +69,7 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, owner.body.spot.line_span, {"dataset": owner.name, "where": where}, related, confidence=Confidence.MEDIUM)
 
 
-def _has_several_workers(code: View, loader: Loader) -> bool:
+def _has_several_workers(code: ProjectCode, loader: Loader) -> bool:
     return code[Workers].given(loader).is_given and any(way.number is None or way.number > 1 for way in code[Workers].ways(loader))
 
 

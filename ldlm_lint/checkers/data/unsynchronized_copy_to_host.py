@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.written import without_keywords
+from ldlm_lint.autofix.written import without_keywords
 from ldlm_lint.concepts.async_copies import AsyncCopies, Read
 from ldlm_lint.model import Applicability, Consequence, Fix, Frequency, Reference, Related, Rule
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
     from ldlm_lint.program.handles import Call
 
@@ -55,7 +55,7 @@ _CAPTURE_REASON = "a copy that waits cannot be captured in a CUDA graph, and thi
 _READ_HERE = "the copy is read here"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The copies that their function, or a known caller that receives them, reads before it waits."""
     for copy in code[AsyncCopies].all():
         read = code[AsyncCopies].read_of(copy)
@@ -63,7 +63,7 @@ def find(code: View) -> Iterator[Finding]:
             yield _finding(code, copy, read)
 
 
-def _finding(code: View, copy: Call, read: Read) -> Finding:
+def _finding(code: ProjectCode, copy: Call, read: Read) -> Finding:
     source, is_here = code.source(read.reader.module), read.reader.function == copy.function
     described = "an f-string" if read.is_formatted else quoted(source.slice(read.span))
     is_in_file = read.reader.module is copy.module
@@ -72,7 +72,7 @@ def _finding(code: View, copy: Call, read: Read) -> Finding:
     return code.finding(RULE, copy.span, {"read": described}, related, fix=_fix(code, copy) if is_here else None, confidence=RULE.confidence)
 
 
-def _fix(code: View, copy: Call) -> Fix | None:
+def _fix(code: ProjectCode, copy: Call) -> Fix | None:
     """Drop the argument."""
     edits = without_keywords(code, copy.key, ["non_blocking"])
     reason = _CAPTURE_REASON if any(word in code.source(copy.module).data for word in _CAPTURES) else ""

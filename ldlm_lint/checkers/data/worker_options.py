@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.checkers.by_program.written import is_caught, parts_of, without_keywords
+from ldlm_lint.autofix.written import is_caught, parts_of, without_keywords
 from ldlm_lint.checkers.data.fixes import written_option
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated
 from ldlm_lint.concepts.loaders import Loader, Loaders
@@ -14,18 +14,18 @@ from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.wording import enumerated
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
 """What each option is where there are no workers; the first three are checked by the constructor, the last when it is iterated."""
 
 
-def worker_options_of(view: View, loader: Loader) -> list[str]:
+def worker_options_of(view: ProjectCode, loader: Loader) -> list[str]:
     """The options of a loader that certainly need workers."""
     return [name for name in WITHOUT_WORKERS if _needs(view, loader, name)]
 
 
-def _needs(view: View, loader: Loader, name: str) -> bool:
+def _needs(view: ProjectCode, loader: Loader, name: str) -> bool:
     given = view[Loaders].option(loader, name)
     if not given.is_given or not given.values:
         return False
@@ -35,7 +35,7 @@ def _needs(view: View, loader: Loader, name: str) -> bool:
     return meaning.is_complete and len(meaning.constants) == len(meaning.value) and _need_workers(name, meaning.constants)
 
 
-def _accepts_two(view: View, loader: Loader) -> bool:
+def _accepts_two(view: ProjectCode, loader: Loader) -> bool:
     """Whether no torch of a loader rejects a factor of 2 without workers: it was the default before None was."""
     newest = view.torch_of(loader.call.module).newest
     return newest is not None and newest < tables.interface("DataLoader(prefetch_factor=None)").since
@@ -56,7 +56,7 @@ def error_of(options: Collection[str]) -> str:
     return "AssertionError when it is iterated" if set(options) == {"timeout"} else "ValueError"
 
 
-def removal_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | None:
+def removal_fix(view: ProjectCode, loader: Loader, options: Collection[str]) -> Fix | None:
     """Drop options that need workers; if a variable has the 0, the user may change it again."""
     workers = written_option(view, loader, "num_workers")
     if workers is not None and not workers.is_constant:
@@ -65,7 +65,7 @@ def removal_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | N
     return _mended(view, loader, f"drop {enumerated(list(options))}", edits) if edits else None
 
 
-def guard_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | None:
+def guard_fix(view: ProjectCode, loader: Loader, options: Collection[str]) -> Fix | None:
     """Set the options only where there are workers; None if one of them is not in the call as a constant."""
     workers = written_option(view, loader, "num_workers")
     if workers is None or not can_be_repeated(loader.call, workers):
@@ -83,7 +83,7 @@ def guard_fix(view: View, loader: Loader, options: Collection[str]) -> Fix | Non
     return _mended(view, loader, f"set {enumerated(list(options))} only with workers", tuple(edits), needs)
 
 
-def _mended(view: View, loader: Loader, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
+def _mended(view: ProjectCode, loader: Loader, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
     caught = is_caught(view, loader.call.key)
     reason = "code around the call catches the error and will no longer run its handler" if caught else ""

@@ -27,7 +27,7 @@ from ldlm_lint.program.handles import Call
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Expr, Loop
 
 RULE = Rule(
@@ -84,7 +84,7 @@ _ACCELERATOR = frozenset({"accelerate.Accelerator"})
 _OTHER_ENGINES = ("deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config", "cpu")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The loops whose model is DDP's, by a wrapper or by Accelerate, and is reduced in each of their backward passes."""
     for one in code[Accumulations].every:
         if code.trainings.leave_at_one(code.path(one.call.module), one.count.last_name):
@@ -100,13 +100,13 @@ def find(code: View) -> Iterator[Finding]:
                 yield _finding(code, one, _NO_SYNC, [Related(wrappers[0].line_span, "DDP wraps the model here")], _fix(code, one, wrappers))
 
 
-def _finding(code: View, one: Accumulation, advice: str, related: list[Related], fix: Fix | None = None) -> Finding:
+def _finding(code: ProjectCode, one: Accumulation, advice: str, related: list[Related], fix: Fix | None = None) -> Finding:
     due = [Related(one.due.test.line_span, "the optimizer steps only here")] if one.due is not None else []
     args = {"steps": quoted(one.count.called_in(one.call.function)), "advice": advice}
     return code.finding(RULE, one.call.span, args, [*due, *related], fix=fix, confidence=RULE.confidence)
 
 
-def _is_reduced_by_accelerate(code: View, one: Accumulation) -> bool:
+def _is_reduced_by_accelerate(code: ProjectCode, one: Accumulation) -> bool:
     """Whether Accelerate wraps the model in DDP, and nothing keeps its gradients local."""
     runs = code[ReplicaRuns].of(one.call)
     made = [call for call in code.calls(_ACCELERATOR) if call.may_run_with(one.call)]
@@ -115,7 +115,7 @@ def _is_reduced_by_accelerate(code: View, one: Accumulation) -> bool:
     return bool(runs.through) and is_plain and not is_sharded and not code[Reduction].is_kept_local(one.call)
 
 
-def _reduced_by_ddp(code: View, one: Accumulation) -> list[Call]:
+def _reduced_by_ddp(code: ProjectCode, one: Accumulation) -> list[Call]:
     """Where DDP wraps the models that a loop runs, if it reduces them in each backward pass."""
     runs = code[ReplicaRuns].of(one.call)
     wrappers = [replica.wrapper for replica in runs.through if replica.wrapper.callee.interfaces & DDP]
@@ -126,12 +126,12 @@ def _reduced_by_ddp(code: View, one: Accumulation) -> list[Call]:
     return sorted(wrappers, key=lambda call: (call.module is not one.call.module, call.module.path, call.place))
 
 
-def _engines(code: View, one: Accumulation) -> list[Call]:
+def _engines(code: ProjectCode, one: Accumulation) -> list[Call]:
     """What makes DeepSpeed's engines in the same programs: their `no_sync` forbids steps."""
     return [call for call in code.calls({"deepspeed.initialize"}) if call.may_run_with(one.call)]
 
 
-def _fix(code: View, one: Accumulation, wrappers: list[Call]) -> Fix | None:
+def _fix(code: ProjectCode, one: Accumulation, wrappers: list[Call]) -> Fix | None:
     """The statements from the forward to the backward pass under ``no_sync()``, if both are in the loop's own block, and
     no step can come at another time."""
     loop = next(iter(one.call.loops), None)
@@ -163,7 +163,7 @@ def _is_never_skipped(call: Call, loop: Loop) -> bool:
     return not call.is_caught and all(guard in loop.guards or guard.ends == "after raise" for guard in call.guards)
 
 
-def _models(code: View, call: Call, wrappers: list[Call]) -> list[Expr]:
+def _models(code: ProjectCode, call: Call, wrappers: list[Call]) -> list[Expr]:
     """The names of wrapped models that a call calls or gets."""
     named = [one for one in (call.callee, *call.arguments) if not isinstance(one, Call) or one.names]
     return [one for one in named if any(wrapped.replica.wrapper in wrappers for wrapped in code[ReplicaRuns].behind(one))]

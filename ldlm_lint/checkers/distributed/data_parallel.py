@@ -25,7 +25,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.vocabulary.models import names_evaluation
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call
 
 RULE = Rule(
@@ -66,7 +66,7 @@ _REASON = "DistributedDataParallel needs a process group, one process per GPU an
 _MEASURES = lazily(r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls of the function in a training step, and the wrappers whose models run in one."""
     for call in code.calls(IN_ONE_CALL):
         if code[Replicas].runs_in_step(call):
@@ -78,7 +78,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from _found(code, call, _WRAPPER, fix)
 
 
-def _may_train(code: View, call: Call) -> bool:
+def _may_train(code: ProjectCode, call: Call) -> bool:
     """Whether a step runs a wrapped model; if unknown, it counts as trained unless the code around it evaluates."""
     untrained, path = code[Untrained], code.path(call.module)
     if untrained.records_nothing(call):
@@ -94,7 +94,7 @@ def _may_train(code: View, call: Call) -> bool:
     return code.trainings.train_in(path) or not _MEASURES.search(call.module.path)
 
 
-def _found(code: View, call: Call, name: str, fix: Fix | None) -> Iterator[Finding]:
+def _found(code: ProjectCode, call: Call, name: str, fix: Fix | None) -> Iterator[Finding]:
     """The finding for a program without a mode with one process per GPU; information if options choose between both."""
     own = call.module
     trainings = code.trainings.trainings_of(code.path(own))

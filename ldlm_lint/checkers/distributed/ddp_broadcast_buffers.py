@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.written import keyword_of
+from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.random_buffers import RandomBuffers
 from ldlm_lint.concepts.replicas import Replicas
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Probe, Reference, Rule, Span
 from ldlm_lint.vocabulary.wrappers import DDP
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.source import Source
 
 RULE = Rule(
@@ -67,7 +67,7 @@ _DRAWN = (
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers with the option: any where torch has renamed it, else those of models whose ranks draw buffers."""
     for call in code.calls(DDP):
         given, written = call.argument(_OPTION, _POSITIONAL.index(_OPTION)), keyword_of(code, call.key, _OPTION)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ldlm_lint.autofix.written import keyword_of, written_argument
 from ldlm_lint.checkers.by_program.mm_wrappers import mm_switches
-from ldlm_lint.checkers.by_program.written import keyword_of, written_argument
 from ldlm_lint.frameworks.sections import SHARDED, Section, in_force
 from ldlm_lint.model import (
     Applicability,
@@ -27,7 +27,7 @@ from ldlm_lint.model import (
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, SEARCHING_STRATEGY, TAKE_STRATEGY
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.frameworks.sections import Setting
     from ldlm_lint.program.handles import Argument, Call, Expr
 
@@ -87,7 +87,7 @@ _OF_LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[
 _SEARCHES, _SEARCHES_NOT = "find_unused_parameters_true", "find_unused_parameters_false"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers that get True unconditionally, and the equivalent strategies and settings."""
     for call in code.calls(DDP | DDP_OPTIONS):
         flag = call.argument(_FLAG)
@@ -128,14 +128,14 @@ def _is_told(flag: Expr, by: Expr | None) -> bool:
     return any(not one.case and one.expr.constant is True for one in flag.origins_of(True))
 
 
-def _at_wrapper(code: View, call: Call, places: list[Expr]) -> Finding:
+def _at_wrapper(code: ProjectCode, call: Call, places: list[Expr]) -> Finding:
     keyword = keyword_of(code, call.key, _FLAG)
     related = [Related(one.line_span, "the flag is set here") for one in places if one != call]
     fix = _fix(keyword.span if keyword is not None and keyword.is_constant else None, "False")
     return _found(code, call, keyword.whole if keyword is not None else call.span, fix, related)
 
 
-def _found(code: View, call: Call, span: Span, fix: Fix, related: list[Related] | None = None) -> Finding:
+def _found(code: ProjectCode, call: Call, span: Span, fix: Fix, related: list[Related] | None = None) -> Finding:
     return code.finding(RULE, span, {}, related or (), fix=fix, confidence=RULE.confidence if call.is_as_written else Confidence.MEDIUM)
 
 

@@ -20,7 +20,7 @@ from ldlm_lint.vocabulary.models import names_evaluation
 from ldlm_lint.vocabulary.wrappers import DDP
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call, Class
 
 RULE = Rule(
@@ -70,7 +70,7 @@ _LIGHT = frozenset(
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers that surely get no views."""
     for call in code.calls(DDP):
         given = call.positional
@@ -80,14 +80,14 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, call.span, {}, fix=_fix(code, call), confidence=confidence)
 
 
-def _may_run(code: View, call: Call) -> bool:
+def _may_run(code: ProjectCode, call: Call) -> bool:
     """Whether a wrapper is no second attempt, for no torch of the past, in code that something calls, and under no switch
     that nothing turns on."""
     is_left = call.is_in_handler or code[OldTorch].is_needed_at(call) or code[LeftOff].is_left_off(call)
     return not is_left and code[Runs].may_run(call.function) and code[Replicas].may_be_wanted(call)
 
 
-def _trains(code: View, call: Call) -> bool:
+def _trains(code: ProjectCode, call: Call) -> bool:
     """Whether the wrapped model is trained, and nothing detaches its gradients in place: the function around the wrapper
     does not evaluate, and the model is not frozen there, as a teacher is."""
     untrained, around = code[Untrained], next(iter(call.function.around), None)
@@ -120,7 +120,7 @@ def _is_light(owner: Class) -> bool:
     return bool(layers) and layers.count("Linear") <= _FEW and _LIGHT.issuperset(layers)
 
 
-def _fix(code: View, call: Call) -> Fix | None:
+def _fix(code: ProjectCode, call: Call) -> Fix | None:
     """The keyword at the call, where it can be of no other class."""
     callee = call.callee
     if callee.as_classes or not callee.interfaces <= DDP or len(callee.identities) < callee.count_of_values:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.edits import delete_line
-from ldlm_lint.checkers.by_program.written import bound_in
+from ldlm_lint.autofix.written import bound_in
 from ldlm_lint.concepts.environment import Environment, EnvironmentWrite
 from ldlm_lint.concepts.environment_reads import EnvironmentReads
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Finding, Fix, Reference, Related, Rule, Span
@@ -20,7 +20,7 @@ from ldlm_lint.rules.settings import Setting, Value
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7223",
@@ -63,7 +63,7 @@ _NEVER_MOVED = frozenset({"TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_BLOCKING_W
 _TARGET = lazily(rb"[ \t]*(?:\w+[ \t]*=[ \t]*)?\Z")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """Every write after the code that has already read the variable."""
     reads = code[EnvironmentReads]
     written = list(code[Environment].writes(lambda name: name in _OF_ALLOCATOR or _is_read_by_group(name)))
@@ -93,7 +93,7 @@ def _is_before(other: EnvironmentWrite, write: EnvironmentWrite) -> bool:
     return its.place < mine.place if its.function == mine.function else its.function.is_module
 
 
-def _span(code: View, write: EnvironmentWrite) -> Span:
+def _span(code: ProjectCode, write: EnvironmentWrite) -> Span:
     """The statement or call that sets a variable."""
     if isinstance(write.at, Call):
         return write.at.span
@@ -101,7 +101,7 @@ def _span(code: View, write: EnvironmentWrite) -> Span:
     return write.at.span if bound is None else write.at.span._replace(end=bound.whole.end)
 
 
-def _fix(code: View, write: EnvironmentWrite, reader: Call) -> Fix | None:
+def _fix(code: ProjectCode, write: EnvironmentWrite, reader: Call) -> Fix | None:
     """Move an assignment, with the comments above it, in front of the call that should read it.
 
     None if the value may depend on the code in between, where the file mentions the variable elsewhere, or where another
@@ -131,7 +131,7 @@ def _is_movable(write: EnvironmentWrite, reader: Call, text: str) -> bool:
     return "(" not in text and not any(event.name in names for event in bound)
 
 
-def _is_disputed(code: View, write: EnvironmentWrite, span: Span) -> bool:
+def _is_disputed(code: ProjectCode, write: EnvironmentWrite, span: Span) -> bool:
     """Whether a rule about values reports this one."""
     setting = Setting(write.name, (Value(write.texts[0], None),), span)
     return any(one.rule != DEPRECATED_NCCL_VARIABLE.symbol for one in decide((setting,), code.facts(write.written.module)))

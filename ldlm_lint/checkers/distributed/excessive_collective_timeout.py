@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.written import parts_of, written_default
+from ldlm_lint.autofix.written import parts_of, written_default
 from ldlm_lint.concepts.group_timeouts import Default, GroupTimeouts, Length
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
@@ -32,7 +32,7 @@ from ldlm_lint.vocabulary.durations import SECONDS, UNITS
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7202",
@@ -84,7 +84,7 @@ _REASON = "a phase in which one rank works alone for longer then ends the job"
 _LARGEST = 1e12
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The timeouts of groups that are longer than the limit in each case."""
     seen: set[Span] = set()
     for group in code[GroupTimeouts].groups:
@@ -98,7 +98,7 @@ def find(code: View) -> Iterator[Finding]:
                     yield found
 
 
-def _place(code: View, default: Default) -> Span:
+def _place(code: ProjectCode, default: Default) -> Span:
     """Where a default is written."""
     place = default.place
     if isinstance(place, Function):
@@ -110,7 +110,7 @@ def _place(code: View, default: Default) -> Span:
     return given[-1].span if given else place.span
 
 
-def _finding(code: View, call: Call, length: Length, limit: int) -> Finding:
+def _finding(code: ProjectCode, call: Call, length: Length, limit: int) -> Finding:
     args: dict[str, object] = dict(compared(length.seconds, limit))
     taker = Related(call.spot.line_span, "this process group gets the timeout")
     if length.default is not None:
@@ -123,7 +123,7 @@ def _finding(code: View, call: Call, length: Length, limit: int) -> Finding:
     return _lowered(code, code.finding(RULE, span, args, related, fix=_fix(code, length.call), confidence=confidence))
 
 
-def _lowered(code: View, finding: Finding) -> Finding:
+def _lowered(code: ProjectCode, finding: Finding) -> Finding:
     """The finding; its fix is only described if ranks of the program wait for long work of one of them."""
     wait = code[Roles].wait_for_one_rank(finding.span)
     if wait is None:
@@ -132,7 +132,7 @@ def _lowered(code: View, finding: Finding) -> Finding:
     return finding._replace(related=(*finding.related, *wait.related), fix=fix)
 
 
-def _fix(code: View, call: Call) -> Fix | None:
+def _fix(code: ProjectCode, call: Call) -> Fix | None:
     """Another length inside the parentheses of ``timedelta(…)``, if it is written there: callers keep their arguments."""
     target = code.facts(call.module).get(COLLECTIVE_TIMEOUT.name)
     opening = call.text.find("(")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.resolve import edit_key
-from ldlm_lint.checkers.by_program.written import entry_of, keyword_of, written_argument
+from ldlm_lint.autofix.written import entry_of, keyword_of, written_argument
 from ldlm_lint.concepts.recomputing import Recomputing
 from ldlm_lint.frameworks.sections import SHARDED, Section, Setting, in_force, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Edit, Finding, Fix, Reference, Related, Rule
@@ -20,7 +20,7 @@ from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS, SEARCHING_STRATEGY, 
 from ldlm_lint.wording import located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call
 
 RULE = Rule(
@@ -69,7 +69,7 @@ _TITLE = "pass use_reentrant=False to the checkpoint"
 _SHOWN = Fix(f"{_TITLE}, or in {_OPTIONS}", (), Applicability.DISPLAY, "the implementation is not chosen by a literal in this call")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All wraps that search for unused parameters of a model that recomputes by a reentrant checkpoint, or on which one is
     switched on."""
     for call, name in _searching(code):
@@ -84,7 +84,7 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, span, {"where": where}, related, fix=_fix(code, reentrant), confidence=confidence)
 
 
-def _searching(code: View) -> Iterator[tuple[Call, str]]:
+def _searching(code: ProjectCode) -> Iterator[tuple[Call, str]]:
     """The wraps that surely search, with the option that says so; a Trainer that switches checkpointing itself is checked
     with its other settings."""
     for calls, prefix in ((DDP | DDP_OPTIONS, ""), (TRAINING_ARGUMENTS, "ddp_")):
@@ -104,7 +104,7 @@ def _searches(call: Call, prefix: str) -> bool:
     return told and all(one.is_just(False) for one in static.values)
 
 
-def _fix(code: View, calls: list[Call]) -> Fix:
+def _fix(code: ProjectCode, calls: list[Call]) -> Fix:
     """The other implementation in all the calls, if each names its implementation explicitly."""
     edits = [_edit(code, one) for one in calls]
     written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
@@ -112,7 +112,7 @@ def _fix(code: View, calls: list[Call]) -> Fix:
     return _SHOWN if None in edits else Fix(_TITLE, written, Applicability.UNSAFE, NON_REENTRANT, needs=needs)
 
 
-def _edit(code: View, call: Call) -> Edit | None:
+def _edit(code: ProjectCode, call: Call) -> Edit | None:
     """The edit that makes a call use the other implementation; None if the choice is not a literal in it."""
     name, value = (_OPTIONS, '{"use_reentrant": False}') if call.called_name == _SWITCH else (_FLAG, "False")
     written = written_argument(code, call.key, name, 0 if name == _OPTIONS else None)

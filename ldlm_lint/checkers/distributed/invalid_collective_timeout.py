@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.checkers.by_program.written import Part, parts_of, written_argument
+from ldlm_lint.autofix.written import Part, parts_of, written_argument
 from ldlm_lint.concepts.group_timeouts import GroupTimeouts
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Probe, Reference, Related, Rule, Span
 from ldlm_lint.program.handles import Call, Expr
@@ -17,7 +17,7 @@ from ldlm_lint.untrusted_numbers import whole
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="E7203",
@@ -59,7 +59,7 @@ _NO_TIMEDELTA = "is not a `datetime.timedelta`: creating the process group raise
 _REASON = "perhaps another length was meant"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The timeouts of groups, and of arguments of a Trainer, that are wrong in each case."""
     seen: set[Span] = set()
     takers = [(one.call, "timeout", one.place) for one in code[GroupTimeouts].takers]
@@ -72,7 +72,7 @@ def find(code: View) -> Iterator[Finding]:
                 yield found
 
 
-def _problem(code: View, call: Call, values: list[Expr], written: Part | None) -> Iterator[Finding]:
+def _problem(code: ProjectCode, call: Call, values: list[Expr], written: Part | None) -> Iterator[Finding]:
     """What is wrong with the timeout that a call takes, if anything is surely wrong."""
     (value,) = values
     in_seconds = bool(call.callee.interfaces & TRAINING_ARGUMENTS)
@@ -98,13 +98,13 @@ def _problem(code: View, call: Call, values: list[Expr], written: Part | None) -
     yield _finding(code, call, span, length_of(max(known)), f"ends the job as soon as one rank is that much slower than another: set at least {least} seconds", fix)
 
 
-def _finding(code: View, call: Call, span: Span, value: str, problem: str, fix: Fix | None = None) -> Finding:
+def _finding(code: ProjectCode, call: Call, span: Span, value: str, problem: str, fix: Fix | None = None) -> Finding:
     taker = call.spot.line_span
     related = [] if taker.path == span.path and taker.start <= span.start <= taker.end else [Related(taker, "this process group gets the timeout")]
     return code.finding(RULE, span, {"value": value, "problem": problem}, related, fix=fix, confidence=RULE.confidence)
 
 
-def _as_timedelta(code: View, call: Call, written: Part | None, constant: object) -> Fix | None:
+def _as_timedelta(code: ProjectCode, call: Call, written: Part | None, constant: object) -> Fix | None:
     """A number, or a text of digits, becomes a timedelta of as many seconds."""
     length = _number(written, constant)
     if written is None or length is None:
@@ -122,7 +122,7 @@ def _number(written: Part | None, constant: object) -> int | float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _longer(code: View, call: Call, written: Part | None, length: float) -> Fix | None:
+def _longer(code: ProjectCode, call: Call, written: Part | None, length: float) -> Fix | None:
     target = code.facts(call.module).get(COLLECTIVE_TIMEOUT.name)
     if written is None or _number(written, length) is None or not isinstance(target, int):
         return None
@@ -130,7 +130,7 @@ def _longer(code: View, call: Call, written: Part | None, length: float) -> Fix 
     return Fix(f"set the timeout to {length_of(seconds)}", (Edit(written.span, f"{seconds:g}"),), Applicability.UNSAFE, _REASON)
 
 
-def _inside(code: View, made: Call) -> Fix | None:
+def _inside(code: ProjectCode, made: Call) -> Fix | None:
     """Another length inside the parentheses of ``timedelta(…)``."""
     target, parts = code.facts(made.module).get(COLLECTIVE_TIMEOUT.name), parts_of(code, made.key)
     if not isinstance(target, int) or not parts:

@@ -16,7 +16,7 @@ from ldlm_lint.program.walks import Through
 from ldlm_lint.vocabulary.wrappers import DDP
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Expr, Guard
 
 RULE = Rule(
@@ -59,7 +59,7 @@ _REASON = "gradients of these micro-batches then stay local until one is synchro
 _COMPARE = f"{_REASON}: compare the condition with that of every optimizer step first"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The scopes around backward passes that run no forward pass of the scope's model, which ran before."""
     seen: set[Guard] = set()
     for backward in (call for call in code.calls_named(*BACKWARD) if call.receiver is not None):
@@ -84,7 +84,7 @@ def _model_of(scope: Call) -> Expr | None:
     return scope.receiver
 
 
-def _found(code: View, backward: Call, guard: Guard, scope: Call) -> Iterator[Finding]:
+def _found(code: ProjectCode, backward: Call, guard: Guard, scope: Call) -> Iterator[Finding]:
     runs, model = code[ReplicaRuns], _model_of(scope)
     replicas = {one.replica for one in runs.behind(model) if not one.is_bare} if model is not None else set()
     calls = backward.function.calls
@@ -103,7 +103,7 @@ def _found(code: View, backward: Call, guard: Guard, scope: Call) -> Iterator[Fi
     yield code.finding(RULE, guard.test_span, {}, related, fix=fix, confidence=RULE.confidence)
 
 
-def _gets_its_loss(code: View, backward: Call) -> bool:
+def _gets_its_loss(code: ProjectCode, backward: Call) -> bool:
     """Whether the loss is an argument of the function, whose forward pass ran before it was called."""
     loss = code[BackwardPasses].loss(backward)
     parts = [loss] if loss is not None else []
@@ -112,7 +112,7 @@ def _gets_its_loss(code: View, backward: Call) -> bool:
     return any(part.kind == "param" and part.name != "self" for part in parts)
 
 
-def _fix(code: View, guard: Guard, scope: Call, forward: Call) -> Fix | None:
+def _fix(code: ProjectCode, guard: Guard, scope: Call, forward: Call) -> Fix | None:
     """Move the ``with`` line in front of the forward pass, if both are in one block and on their own lines."""
     edit = begin_earlier(code.source(scope.module), guard.line, forward.line)
     if edit is None:
@@ -122,7 +122,7 @@ def _fix(code: View, guard: Guard, scope: Call, forward: Call) -> Fix | None:
     return Fix("run the forward pass inside the same context", (edit,), level, reason)
 
 
-def _steps_when_synchronised(code: View, guard: Guard, scope: Call, forward: Call) -> bool:
+def _steps_when_synchronised(code: ProjectCode, guard: Guard, scope: Call, forward: Call) -> bool:
     """Whether every step is under the same test by which the scope leaves gradients local.
 
     Before the fix all gradients are synchronised; after it, a step at another time, such as after the last batch, would

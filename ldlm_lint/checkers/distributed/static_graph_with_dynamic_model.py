@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.written import keyword_of
+from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.changing_graphs import ChangingGraphs
 from ldlm_lint.model import Confidence, Consequence, Finding, Reference, Related, Rule
 from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call, Expr
 
 RULE = Rule(
@@ -47,7 +47,7 @@ RULE = Rule(
 _FLAG = "static_graph"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers, and what passes options on to one, that promise a static graph for such a model."""
     for call in code.calls(DDP | DDP_OPTIONS):
         static = call.argument(_FLAG)
@@ -60,7 +60,7 @@ def find(code: View) -> Iterator[Finding]:
                 yield code.finding(RULE, span, {"model": change.owner.name}, related, confidence=RULE.confidence)
 
 
-def _models(code: View, call: Call) -> list[Expr]:
+def _models(code: ProjectCode, call: Call) -> list[Expr]:
     """What a wrapper wraps, or what the program passes to the engine that gets its options."""
     if call.callee.interfaces & DDP:
         return call.argument("module", 0).values

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.written import keyword_of
+from ldlm_lint.autofix.written import keyword_of
 from ldlm_lint.concepts.accumulation import Accumulations
 from ldlm_lint.concepts.reduction import Reduction
 from ldlm_lint.frameworks.sections import SHARDED, Section, in_force, unsafe
@@ -17,7 +17,7 @@ from ldlm_lint.vocabulary.wrappers import DDP, DDP_OPTIONS
 from ldlm_lint.wording import located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.frameworks.sections import Setting
     from ldlm_lint.program.handles import Call
 
@@ -62,7 +62,7 @@ _OWN_KEY = re.compile(r"(?:.*_)?static_graph")
 _STEPS, _BATCHES = "gradient_accumulation_steps", "accumulate_grad_batches"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers, and what passes options on to one, that promise a static graph which is broken in the first step."""
     for call in code.calls(DDP | DDP_OPTIONS):
         static = call.argument(_FLAG)
@@ -76,7 +76,7 @@ def find(code: View) -> Iterator[Finding]:
                 yield code.finding(RULE, span, {"accumulation": accumulation}, [related], fix=fix, confidence=RULE.confidence)
 
 
-def _local_by_scope(code: View, wrapper: Call) -> tuple[str, Related] | None:
+def _local_by_scope(code: ProjectCode, wrapper: Call) -> tuple[str, Related] | None:
     scope = code[Reduction].scope_of_first_step(wrapper)
     if scope is None:
         return None
@@ -84,7 +84,7 @@ def _local_by_scope(code: View, wrapper: Call) -> tuple[str, Related] | None:
     return said, Related(scope.line_span, "gradients stay local here")
 
 
-def _local_by_engine(code: View, options: Call) -> tuple[str, Related] | None:
+def _local_by_engine(code: ProjectCode, options: Call) -> tuple[str, Related] | None:
     engine = "accelerate" if any(name.startswith("accelerate.") for name in options.callee.interfaces) else "lightning"
     shown = code[Accumulations].by_engine(options, engine)
     if shown is not None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.group_timeouts import Group, GroupTimeouts
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Probe, Reference, Related, Rule
 from ldlm_lint.program.handles import Call
@@ -15,7 +15,7 @@ from ldlm_lint.rules.collectives import length_of
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7233",
@@ -55,7 +55,7 @@ _MESHES = frozenset({"torch.distributed.init_device_mesh", "torch.distributed.de
 _SETS_LATER = ("_set_pg_timeout", "_set_default_timeout")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The groups of each function, and the meshes, that surely get the default timeout of a backend for GPUs."""
     groups = [one.call for one in code[GroupTimeouts].takers if _lacks_timeout(one)]
     for _, together in groupby(groups, key=lambda call: call.function):
@@ -82,7 +82,7 @@ def _has_own_groups(mesh: Call) -> bool:
     return devices != ["cpu"] and len(wide) > 1 and mesh.argument("backend_override").is_absent
 
 
-def _at(code: View, calls: list[Call], groups: str) -> Iterator[Finding]:
+def _at(code: ProjectCode, calls: list[Call], groups: str) -> Iterator[Finding]:
     first, *others = calls
     if any(call.may_run_with(first) for call in code.calls_named(*_SETS_LATER)):
         return
@@ -100,7 +100,7 @@ def _at(code: View, calls: list[Call], groups: str) -> Iterator[Finding]:
     yield code.finding(RULE, first.span, args, related, fix=fix, confidence=RULE.confidence)
 
 
-def _default_group(code: View, call: Call) -> Group | None:
+def _default_group(code: ProjectCode, call: Call) -> Group | None:
     """The default group of a program with its timeout: that of the same file, or else all that the program may create have
     one."""
     groups = [one for one in code[GroupTimeouts].default_groups if one.call.may_run_with(call)]
@@ -108,7 +108,7 @@ def _default_group(code: View, call: Call) -> Group | None:
     return own[0] if own else groups[0] if groups and all(one.given is not None for one in groups) else None
 
 
-def _fix(code: View, calls: list[Call], default: Group, text: str) -> Fix | None:
+def _fix(code: ProjectCode, calls: list[Call], default: Group, text: str) -> Fix | None:
     """Pass the expression that the default group gets, where it means the same at the sub-groups."""
     source, call = code.source(default.call.module), default.call
     if "\n" in text or any(one.module is not call.module or not (one.function == call.function or _is_of_module(call)) for one in calls):

@@ -12,7 +12,7 @@ from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Refere
 from ldlm_lint.vocabulary.accelerators import EMPTIES, EMPTY
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
     from ldlm_lint.program.handles import Call
 
@@ -57,7 +57,7 @@ RULE = Rule(
 _REASON = "a run that only just fits in memory can run out of it when blocks of other sizes stay cached"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls that a step makes each time; in a file without training they serve offloading or another phase."""
     direct = list(code.calls(EMPTIES))
     for call, way in code[Stalls].unwanted([*direct, *_by_helpers(code, direct)]):
@@ -65,7 +65,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from stalled(code, RULE, call, way, removed(code, call, _REASON))
 
 
-def _by_helpers(code: View, direct: list[Call]) -> Iterator[Call]:
+def _by_helpers(code: ProjectCode, direct: list[Call]) -> Iterator[Call]:
     """The calls of functions of that name that empty the cache, such as one that chooses among kinds of devices."""
     helpers = {call.function for call in direct}
     for call in code.calls_named(EMPTY):

@@ -12,7 +12,7 @@ from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Refere
 from ldlm_lint.vocabulary.accelerators import SYNCHRONIZES
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
     from ldlm_lint.program.handles import Call
 
@@ -62,14 +62,14 @@ _REASON = (
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls that every step makes and that do not serve a measurement."""
     for call, way in code[Stalls].unwanted(code.calls(SYNCHRONIZES)):
         if not _measures(code, call, bool(way)) and not any(_measures(code, one, True) for one in way):
             yield from stalled(code, RULE, call, way, removed(code, call, _REASON))
 
 
-def _measures(code: View, call: Call, in_helper: bool) -> bool:
+def _measures(code: ProjectCode, call: Call, in_helper: bool) -> bool:
     """Whether a call serves a measurement: between clock reads, next to events, or around a context manager's body."""
     if call.function.is_generator or call.function.name in ("__enter__", "__exit__") or code[Measuring].is_measured(call):
         return True

@@ -10,7 +10,7 @@ from ldlm_lint.concepts.predictions import Predictions
 from ldlm_lint.model import Applicability, Claim, Consequence, Frequency, Probe, Reference, Rule
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
 
 RULE = Rule(
@@ -56,7 +56,7 @@ RULE = Rule(
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The runs of models for their results only, of which each is checked against all callers."""
     for call in code[Predictions].all():
         name = code[Predictions].name_of(call)

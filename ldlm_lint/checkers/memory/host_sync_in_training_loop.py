@@ -47,7 +47,7 @@ from ldlm_lint.vocabulary.wait_remarks import says_host, says_sync
 from ldlm_lint.wording import RUNS_IN_EVERY_STEP, quoted, remark_at
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.model import Finding
 
 RULE = Rule(
@@ -105,7 +105,7 @@ _ITEM = ".item()"
 _READ_LATER = "the sum becomes a tensor, and code that reads it must call `.item()` there"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The waits that surely run in every step, of those on one line the first."""
     sure = [wait for wait in code[Waits].all() if code[EveryStep].chain(wait.spot) is not None]
     for _, line in itertools.groupby(sure, key=lambda wait: (wait.expr.module.path, wait.spot.line)):
@@ -117,7 +117,7 @@ def find(code: View) -> Iterator[Finding]:
             yield from (_finding(code, wait) for wait in itertools.islice(meant, 1))
 
 
-def _is_meant(code: View, wait: Wait) -> bool:
+def _is_meant(code: ProjectCode, wait: Wait) -> bool:
     """Whether the author means a wait, it cannot be avoided, or it does not happen in each step."""
     remark, function = remark_at(code.source(wait.expr.module), wait.span.start, wait.span.end), wait.spot.function
     return (
@@ -131,7 +131,7 @@ def _is_meant(code: View, wait: Wait) -> bool:
     )
 
 
-def _finding(code: View, wait: Wait) -> Finding:
+def _finding(code: ProjectCode, wait: Wait) -> Finding:
     chain = code[EveryStep].chain(wait.spot)
     step = code[EveryStep].step_around(wait.spot) or wait.spot
     text = quoted(code.source(wait.expr.module).slice(wait.span))
@@ -142,7 +142,7 @@ def _finding(code: View, wait: Wait) -> Finding:
     return code.finding(RULE, wait.span, args, (related,), fix=_fix(code, wait), confidence=Confidence.LOW if is_assumed else Confidence.MEDIUM)
 
 
-def _advice(code: View, wait: Wait) -> str:
+def _advice(code: ProjectCode, wait: Wait) -> str:
     """A value that is needed immediately must be known earlier, or used on the GPU; any other can be read later."""
     name, expr, reads = wait.what.removeprefix("torch.").removeprefix("?"), wait.expr, code[Reads]
     if name in ALWAYS:
@@ -166,7 +166,7 @@ def _advice(code: View, wait: Wait) -> str:
     return f"keep it on the GPU if you only log it, otherwise {_of(code, expr, OTHERWISE)}"
 
 
-def _of(code: View, expr: Expr, advice: Advice) -> str:
+def _of(code: ProjectCode, expr: Expr, advice: Advice) -> str:
     """The advice for a value of the batch, if that is surely all that the value is made of."""
     if expr.index is not None:
         read = expr.index.operands if expr.index.kind in ("seq", "slice") else [expr.index]
@@ -176,7 +176,7 @@ def _of(code: View, expr: Expr, advice: Advice) -> str:
     return advice.of_batch if tensors and code[Reads].are_of_batch(tensors) else advice.of_model
 
 
-def _is_one_of_many(code: View, expr: Expr) -> bool:
+def _is_one_of_many(code: ProjectCode, expr: Expr) -> bool:
     """Whether a loop inside of the step reads one entry of a tensor after another."""
     if not isinstance(expr, Call) or not expr.loops or code[Steps].are_loops(expr.loops[0]):
         return False
@@ -187,7 +187,7 @@ def _is_one_of_many(code: View, expr: Expr) -> bool:
     return read.kind == "elem" and read.base is not None and read.base.may_be_tensor
 
 
-def _later(code: View, expr: Expr, tensor: str, read: str) -> str:
+def _later(code: ProjectCode, expr: Expr, tensor: str, read: str) -> str:
     """The advice to keep a detached tensor and to read it only occasionally; outside of its function it may be needed."""
     text, is_kept = tensor.removesuffix(".data"), code[Reads].is_only_kept(expr)
     if not read and not is_kept:
@@ -199,7 +199,7 @@ def _later(code: View, expr: Expr, tensor: str, read: str) -> str:
     return f"keep {shown} and call {read} only when you log" if read else COPIED % shown
 
 
-def _fix(code: View, wait: Wait) -> Fix | None:
+def _fix(code: ProjectCode, wait: Wait) -> Fix | None:
     """``total += loss.detach()``: a read that only adds up can become a tensor without more ado."""
     source, end = code.source(wait.expr.module), wait.span.end
     if wait.what.removeprefix("?") != "item" or not code[Reads].is_added(wait.expr) or not source.slice(wait.span).endswith(_ITEM):

@@ -32,7 +32,7 @@ from ldlm_lint.rules.segments import FLAG
 from ldlm_lint.vocabulary.blocks import PART
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Call, Class
 
 RULE = Rule(
@@ -95,7 +95,7 @@ _SWITCH = "{}.gradient_checkpointing_enable(gradient_checkpointing_kwargs={{'use
 _REASON = "each step runs the forward pass of the blocks once more, inside the backward pass; random numbers of torch repeat, other side effects of a block happen twice"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The models of the project that build stacks of blocks, and the calls outside of classes that build a whole one."""
     for family in _families(code):
         if _trains(code, family) and not any(map(code[Recomputing].may_apply_to, family)):
@@ -108,7 +108,7 @@ def find(code: View) -> Iterator[Finding]:
                     yield _at_call(code, stack)
 
 
-def _families(code: View) -> Iterator[list[Class]]:
+def _families(code: ProjectCode) -> Iterator[list[Class]]:
     """The models of a file, those together that one class of it builds; the class comes first if it is a model itself."""
     remaining = [one for one in code[Models].with_stacks if not PART.search(one.name)]
     for whole in code.classes:
@@ -122,7 +122,7 @@ def _families(code: View) -> Iterator[list[Class]]:
     yield from ([one] for one in remaining)
 
 
-def _trains(code: View, family: list[Class]) -> bool:
+def _trains(code: ProjectCode, family: list[Class]) -> bool:
     """Whether a training makes such a model, and a backward pass may need its activations: enough of them to matter."""
     first = family[0]
     sizes = [code[Models].size(one) for one in family]
@@ -133,7 +133,7 @@ def _trains(code: View, family: list[Class]) -> bool:
     )
 
 
-def _at_class(code: View, family: list[Class]) -> Finding:
+def _at_class(code: ProjectCode, family: list[Class]) -> Finding:
     first, *others = family
     stack = code[Models].stacks(first)[0]
     sizes = [code[Models].size(one) for one in family]
@@ -143,7 +143,7 @@ def _at_class(code: View, family: list[Class]) -> Finding:
     return code.finding(RULE, first.span, args, related, fix=_fix(code, family) or _shown(stack), confidence=Confidence.MEDIUM)
 
 
-def _at_call(code: View, stack: Stack) -> Finding:
+def _at_call(code: ProjectCode, stack: Stack) -> Finding:
     names = sorted(stack.call.names) or [stack.call.called_name]
     args = {"model": names[0] if stack.is_pretrained else stack.call.called_name, "blocks": stack.what, "size": ""}
     return code.finding(RULE, stack.call.span, args, fix=_shown(stack), confidence=Confidence.MEDIUM)
@@ -155,7 +155,7 @@ def _shown(stack: Stack) -> Fix | None:
     return Fix(f"call {_SWITCH.format(name)}", (), Applicability.DISPLAY, _REASON) if stack.is_pretrained else None
 
 
-def _fix(code: View, family: list[Class]) -> Fix | None:
+def _fix(code: ProjectCode, family: list[Class]) -> Fix | None:
     """Checkpoint each block in the statements that call one, while training."""
     calls = [call for one in family for call in code[Models].calls_of_blocks(one)]
     blocks = {block for call in calls for block in call.callee.classes_of}

@@ -11,7 +11,7 @@ from ldlm_lint.model import Confidence, Consequence, Finding, Frequency, Probe, 
 from ldlm_lint.wording import RUNS_IN_EVERY_STEP, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7501",
@@ -51,7 +51,7 @@ RULE = Rule(
 )
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The switches that each step of a training on several ranks makes; those of one function and loop are one finding."""
     for first, *others in code[Freezing].switches:
         step = code[Freezing].step_of(first)
@@ -62,7 +62,7 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, first.span, args, related, confidence=Confidence.MEDIUM)
 
 
-def _is_wrapped(code: View, switch: Switch) -> bool:
+def _is_wrapped(code: ProjectCode, switch: Switch) -> bool:
     """Whether DDP, or what wraps in its place, reduces gradients in a training that the switch belongs to."""
     wraps = code[Replicas].per_process
     return code.trainings.run_on_many_ranks(code.path(switch.model.module)) and any(one.may_run_with(switch.model) for one in wraps)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ldlm_lint.checkers.by_program.written import entry_of
+from ldlm_lint.autofix.written import entry_of
 from ldlm_lint.frameworks.sections import Section, vocabulary
 from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Finding, Reference, Rule, Span
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
@@ -14,7 +14,7 @@ from ldlm_lint.vocabulary.batch_sizes import is_global_batch_size
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Argument, Call, Expr
 
 RULE = Rule(
@@ -65,7 +65,7 @@ _DICTIONARIES = {
 """What takes such a dictionary, and as which keywords."""
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """Constant steps above 1, of engines that do not get the batch size over all GPUs."""
     seen: set[Span] = set()
     for name, keywords in _DICTIONARIES.items():
@@ -104,7 +104,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _span(code: View, place: Expr) -> Span:
+def _span(code: ProjectCode, place: Expr) -> Span:
     """The entry in the dictionary literal of an expression; else the line on which it begins."""
     entry = entry_of(code, place.key, _STEPS) if place.kind == "map" else None
     return entry.whole if entry is not None else place.line_span

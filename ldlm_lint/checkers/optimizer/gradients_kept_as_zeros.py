@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.roles import Roles
 from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Frequency, Probe, Reference, Rule
 from ldlm_lint.program.handles import Call
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="R7311",
@@ -54,7 +54,7 @@ RULE = Rule(
 _REASON = "`.grad` is `None` between the steps, and the optimizer skips parameters without a gradient"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The resets of a training that surely keep the gradients, where nothing needs them to exist."""
     for call in code.calls_named("zero_grad"):
         given = [one.may_be().only for one in call.argument("set_to_none", 0).values]
@@ -86,7 +86,7 @@ def _resets_something_else(call: Call) -> bool:
     )
 
 
-def _fix(code: View, call: Call) -> Fix | None:
+def _fix(code: ProjectCode, call: Call) -> Fix | None:
     """Leave the argument out: the default is to free the gradients."""
     written = written_argument(code, call.key, "set_to_none", 0)
     edits = remove_arguments(code.source(call.module), [written.whole]) if written is not None else None

@@ -37,7 +37,7 @@ from ldlm_lint.vocabulary.fused_kernels import PASS_FUSED, advice, has_fused, ne
 from ldlm_lint.wording import any_of, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Alternative, Call, Expr
 
 RULE = Rule(
@@ -110,7 +110,7 @@ _REASON = (
 _OFF_CUDA = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls that may create a torch optimizer without choosing an implementation."""
     named = code[NamedOptimizers].without(*_IMPLEMENTATIONS)
     told = {one.name for one in named if one.expr is not None}
@@ -136,14 +136,14 @@ def _is_plain(one: Alternative) -> bool:
     return one.owner is None or not one.owner.changes("__init__", "__new__", "step", "__call__")
 
 
-def _may_choose(code: View, call: Call) -> Iterator[bool]:
+def _may_choose(code: ProjectCode, call: Call) -> Iterator[bool]:
     for name in _IMPLEMENTATIONS:
         given = call.argument(name)
         is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
         yield not (given.is_absent or given.options or is_left_to_user)
 
 
-def _matters_little(code: View, call: Call) -> bool:
+def _matters_little(code: ProjectCode, call: Call) -> bool:
     """A handful of tensors, a compiled step, a model on the CPU, code that never runs, the outer optimizer of local SGD,
     or one created only to be loaded."""
     return (
@@ -158,7 +158,7 @@ def _matters_little(code: View, call: Call) -> bool:
     )
 
 
-def _on_cuda(code: View, expr: Expr, finding: Finding) -> Iterator[Finding]:
+def _on_cuda(code: ProjectCode, expr: Expr, finding: Finding) -> Iterator[Finding]:
     """The finding if the optimizer trains on CUDA; its fix is only shown if gradients are read that a fused one leaves
     scaled."""
     if code[Roles].steps_on_cuda(expr):
@@ -169,7 +169,7 @@ def _on_cuda(code: View, expr: Expr, finding: Finding) -> Iterator[Finding]:
             yield finding._replace(related=(*finding.related, read.related), fix=finding.fix and finding.fix.only_shown(read.why))
 
 
-def _at_call(code: View, call: Call, fusable: list[Alternative]) -> Iterator[Finding]:
+def _at_call(code: ProjectCode, call: Call, fusable: list[Alternative]) -> Iterator[Finding]:
     names = sorted({_FUSABLE[one.name] for one in fusable})
     is_only = len(fusable) == call.callee.count_of_values and call.callee.is_known_whole
     options = call.argument("fused").options
@@ -193,7 +193,7 @@ def _described(fusable: list[Alternative], several: bool) -> str:
     return " or ".join(f"{name} ({' or '.join(dict.fromkeys(own))})" if (own := cases[name]) and all(own) else name for name in sorted(cases))
 
 
-def _fix(code: View, call: Call, names: Sequence[str]) -> Fix | None:
+def _fix(code: ProjectCode, call: Call, names: Sequence[str]) -> Fix | None:
     """``fused=torch.cuda.is_available()`` at a call of one of these classes, which all accept it; None if the file has
     parameters that no fused kernel supports."""
     source = code.source(call.module)

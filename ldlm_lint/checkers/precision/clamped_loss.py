@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.written import Part, parts_of, written_argument
+from ldlm_lint.autofix.written import Part, parts_of, written_argument
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.losses import Losses
 from ldlm_lint.concepts.untrained import Untrained
@@ -19,7 +19,7 @@ from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7810",
@@ -73,7 +73,7 @@ class _Bounded(NamedTuple):
     written: Part | None
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls that bound a loss which is run backward."""
     losses = code[Losses]
     for one in (*_clamped(code), *_lesser(code)):
@@ -85,7 +85,7 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, one.call.span, args, fix=_fix(code, one), confidence=RULE.confidence)
 
 
-def _clamped(code: View) -> Iterator[_Bounded]:
+def _clamped(code: ProjectCode) -> Iterator[_Bounded]:
     """``torch.clamp(loss, max=10)``, ``loss.clamp(max=10)``."""
     functions = {call: next(_FUNCTIONS[name] for name in call.callee.interfaces if name in _FUNCTIONS) for call in code.calls(_FUNCTIONS)}
     for call, place in functions.items():
@@ -100,7 +100,7 @@ def _clamped(code: View) -> Iterator[_Bounded]:
                 yield _Bounded(call, call.receiver, bound, text, written_argument(code, call.key, "max", _CLAMPS[call.called_name]))
 
 
-def _lesser(code: View) -> Iterator[_Bounded]:
+def _lesser(code: ProjectCode) -> Iterator[_Bounded]:
     """``min(loss, 10.0)`` and ``torch.minimum(loss, torch.tensor(10.0))``, in either order."""
     of_python = (call for call in code.calls_named("min") if call.callee.plain.kind == "free" and not call.targets)
     for call in (*code.calls(_LESSER), *of_python):
@@ -113,7 +113,7 @@ def _lesser(code: View) -> Iterator[_Bounded]:
                 yield _Bounded(call, bound, value, written.text, text)
 
 
-def _is_limit(code: View, value: Expr) -> bool:
+def _is_limit(code: ProjectCode, value: Expr) -> bool:
     """Whether a value is a constant, or is called a limit."""
     constant = value.may_be().only
     is_number = isinstance(constant, (int, float)) and not isinstance(constant, bool)
@@ -129,20 +129,20 @@ def _is_endless(bound: Expr) -> bool:
     return is_infinite or any(one.name in _ENDLESS or one.constant in _ENDLESS for one in bound.within)
 
 
-def _trains(code: View, call: Call) -> bool:
+def _trains(code: ProjectCode, call: Call) -> bool:
     """Whether gradients are recorded at a call, in a file of a training."""
     records = not code[Untrained].records_nothing(call) and not code[Evaluation].is_named_so(call.function)
     return records and code.trainings.belong_to(code.path(call.module))
 
 
-def _fix(code: View, one: _Bounded) -> Fix:
+def _fix(code: ProjectCode, one: _Bounded) -> Fix:
     """Leave the upper bound out and limit the gradients instead; with edits if the call has no other effect."""
     title = "remove the bound, and clip the gradients with clip_grad_norm_() before the step"
     why = "large losses then train with their full gradient, which clipping of the gradient norm limits"
     return Fix(title, _without_bound(code, one) if one.written is not None and not one.call.is_dropped else (), Applicability.DISPLAY, why)
 
 
-def _without_bound(code: View, one: _Bounded) -> tuple[Edit, ...]:
+def _without_bound(code: ProjectCode, one: _Bounded) -> tuple[Edit, ...]:
     source, parts = code.source(one.call.module), parts_of(code, one.call.key)
     others = [part for part in parts if part.text != one.text and part != one.written and part.text != "None"]
     if others:

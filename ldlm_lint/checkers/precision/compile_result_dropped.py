@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.keywords import remove_arguments
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Reference, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.tables import interface
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Argument, Call, Class
 
 RULE = Rule(
@@ -69,7 +69,7 @@ _BINDS = lazily(r"(\w+)(?::[^=]+)? *= *")
 _REPEATABLE = lazily(r"\w+(?:\.\w+)*")
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The calls of `torch.compile` whose result is dropped."""
     for call in code.calls({_COMPILE}):
         given = call.argument("model", 0)
@@ -88,7 +88,7 @@ def _only_asks(call: Call, given: Argument) -> bool:
     return own and call.is_caught
 
 
-def _fix(code: View, call: Call, given: Argument) -> Fix | None:
+def _fix(code: ProjectCode, call: Call, given: Argument) -> Fix | None:
     """Compile in place: `state_dict`, type and identity of the module stay; a new name for the result would change what
     later code sees, and one in a helper would not reach its caller."""
     written = written_argument(code, call.key, "model", 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.by_program.written import written_argument
+from ldlm_lint.autofix.written import written_argument
 from ldlm_lint.concepts.joined import Joined
 from ldlm_lint.concepts.precision import Autocasts, Precision
 from ldlm_lint.concepts.read_settings import ReadSettings
@@ -26,7 +26,7 @@ from ldlm_lint.model import (
 from ldlm_lint.wording import located
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.handles import Argument, Call
 
 RULE = Rule(
@@ -77,7 +77,7 @@ _SCALERS = _OLD | {"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "
 _REASON = "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """All scalers that scale for every precision."""
     for call in code.calls(_SCALERS):
         position = 4 if call.callee.interfaces & _OLD else 5
@@ -93,14 +93,14 @@ def _always_scales(enabled: Argument) -> bool:
     return enabled.is_absent or (enabled.is_given and all(one.may_be().only is True for one in enabled.values))
 
 
-def _scales_with_autocasts(code: View, call: Call, enabled: Argument) -> bool:
+def _scales_with_autocasts(code: ProjectCode, call: Call, enabled: Argument) -> bool:
     """Whether one setting switches a scaler and the autocasts in bfloat16 on: it scales whenever these compute in it."""
     switch = enabled.values[0].identity if len(enabled.values) == 1 else ()
     near = code[Autocasts].near(call) if switch else ()
     return any(precision is Precision.BFLOAT16 and switch in code[Autocasts].switches_of(one) for one, precision in near)
 
 
-def _in_bfloat16(code: View, call: Call) -> Call | None:
+def _in_bfloat16(code: ProjectCode, call: Call) -> Call | None:
     """The autocast in bfloat16 that is closest to a scaler, of the trainings that it belongs to, if all autocasts there
     use bfloat16; a configuration that sets the dtype may choose float16, which needs the scaler."""
     path = code.path(call.module)
@@ -111,14 +111,14 @@ def _in_bfloat16(code: View, call: Call) -> Call | None:
     return min(found, key=lambda one: code[Joined].path(call.function, one.function), default=None)
 
 
-def _finding(code: View, call: Call, autocast: Call, fix: Fix | None) -> Finding:
+def _finding(code: ProjectCode, call: Call, autocast: Call, fix: Fix | None) -> Finding:
     where = f"the autocast at {located(code.path(autocast.module), autocast.line, code.path(call.module))}"
     span = autocast.span if autocast.module is call.module else autocast.spot.line_span
     confidence = RULE.confidence if call.is_as_written else Confidence.MEDIUM
     return code.finding(RULE, call.span, {"where": where}, [Related(span, "the forward pass computes in bfloat16")], fix=fix, confidence=confidence)
 
 
-def _fix(code: View, call: Call, position: int) -> Fix | None:
+def _fix(code: ProjectCode, call: Call, position: int) -> Fix | None:
     """``enabled=False``, instead of a switch that the call writes out, if any."""
     written = written_argument(code, call.key, "enabled", position)
     if written is None:

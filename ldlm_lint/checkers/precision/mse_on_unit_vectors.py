@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.checkers.by_program.written import parts_of
+from ldlm_lint.autofix.written import parts_of
 from ldlm_lint.concepts.evaluation import Evaluation
 from ldlm_lint.concepts.losses import Losses
 from ldlm_lint.concepts.unit_vectors import UnitVectors
@@ -17,7 +17,7 @@ from ldlm_lint.program.handles import Call, Expr
 from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
 
 RULE = Rule(
     code="W7809",
@@ -73,7 +73,7 @@ class _Error(NamedTuple):
     texts: tuple[str, ...]
 
 
-def find(code: View) -> Iterator[Finding]:
+def find(code: ProjectCode) -> Iterator[Finding]:
     """The mean squared errors of unit vectors that are run backward."""
     units = code[UnitVectors]
     for one in (*_errors(code), *_means_of_squares(code)):
@@ -82,7 +82,7 @@ def find(code: View) -> Iterator[Finding]:
             yield code.finding(RULE, one.call.span, args, fix=_fix(code, one), confidence=RULE.confidence)
 
 
-def _errors(code: View) -> Iterator[_Error]:
+def _errors(code: ProjectCode) -> Iterator[_Error]:
     """``F.mse_loss(a, b)``, and calls of what ``nn.MSELoss()`` made, or of the method of a class derived from it."""
     functions = {call: call for call in code.calls(_MSE)}
     made = set(code.calls(_CLASSES))
@@ -114,7 +114,7 @@ def _takes_mean(user: Expr) -> bool:
     return user.name == "mean" or (isinstance(user, Call) and "torch.mean" in user.callee.outside_names)
 
 
-def _means_of_squares(code: View) -> Iterator[_Error]:
+def _means_of_squares(code: ProjectCode) -> Iterator[_Error]:
     """``((a - b) ** 2).mean()``, ``torch.mean((a - b).pow(2))`` and ``(a - b).square().mean()``."""
     for call in code.calls_named("mean"):
         of_torch = "torch.mean" in call.callee.outside_names
@@ -149,13 +149,13 @@ def _makes_up_for_width(error: Expr) -> bool:
     return False
 
 
-def _trains(code: View, call: Call) -> bool:
+def _trains(code: ProjectCode, call: Call) -> bool:
     """Whether a call is of a training, and gradients go back from it."""
     records = not code[Untrained].records_nothing(call) and not code[Evaluation].is_named_so(call.function)
     return records and code.trainings.belong_to(code.path(call.module)) and code[Losses].may_run_backward(call)
 
 
-def _fix(code: View, one: _Error) -> Fix:
+def _fix(code: ProjectCode, one: _Error) -> Fix:
     """Multiply by half the width, which makes it the mean of 1 - cos; with edits if the width is known to be the last
     dimension."""
     why = "the term then has D / 2 times its weight: divide a tuned weight by D / 2, or leave the term as it is"

@@ -14,7 +14,7 @@ from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.concepts.wait_order import WaitOrder
     from ldlm_lint.configs.document import Path
     from ldlm_lint.program import Program
@@ -103,11 +103,11 @@ class Context:
         return self.view.program
 
     @cached_property
-    def view(self) -> View:
+    def view(self) -> ProjectCode:
         """The view of the project for rules that query the program."""
-        from ldlm_lint.checkers.by_program.view import View
+        from ldlm_lint.checkers.project_code import ProjectCode
 
-        return View(self)
+        return ProjectCode(self)
 
     @cached_property
     def wait_order(self) -> WaitOrder:

@@ -23,7 +23,7 @@ from ldlm_lint.program.atoms import MASK
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.checkers.project_code import ProjectCode
     from ldlm_lint.program.modules import Module
 
 _CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
@@ -112,18 +112,18 @@ def _numbers(row: Node, names: Sequence[str]) -> Sequence[int]:
     return values if len(values) == len(names) else ()
 
 
-def parts_of(view: View, key: int) -> list[Part]:
+def parts_of(view: ProjectCode, key: int) -> list[Part]:
     """The parts of a call, list or dictionary, by its key."""
     module = view.program.module_of(key)
     return parts_in(view.source(module), module.table, key & MASK)
 
 
-def keyword_of(view: View, call: int, name: str) -> Part | None:
+def keyword_of(view: ProjectCode, call: int, name: str) -> Part | None:
     """The keyword that a call writes itself."""
     return next((one for one in parts_of(view, call) if one.name == name), None)
 
 
-def written_argument(view: View, call: int, name: str, position: int | None = None) -> Part | None:
+def written_argument(view: ProjectCode, call: int, name: str, position: int | None = None) -> Part | None:
     """What a call writes for an argument, by its name or in its place."""
     parts = parts_of(view, call)
     given = [one for one in parts if not one.name][: position + 1] if position is not None else []
@@ -131,7 +131,7 @@ def written_argument(view: View, call: int, name: str, position: int | None = No
     return next((one for one in parts if one.name == name), given[-1] if is_given else None)
 
 
-def written_default(view: View, default: int, place: int, name: str) -> Part | None:
+def written_default(view: ProjectCode, default: int, place: int, name: str) -> Part | None:
     """How a function, by its place, writes the default (key) of a parameter."""
     module = view.program.module_of(default)
     code = _code_at(view.source(module), place)
@@ -139,7 +139,7 @@ def written_default(view: View, default: int, place: int, name: str) -> Part | N
     return next((code.part(module.table, default & MASK, one) for one in pieces if one.name == name), None)
 
 
-def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Module, Part] | None:
+def value_as_written(view: ProjectCode, source: int, by: int, name: str) -> tuple[Module, Part] | None:
     """The expression of a value under a name in a call or a dictionary (``by``); a name that is bound once is replaced
     by its value."""
     module = view.program.module_of(by)
@@ -156,14 +156,14 @@ def value_as_written(view: View, source: int, by: int, name: str) -> tuple[Modul
     return (module, written) if value is None else (home, value)
 
 
-def entry_of(view: View, key: int, name: str) -> Part | None:
+def entry_of(view: ProjectCode, key: int, name: str) -> Part | None:
     """The entry under a name in a dictionary."""
     module = view.program.module_of(key)
     keys = module.nodes[key & MASK][1]
     return next((part for part, one in zip(parts_of(view, key), keys, strict=False) if module.nodes[one] == ("const", name)), None)
 
 
-def _in_dictionary(view: View, by: int, source: int, name: str) -> Part | None:
+def _in_dictionary(view: ProjectCode, by: int, source: int, name: str) -> Part | None:
     module = view.program.module_of(by)
     if module.nodes[by & MASK][0] == "map":
         return entry_of(view, by, name)
@@ -177,7 +177,7 @@ def bound_in(source: Source, table: Table, number: int, place: int) -> Part | No
     return code.part(table, number, Piece("", 0, tokens[0].start, tokens[-1].end)) if tokens else None
 
 
-def constant_at(view: View, module: Module, place: int, number: int) -> Span | None:
+def constant_at(view: ProjectCode, module: Module, place: int, number: int) -> Span | None:
     """A literal number in the construct at a place: a call, a dictionary, a binding, or the parameters of a function."""
     code = _code_at(view.source(module), place)
     line = line_of_tokens(code.text)
@@ -194,7 +194,7 @@ def bound_at(module: Module, number: int, name: str) -> int:
     return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
 
 
-def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
+def without_keywords(view: ProjectCode, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
     """Take keywords out of a call; empty if one of them is not in it, or the text between them is too unusual."""
     wanted = set(names)
     keywords = [one.whole for one in parts_of(view, call) if one.name in wanted]
@@ -202,7 +202,7 @@ def without_keywords(view: View, call: int, names: Iterable[str]) -> tuple[Edit,
     return (remove_arguments(source, keywords) or ()) if len(keywords) == len(wanted) else ()
 
 
-def is_caught(view: View, call: int) -> bool:
+def is_caught(view: ProjectCode, call: int) -> bool:
     """Whether code around a call catches its exceptions."""
     module = view.program.module_of(call)
     site = module.table.sites[call & MASK]

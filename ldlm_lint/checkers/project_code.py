@@ -34,7 +34,7 @@ _KEPT = 8
 """Files whose texts are in memory: findings come file by file."""
 
 
-class View(Codebase):
+class ProjectCode(Codebase):
     """A project as rules see it; ``context`` has the facts of other analyses."""
 
     def __init__(self, context: Context) -> None:

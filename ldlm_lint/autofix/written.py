@@ -17,16 +17,17 @@ from ldlm_lint.autofix.tokens import (
     value_bound_by,
 )
 from ldlm_lint.code import Table
-from ldlm_lint.code.table import Node, column_of, guards_above, line_of
+from ldlm_lint.code.table import Node, column_of, line_of
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.handles import Call
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.checkers.project_code import ProjectCode
+    from ldlm_lint.program.codebase import Codebase
+    from ldlm_lint.program.handles import Expr
     from ldlm_lint.program.modules import Module
 
-_CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
 _CONSTANTS = frozenset({"True", "False", "None"})
 UNPACKED = "**"
 """The name of a part that is an unpacked mapping."""
@@ -112,62 +113,56 @@ def _numbers(row: Node, names: Sequence[str]) -> Sequence[int]:
     return values if len(values) == len(names) else ()
 
 
-def parts_of(view: ProjectCode, key: int) -> list[Part]:
-    """The parts of a call, list or dictionary, by its key."""
-    module = view.program.module_of(key)
-    return parts_in(view.source(module), module.table, key & MASK)
+def parts_of(expr: Expr) -> list[Part]:
+    """The parts of a call, list or dictionary."""
+    return parts_in(expr.code.source(expr.module), expr.module.table, expr.key & MASK)
 
 
-def keyword_of(view: ProjectCode, call: int, name: str) -> Part | None:
+def keyword_of(call: Expr, name: str) -> Part | None:
     """The keyword that a call writes itself."""
-    return next((one for one in parts_of(view, call) if one.name == name), None)
+    return next((one for one in parts_of(call) if one.name == name), None)
 
 
-def written_argument(view: ProjectCode, call: int, name: str, position: int | None = None) -> Part | None:
+def written_argument(call: Call, name: str, position: int | None = None) -> Part | None:
     """What a call writes for an argument, by its name or in its place."""
-    parts = parts_of(view, call)
+    parts = parts_of(call)
     given = [one for one in parts if not one.name][: position + 1] if position is not None else []
     is_given = bool(given) and len(given) - 1 == position and not any(one.row[0] == "star" for one in given)
     return next((one for one in parts if one.name == name), given[-1] if is_given else None)
 
 
-def written_default(view: ProjectCode, default: int, place: int, name: str) -> Part | None:
-    """How a function, by its place, writes the default (key) of a parameter."""
-    module = view.program.module_of(default)
-    code = _code_at(view.source(module), place)
+def written_default(default: Expr, place: int, name: str) -> Part | None:
+    """How a function, by its place, writes the default of a parameter."""
+    code = _code_at(default.code.source(default.module), place)
     pieces = pieces_of(signature_of(line_of_tokens(code.text)))
-    return next((code.part(module.table, default & MASK, one) for one in pieces if one.name == name), None)
+    return next((code.part(default.module.table, default.key & MASK, one) for one in pieces if one.name == name), None)
 
 
-def value_as_written(view: ProjectCode, source: int, by: int, name: str) -> tuple[Module, Part] | None:
+def value_as_written(value: Expr, by: Expr, name: str) -> tuple[Module, Part] | None:
     """The expression of a value under a name in a call or a dictionary (``by``); a name that is bound once is replaced
     by its value."""
-    module = view.program.module_of(by)
-    written = keyword_of(view, by, name) if by & MASK in module.table.sites else _in_dictionary(view, by, source, name)
+    written = keyword_of(by, name) if isinstance(by, Call) else _in_dictionary(value, by, name)
     if written is None or not written.is_name:
-        return None if written is None else (module, written)
-    row = module.nodes[source & MASK]
-    bound = list(view.ask.bound_to(module, row)) if row[0] == "free" else [source]
+        return None if written is None else (by.module, written)
+    bound = value.bound_outside if value.kind == "free" else [value]
     if len(bound) != 1:
-        return module, written
-    home = view.program.module_of(bound[0])
-    place = bound_at(home, bound[0] & MASK, written.text)
-    value = bound_in(view.source(home), home.table, bound[0] & MASK, place) if place else None
-    return (module, written) if value is None else (home, value)
+        return by.module, written
+    home = bound[0].module
+    place = bound_at(bound[0], written.text)
+    found = bound_in(value.code.source(home), home.table, bound[0].key & MASK, place) if place else None
+    return (by.module, written) if found is None else (home, found)
 
 
-def entry_of(view: ProjectCode, key: int, name: str) -> Part | None:
+def entry_of(mapping: Expr, name: str) -> Part | None:
     """The entry under a name in a dictionary."""
-    module = view.program.module_of(key)
-    keys = module.nodes[key & MASK][1]
-    return next((part for part, one in zip(parts_of(view, key), keys, strict=False) if module.nodes[one] == ("const", name)), None)
+    keys = mapping.operands[: len(mapping.operands) // 2]
+    return next((part for part, key in zip(parts_of(mapping), keys, strict=False) if key.constant == name), None)
 
 
-def _in_dictionary(view: ProjectCode, by: int, source: int, name: str) -> Part | None:
-    module = view.program.module_of(by)
-    if module.nodes[by & MASK][0] == "map":
-        return entry_of(view, by, name)
-    return bound_in(view.source(module), module.table, source & MASK, module.table.places[by & MASK])
+def _in_dictionary(value: Expr, by: Expr, name: str) -> Part | None:
+    if by.kind == "map":
+        return entry_of(by, name)
+    return bound_in(by.code.source(by.module), by.module.table, value.key & MASK, by.place)
 
 
 def bound_in(source: Source, table: Table, number: int, place: int) -> Part | None:
@@ -177,37 +172,24 @@ def bound_in(source: Source, table: Table, number: int, place: int) -> Part | No
     return code.part(table, number, Piece("", 0, tokens[0].start, tokens[-1].end)) if tokens else None
 
 
-def constant_at(view: ProjectCode, module: Module, place: int, number: int) -> Span | None:
+def constant_at(code: Codebase, module: Module, place: int, number: int) -> Span | None:
     """A literal number in the construct at a place: a call, a dictionary, a binding, or the parameters of a function."""
-    code = _code_at(view.source(module), place)
-    line = line_of_tokens(code.text)
-    tokens = signature_of(line) if line and line[0].text in ("def", "async") else value_bound_by(line) if code.begins_target() else ()
+    here = _code_at(code.source(module), place)
+    line = line_of_tokens(here.text)
+    tokens = signature_of(line) if line and line[0].text in ("def", "async") else value_bound_by(line) if here.begins_target() else ()
     if not tokens:
-        tokens = tokens_of(view.text(module, place, module.table.longest_end(place) or place)) or ()
-    found = next((one for one in tokens if code.text[one.start : one.end].strip("\"'") == str(number)), None)
-    return code.span(found.start, found.end) if found is not None else None
+        tokens = tokens_of(code.text(module, place, module.table.longest_end(place) or place)) or ()
+    found = next((one for one in tokens if here.text[one.start : one.end].strip("\"'") == str(number)), None)
+    return here.span(found.start, found.end) if found is not None else None
 
 
-def bound_at(module: Module, number: int, name: str) -> int:
+def bound_at(expr: Expr, name: str) -> int:
     """The place of a name that an expression is bound to; 0 if there is none."""
-    events = (event for scope in module.scopes for event in scope.events)
-    return next((int(event[4]) for event in events if event[0] == "bind" and event[1] == number and event[5] == name), 0)
+    return next((event.spot.place for event in expr.events if event.kind == "bind" and event.name == name), 0)
 
 
-def without_keywords(view: ProjectCode, call: int, names: Iterable[str]) -> tuple[Edit, ...]:
+def without_keywords(call: Call, names: Iterable[str]) -> tuple[Edit, ...]:
     """Take keywords out of a call; empty if one of them is not in it, or the text between them is too unusual."""
     wanted = set(names)
-    keywords = [one.whole for one in parts_of(view, call) if one.name in wanted]
-    source = view.source(view.program.module_of(call))
-    return (remove_arguments(source, keywords) or ()) if len(keywords) == len(wanted) else ()
-
-
-def is_caught(view: ProjectCode, call: int) -> bool:
-    """Whether code around a call catches its exceptions."""
-    module = view.program.module_of(call)
-    site = module.table.sites[call & MASK]
-    if any(begin <= site.place < end for begin, end in module.table.tries):
-        return True
-    around = (module.table.guards[one] for one in guards_above(module.table.guards, site.guard))
-    contexts = (module.nodes[one.test] for one in around if one.kind == "with")
-    return any(row[0] == "call" and module.last_name(row[1]) in _CATCHERS for row in contexts)
+    keywords = [one.whole for one in parts_of(call) if one.name in wanted]
+    return (remove_arguments(call.code.source(call.module), keywords) or ()) if len(keywords) == len(wanted) else ()

@@ -89,5 +89,5 @@ def _span(view: ProjectCode, command: Command, word: CommandWord, behind: int) -
 
 def _written(view: ProjectCode, word: CommandWord) -> Part | None:
     """The element of a list, or argument of a call, that a word is or is a part of."""
-    parts = [one for one in parts_of(view, word.holder.key) if not one.name] if word.holder is not None else []
+    parts = [one for one in parts_of(word.holder) if not one.name] if word.holder is not None else []
     return parts[word.nth] if word.nth < len(parts) else None

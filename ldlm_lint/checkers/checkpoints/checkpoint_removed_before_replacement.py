@@ -67,7 +67,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
 def _fix(code: ProjectCode, one: Replaced) -> Fix | None:
     """Rename the new file over the old one, or delete the old one after the save."""
     source, removal, save = code.source(one.write.call.module), one.removal.call.span, one.write.call.span
-    path = written_argument(code, one.write.call.key, "f", 1)
+    path = written_argument(one.write.call, "f", 1)
     if one.is_same:
         lines = without_removal(source, removal, save)
         edits = written_beside(source, save, path.span) if path is not None and lines is not None else ()

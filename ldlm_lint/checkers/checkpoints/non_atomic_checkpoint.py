@@ -72,7 +72,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
 
 def _fix(code: ProjectCode, write: Write) -> Fix | None:
     """Save next to the file, then replace it; not if several ranks rename one file, it may be open, or another machine's."""
-    call, path = write.call, written_argument(code, write.call.key, "f", 1)
+    call, path = write.call, written_argument(write.call, "f", 1)
     is_remote = any("://" in one for one in code[PathPatterns].of(write.path))
     if path is None or not call.is_dropped or is_remote or code[FirstRank].is_one_of_several(call) or write.path not in call.argument("f", 1).values:
         return None

@@ -166,7 +166,7 @@ def _rotation(code: ProjectCode, group: list[Series]) -> Fix | None:
 def _numbered(code: ProjectCode, series: Series) -> NumberedSave | None:
     """A `torch.save` of a file whose name has one varying part between known texts."""
     call, names = series.call, code[Checkpoints].file_names(series)
-    path = written_argument(code, call.key, "f", 1) if call.is_dropped and "torch.save" in call.callee.outside_names else None
+    path = written_argument(call, "f", 1) if call.is_dropped and "torch.save" in call.callee.outside_names else None
     if path is None or len(names) != 1 or names[0].count("*") != 1 or behind_paths(call.argument("f", 1).values[0]) != series.path:
         return None
     before, _, after = names[0].partition("*")
@@ -183,7 +183,7 @@ def _of_callback(code: ProjectCode, call: Call, given: Argument) -> Iterator[Fin
     """Lightning's callback; a flag's default decides unless a user gives it."""
     option = given.option
     if given.only == -1:
-        written = keyword_of(code, call.key, KEEP_BEST)
+        written = keyword_of(call, KEEP_BEST)
         # Without a metric there is no order among several.
         keep = 1 if call.argument("monitor").is_absent else _kept(code, code.path(call.module))
         fix = _set(KEEP_BEST, keep, (Edit(written.span, str(keep)),)) if written is not None and written.is_constant else None

@@ -61,7 +61,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
 def _finding(code: ProjectCode, loader: Loader, found: _Conflict) -> Finding:
     options = _Options(code, loader)
     shown = [name if options.only(name) is ... else f"{name}={options.only(name)}" for name in found.taken]
-    edits = without_keywords(code, loader.call.key, found.taken) if found.is_clear else ()
+    edits = without_keywords(loader.call, found.taken) if found.is_clear else ()
     reason = f"{found.left} then decides instead of {listed(shown)}"
     fix = Fix(f"drop {enumerated(shown)}", edits, Applicability.UNSAFE, reason) if edits else None
     return code.finding(RULE, loader.call.span, {"left": found.left, "right": listed(shown)}, fix=fix, confidence=Confidence.HIGH)

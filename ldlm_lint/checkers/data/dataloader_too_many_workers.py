@@ -146,8 +146,8 @@ def _constants(code: ProjectCode, call: Call, value: Expr, giver: Expr, limit: i
 
 def _bound_at(code: ProjectCode, call: Call, value: Expr) -> int:
     """Where the name that is at a call is bound to a constant; 0 if the constant itself is there."""
-    written = written_argument(code, call.key, "num_workers", _POSITION)
-    return bound_at(value.module, value.key - value.module.base, written.text) if written is not None and written.is_name else 0
+    written = written_argument(call, "num_workers", _POSITION)
+    return bound_at(value, written.text) if written is not None and written.is_name else 0
 
 
 def _number(code: ProjectCode, number: int, home: Module, place: int, limit: int) -> _Amount:

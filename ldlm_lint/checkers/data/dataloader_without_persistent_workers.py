@@ -139,7 +139,7 @@ def _switched_off(code: ProjectCode, loader: Loader, again: Pass) -> Iterator[Fi
     given = code[Loaders].option(loader, _OPTION)
     if not given.is_given or len(given.values) != 1 or given.values[0].may_be().only is not False:
         return
-    found = value_as_written(code, given.values[0].key, given.givers[0].key, _OPTION) if given.givers else None
+    found = value_as_written(given.values[0], given.givers[0], _OPTION) if given.givers else None
     if found is None:
         return
     home, written = found

@@ -36,7 +36,7 @@ def fix_with_workers(view: ProjectCode, loader: Loader, name: str, values: tuple
         return fix_with_option(view, loader, name, plain, reason) if certain else None
     if are_positive(loader, workers):
         return fix_with_option(view, loader, name, plain, reason)
-    if any(part.name == UNPACKED for part in parts_of(view, loader.call.key)) or not can_be_repeated(loader.call, workers):
+    if any(part.name == UNPACKED for part in parts_of(loader.call)) or not can_be_repeated(loader.call, workers):
         # Next to a dictionary of options, where the author sets them, a condition would be misplaced.
         return None
     return fix_with_option(view, loader, name, guarded.format(as_operand(workers)), reason)
@@ -66,7 +66,7 @@ def fix_of_none(view: ProjectCode, loader: Loader, call: Call, count: int) -> Fi
         fix = fix_with_option(view, loader, "num_workers", str(count), _WORKERS_REASON)
         return fix._replace(group="") if fix is not None else None
     own = written_option(view, loader, "num_workers")
-    given = [one for one in parts_of(view, call.key) if _IS_WORKERS.match(one.name)] if call != loader.call else [own] if own is not None else []
+    given = [one for one in parts_of(call) if _IS_WORKERS.match(one.name)] if call != loader.call else [own] if own is not None else []
     if len(given) != 1 or not given[0].is_constant or given[0].text != "0":
         return None
     name = given[0].name if call != loader.call else "num_workers"
@@ -80,7 +80,7 @@ def are_positive(loader: Loader, workers: Part) -> bool:
 
 def written_option(view: ProjectCode, loader: Loader, name: str) -> Part | None:
     """What the call that makes a loader writes for an option."""
-    return written_argument(view, loader.call.key, name, view[Loaders].place_of(loader, name))
+    return written_argument(loader.call, name, view[Loaders].place_of(loader, name))
 
 
 __all__ = ["are_positive", "fix_of_none", "fix_with_option", "fix_with_workers", "written_option"]

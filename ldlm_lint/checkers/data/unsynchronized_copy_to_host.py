@@ -74,7 +74,7 @@ def _finding(code: ProjectCode, copy: Call, read: Read) -> Finding:
 
 def _fix(code: ProjectCode, copy: Call) -> Fix | None:
     """Drop the argument."""
-    edits = without_keywords(code, copy.key, ["non_blocking"])
+    edits = without_keywords(copy, ["non_blocking"])
     reason = _CAPTURE_REASON if any(word in code.source(copy.module).data for word in _CAPTURES) else ""
     level = Applicability.UNSAFE if reason else Applicability.SAFE
     return Fix("drop non_blocking=True, so that the copy waits", edits, level, reason) if edits else None

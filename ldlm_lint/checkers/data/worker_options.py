@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ldlm_lint import tables
-from ldlm_lint.autofix.written import is_caught, parts_of, without_keywords
+from ldlm_lint.autofix.written import parts_of, without_keywords
 from ldlm_lint.checkers.data.fixes import written_option
 from ldlm_lint.checkers.data.repeats import as_operand, can_be_repeated
 from ldlm_lint.concepts.loaders import Loader, Loaders
@@ -61,7 +61,7 @@ def removal_fix(view: ProjectCode, loader: Loader, options: Collection[str]) -> 
     workers = written_option(view, loader, "num_workers")
     if workers is not None and not workers.is_constant:
         return guard_fix(view, loader, options)
-    edits = without_keywords(view, loader.call.key, options)
+    edits = without_keywords(loader.call, options)
     return _mended(view, loader, f"drop {enumerated(list(options))}", edits) if edits else None
 
 
@@ -71,7 +71,7 @@ def guard_fix(view: ProjectCode, loader: Loader, options: Collection[str]) -> Fi
     if workers is None or not can_be_repeated(loader.call, workers):
         return None
     count, edits = as_operand(workers), []
-    for part in parts_of(view, loader.call.key):
+    for part in parts_of(loader.call):
         if part.name in options and part.is_constant:
             plain = part.name == "persistent_workers"
             text = f"{count} > 0" if plain else f"{part.text} if {count} > 0 else {WITHOUT_WORKERS[part.name]}"
@@ -85,6 +85,6 @@ def guard_fix(view: ProjectCode, loader: Loader, options: Collection[str]) -> Fi
 
 def _mended(view: ProjectCode, loader: Loader, title: str, edits: tuple[Edit, ...], needs: tuple[Interface, ...] = ()) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
-    caught = is_caught(view, loader.call.key)
+    caught = loader.call.is_caught
     reason = "code around the call catches the error and will no longer run its handler" if caught else ""
     return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason, needs=needs)

@@ -70,7 +70,7 @@ _DRAWN = (
 def find(code: ProjectCode) -> Iterator[Finding]:
     """The wrappers with the option: any where torch has renamed it, else those of models whose ranks draw buffers."""
     for call in code.calls(DDP):
-        given, written = call.argument(_OPTION, _POSITIONAL.index(_OPTION)), keyword_of(code, call.key, _OPTION)
+        given, written = call.argument(_OPTION, _POSITIONAL.index(_OPTION)), keyword_of(call, _OPTION)
         if not given.values or len(call.positional) > len(_POSITIONAL):
             continue
         source, place = code.source(call.module), written.whole if written is not None else None

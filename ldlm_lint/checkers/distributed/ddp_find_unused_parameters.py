@@ -99,7 +99,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
         strategy = call.argument("strategy")
         if strategy.values and strategy.may_be().only == SEARCHING_STRATEGY:
             # Lightning takes the flag inside the name of its strategy.
-            written = written_argument(code, call.key, "strategy")
+            written = written_argument(call, "strategy")
             span = written.span if written is not None else strategy.values[0].line_span
             yield _found(code, call, span, _fix(span if written is not None and written.is_constant else None, '"ddp"'))
     for switch in mm_switches(code):
@@ -129,7 +129,7 @@ def _is_told(flag: Expr, by: Expr | None) -> bool:
 
 
 def _at_wrapper(code: ProjectCode, call: Call, places: list[Expr]) -> Finding:
-    keyword = keyword_of(code, call.key, _FLAG)
+    keyword = keyword_of(call, _FLAG)
     related = [Related(one.line_span, "the flag is set here") for one in places if one != call]
     fix = _fix(keyword.span if keyword is not None and keyword.is_constant else None, "False")
     return _found(code, call, keyword.whole if keyword is not None else call.span, fix, related)

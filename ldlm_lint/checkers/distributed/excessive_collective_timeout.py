@@ -102,11 +102,11 @@ def _place(code: ProjectCode, default: Default) -> Span:
     """Where a default is written."""
     place = default.place
     if isinstance(place, Function):
-        written = written_default(code, default.constant.key, place.spot.place, default.what) if default.constant is not None else None
+        written = written_default(default.constant, place.spot.place, default.what) if default.constant is not None else None
         return written.span if written is not None else place.spot.line_span
     if not isinstance(place, Call):
         return place
-    given = [one for one in parts_of(code, place.key) if one.name in ("", "default")] if default.constant is not None else []
+    given = [one for one in parts_of(place) if one.name in ("", "default")] if default.constant is not None else []
     return given[-1].span if given else place.span
 
 

@@ -77,7 +77,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
         if reentrant:
             first = reentrant[0]
             where = f"the reentrant checkpoint at {located(code.path(first.module), first.line, code.path(call.module))}"
-            keyword = keyword_of(code, call.key, name)
+            keyword = keyword_of(call, name)
             span = call.span if keyword is None else keyword.span if name == "strategy" else keyword.whole
             related = [Related(first.spot.line_span, "this checkpoint is reentrant")]
             confidence = RULE.confidence if call.is_as_written else Confidence.MEDIUM
@@ -115,10 +115,10 @@ def _fix(code: ProjectCode, calls: list[Call]) -> Fix:
 def _edit(code: ProjectCode, call: Call) -> Edit | None:
     """The edit that makes a call use the other implementation; None if the choice is not a literal in it."""
     name, value = (_OPTIONS, '{"use_reentrant": False}') if call.called_name == _SWITCH else (_FLAG, "False")
-    written = written_argument(code, call.key, name, 0 if name == _OPTIONS else None)
+    written = written_argument(call, name, 0 if name == _OPTIONS else None)
     if written is not None and name == _OPTIONS:
         given = call.argument(name, 0).values
-        written = entry_of(code, given[0].key, _FLAG) if len(given) == 1 and given[0].kind == "map" else None
+        written = entry_of(given[0], _FLAG) if len(given) == 1 and given[0].kind == "map" else None
         return Edit(written.span, "False") if written is not None and written.is_constant else None
     if written is not None:
         return Edit(written.span, "False") if written.is_constant else None

@@ -65,7 +65,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
     takers = [(one.call, "timeout", one.place) for one in code[GroupTimeouts].takers]
     for call, name, place in [*takers, *((call, "ddp_timeout", None) for call in code.calls(TRAINING_ARGUMENTS))]:
         values = call.argument(name, place).values
-        written = written_argument(code, call.key, name, place)
+        written = written_argument(call, name, place)
         for found in _problem(code, call, values, written) if len(values) == 1 else ():
             if found.span not in seen:
                 seen.add(found.span)
@@ -132,7 +132,7 @@ def _longer(code: ProjectCode, call: Call, written: Part | None, length: float) 
 
 def _inside(code: ProjectCode, made: Call) -> Fix | None:
     """Another length inside the parentheses of ``timedelta(…)``."""
-    target, parts = code.facts(made.module).get(COLLECTIVE_TIMEOUT.name), parts_of(code, made.key)
+    target, parts = code.facts(made.module).get(COLLECTIVE_TIMEOUT.name), parts_of(made)
     if not isinstance(target, int) or not parts:
         return None
     span = code.source(made.module).span(min(part.whole.start for part in parts), max(part.whole.end for part in parts))

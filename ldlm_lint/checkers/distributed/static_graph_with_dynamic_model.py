@@ -54,7 +54,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
         if static.only is True and any(one.expr.constant is True for value in static.values for one in value.origins_of(True)):
             change = next(filter(None, map(code[ChangingGraphs].of, _models(code, call))), None)
             if change is not None:
-                written = keyword_of(code, call.key, _FLAG)
+                written = keyword_of(call, _FLAG)
                 span = written.whole if written is not None else call.span
                 related = [Related(change.line, "this chooses which layers run")]
                 yield code.finding(RULE, span, {"model": change.owner.name}, related, confidence=RULE.confidence)

@@ -69,7 +69,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
         if static.only is True and any(one.expr.constant is True for value in static.values for one in value.origins_of(True)):
             found = _local_by_scope(code, call) if call.callee.interfaces & DDP else _local_by_engine(code, call)
             if found is not None:
-                written, (accumulation, related) = keyword_of(code, call.key, _FLAG), found
+                written, (accumulation, related) = keyword_of(call, _FLAG), found
                 edits = remove_arguments(code.source(call.module), [written.whole]) if written is not None else None
                 fix = Fix("leave static_graph out", edits, Applicability.UNSAFE, _REASON) if edits else None
                 span = written.whole if written is not None else call.span

@@ -90,7 +90,7 @@ def _at(code: ProjectCode, calls: list[Call], groups: str) -> Iterator[Finding]:
     timeout = default.given if default is not None else None
     if default is None or timeout is None:
         return
-    written = written_argument(code, default.call.key, "timeout", default.place)
+    written = written_argument(default.call, "timeout", default.place)
     text = written.text if written is not None else timeout.text
     lengths = [length_of(one.seconds) for one in default.lengths if one.default is None]
     args = {"groups": groups, "timeout": lengths[0] if len(lengths) == 1 else quoted(text)}

@@ -106,7 +106,7 @@ def _number(value: object) -> int:
 
 def _span(code: ProjectCode, place: Expr) -> Span:
     """The entry in the dictionary literal of an expression; else the line on which it begins."""
-    entry = entry_of(code, place.key, _STEPS) if place.kind == "map" else None
+    entry = entry_of(place, _STEPS) if place.kind == "map" else None
     return entry.whole if entry is not None else place.line_span
 
 

@@ -88,6 +88,6 @@ def _resets_something_else(call: Call) -> bool:
 
 def _fix(code: ProjectCode, call: Call) -> Fix | None:
     """Leave the argument out: the default is to free the gradients."""
-    written = written_argument(code, call.key, "set_to_none", 0)
+    written = written_argument(call, "set_to_none", 0)
     edits = remove_arguments(code.source(call.module), [written.whole]) if written is not None else None
     return Fix("let zero_grad() free the gradients", edits, Applicability.DISPLAY, _REASON) if edits else None

@@ -89,22 +89,22 @@ def _clamped(code: ProjectCode) -> Iterator[_Bounded]:
     """``torch.clamp(loss, max=10)``, ``loss.clamp(max=10)``."""
     functions = {call: next(_FUNCTIONS[name] for name in call.callee.interfaces if name in _FUNCTIONS) for call in code.calls(_FUNCTIONS)}
     for call, place in functions.items():
-        written = written_argument(code, call.key, "input", 0)
+        written = written_argument(call, "input", 0)
         for value in call.argument("input", 0).values[:1]:
             for bound in call.argument("max", place).values[:1]:
-                yield _Bounded(call, value, bound, written.text if written is not None else value.text, written_argument(code, call.key, "max", place))
+                yield _Bounded(call, value, bound, written.text if written is not None else value.text, written_argument(call, "max", place))
     for call in code.calls_named(*_CLAMPS):
         if call.receiver is not None and call not in functions and not call.targets and not call.callee.outside_names:
             text = call.callee.text.rpartition(".")[0].rstrip()
             for bound in call.argument("max", _CLAMPS[call.called_name]).values[:1]:
-                yield _Bounded(call, call.receiver, bound, text, written_argument(code, call.key, "max", _CLAMPS[call.called_name]))
+                yield _Bounded(call, call.receiver, bound, text, written_argument(call, "max", _CLAMPS[call.called_name]))
 
 
 def _lesser(code: ProjectCode) -> Iterator[_Bounded]:
     """``min(loss, 10.0)`` and ``torch.minimum(loss, torch.tensor(10.0))``, in either order."""
     of_python = (call for call in code.calls_named("min") if call.callee.plain.kind == "free" and not call.targets)
     for call in (*code.calls(_LESSER), *of_python):
-        parts = parts_of(code, call.key)
+        parts = parts_of(call)
         if len(call.arguments) == len(call.positional) == len(parts) == 2:
             (value, text), (bound, written) = zip(call.positional, parts, strict=True)
             if _is_limit(code, bound):
@@ -143,7 +143,7 @@ def _fix(code: ProjectCode, one: _Bounded) -> Fix:
 
 
 def _without_bound(code: ProjectCode, one: _Bounded) -> tuple[Edit, ...]:
-    source, parts = code.source(one.call.module), parts_of(code, one.call.key)
+    source, parts = code.source(one.call.module), parts_of(one.call)
     others = [part for part in parts if part.text != one.text and part != one.written and part.text != "None"]
     if others:
         is_removable = one.written is not None and (bool(one.written.name) or parts[-1] == one.written)

@@ -74,7 +74,7 @@ def find(code: ProjectCode) -> Iterator[Finding]:
     for call in code.calls({_COMPILE}):
         given = call.argument("model", 0)
         if given.values and call.callee.count_of_values == 1 and call.is_dropped and not _only_asks(call, given):
-            written = written_argument(code, call.key, "model", 0)
+            written = written_argument(call, "model", 0)
             args = {
                 "target": quoted(written.text) if written is not None else "its argument",
                 "why": f"nothing reads {quoted(min(call.names))} after this" if call.names else "nothing gets its result",
@@ -91,7 +91,7 @@ def _only_asks(call: Call, given: Argument) -> bool:
 def _fix(code: ProjectCode, call: Call, given: Argument) -> Fix | None:
     """Compile in place: `state_dict`, type and identity of the module stay; a new name for the result would change what
     later code sees, and one in a helper would not reach its caller."""
-    written = written_argument(code, call.key, "model", 0)
+    written = written_argument(call, "model", 0)
     source = code.source(call.module)
     if written is None or not _REPEATABLE.fullmatch(written.text) or call.callee.may_be().names != (_COMPILE,):
         return None

@@ -120,7 +120,7 @@ def _finding(code: ProjectCode, call: Call, autocast: Call, fix: Fix | None) -> 
 
 def _fix(code: ProjectCode, call: Call, position: int) -> Fix | None:
     """``enabled=False``, instead of a switch that the call writes out, if any."""
-    written = written_argument(code, call.key, "enabled", position)
+    written = written_argument(call, "enabled", position)
     if written is None:
         edit = add_keyword(code.source(call.module), call.span, "enabled", "False")
     else:

@@ -92,7 +92,7 @@ def _errors(code: ProjectCode) -> Iterator[_Error]:
     for call, options in {**functions, **objects, **derived}.items():
         if _averages(call, options, 2 if options is call else 0):
             given = [value for place, name in enumerate(("input", "target")) for value in call.argument(name, place).values[:1]]
-            yield _Error(call, tuple(given), tuple(part.text for part in parts_of(code, call.key)[:2]))
+            yield _Error(call, tuple(given), tuple(part.text for part in parts_of(call)[:2]))
 
 
 def _is_of_base(call: Call) -> bool:

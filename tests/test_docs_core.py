@@ -43,6 +43,6 @@ def test_the_table_names_what_handles_have():
 
 def test_the_concepts_that_it_names_exist():
     named = re.search(r"Often asked: (.*?)\n\n", TEXT, re.DOTALL)[1]
-    text = "".join(path.read_text(encoding="utf-8") for path in Path(handles.__file__).parent.parent.joinpath("concepts").glob("*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(handles.__file__).parent.parent.parent.joinpath("concepts").glob("*.py"))
     for name in re.findall(r"`(\w+)`", named):
         assert f"class {name}(" in text, name

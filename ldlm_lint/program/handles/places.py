@@ -1,0 +1,180 @@
+"""The conditions and loops around places, and what happens there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code import table
+from ldlm_lint.code.table import line_of
+from ldlm_lint.program import handles
+from ldlm_lint.program.arms import Entry
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.handles.base import Handle
+from ldlm_lint.program.spots import Event, Spot
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Span
+    from ldlm_lint.program.handles.calls import Call
+    from ldlm_lint.program.handles.expressions import Expr
+    from ldlm_lint.program.handles.functions import Function
+
+
+
+class Guard(Handle):
+    """A condition on a place: an ``if``, the code behind one that leaves its block, a ``with``, an ``except``, a ``case``."""
+
+    __slots__ = ()
+
+    @property
+    def _row(self) -> table.Guard:
+        return self.module.table.guards[self.key & MASK]
+
+    @property
+    def kind(self) -> str:
+        """Its kind, see `ldlm_lint.code.table.Guard`."""
+        return self._row.kind
+
+    @property
+    def test(self) -> Expr:
+        """What is asked, or entered by a ``with``."""
+        return handles.expression(self.code, self.module.base | self._row.test, self.module)
+
+    @property
+    def holds(self) -> bool | None:
+        """The outcome of the test that leads to the place; None for all other conditions."""
+        return self._row.holds
+
+    @property
+    def ends(self) -> str:
+        """How its block ends: ``raise``, ``return``, ``break`` or ``continue``; ``after raise`` of the code behind a block that
+        ends so; empty for all else."""
+        return self._row.ends
+
+    def may_be_passed(self, call: Call, function: Function) -> bool:
+        """Whether the code under it may run when a call has entered the function that it is in."""
+        how = next((one.how for one in self.code.program.callers(function.key) if one.call == call.key), UNKNOWN)
+        return self.code.arms.may_take(self.module, self.key & MASK, (Entry(function.key, call.key, how),))
+
+    @property
+    def outer(self) -> Guard | None:
+        """The condition around it."""
+        return Guard(self.code, self.module.base | self._row.parent) if self._row.parent >= 0 else None
+
+    @property
+    def around(self) -> list[Guard]:
+        """The condition itself and those around it, innermost first."""
+        return guards_at(self, self.key & MASK)
+
+    @property
+    def begin(self) -> int:
+        """Where it begins, for comparisons with other places of its file."""
+        return self._row.place
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it is an ``if``, or the code behind one that leaves its block."""
+        return self._row.kind in ("if", "rest") and self._row.holds is not None
+
+    @property
+    def test_span(self) -> Span:
+        """Where what is asked or entered is written, or the name that stands for it."""
+        if self.test.line == self.line:
+            return self.test.span
+        start = self._row.place + len(f"{self.kind} ")
+        return self.code.span(self.module, start, 0)
+
+    @property
+    def line(self) -> int:
+        """The line of the statement, from 1."""
+        return line_of(self._row.place)
+
+    @property
+    def line_span(self) -> Span:
+        """The whole line of the statement."""
+        return self.code.line_span(self.module, self._row.place)
+
+
+class Loop(Handle):
+    """A loop: ``for``, ``while`` or a comprehension."""
+
+    __slots__ = ()
+
+    @property
+    def _row(self) -> table.Loop:
+        return self.module.table.loops[self.key & MASK]
+
+    @property
+    def kind(self) -> str:
+        """``for``, ``while`` or ``comp``."""
+        return self._row.kind
+
+    @property
+    def value(self) -> Expr:
+        """What it iterates over, or the test of a ``while``."""
+        return handles.expression(self.code, self.module.base | self._row.value)
+
+    @property
+    def function(self) -> Function:
+        """The function that it is in."""
+        return handles.Function(self.code, self.module.base | self._row.scope)
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The conditions around it in its function, innermost first."""
+        return guards_at(self, self._row.guard)
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The loops around it in its function, innermost first."""
+        return loops_at(self, self._row.parent)
+
+    @property
+    def around(self) -> list[Loop]:
+        """The loop itself and those around it in its function, innermost first."""
+        return loops_at(self, self.key & MASK)
+
+    @property
+    def spot(self) -> Spot:
+        """Where the loop as a whole runs."""
+        row = self._row
+        return spot_at(self, row.scope, row.parent, row.guard, row.place)
+
+    @property
+    def line(self) -> int:
+        """The line on which it begins, from 1."""
+        return line_of(self._row.place)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls in it, in the order of evaluation."""
+        return [call for call in self.function.calls if self in call.loops]
+
+
+def event_of(function: Function, row: table.Event) -> Event:
+    """The handle of an event of a function."""
+    kind, number, loop, guard, place, rest = row
+    code, base = function.code, function.module.base
+    added = handles.expression(code, base | rest) if kind == "add" else None
+    spot = spot_at(function, function.key & MASK, loop, guard, place)
+    return Event(kind, handles.expression(code, base | number), spot, str(rest or "") if added is None else "", added)
+
+
+def spot_at(at: Handle, scope: int, loop: int, guard: int, place: int) -> Spot:
+    """A place by its numbers in the table of a file."""
+    code, module = at.code, at.module
+    function = handles.Function(code, module.base | scope, module)
+    condition = Guard(code, module.base | guard, module) if guard >= 0 else None
+    return Spot(function, condition, Loop(code, module.base | loop, module) if loop >= 0 else None, place)
+
+
+def guards_at(at: Handle, guard: int) -> list[Guard]:
+    """A condition of a file by its number, and those around it, innermost first."""
+    module = at.module
+    return [Guard(at.code, module.base | one, module) for one in table.guards_above(module.table.guards, guard)]
+
+
+def loops_at(at: Handle, loop: int) -> list[Loop]:
+    """A loop of a file by its number, and those around it, innermost first."""
+    module = at.module
+    return [Loop(at.code, module.base | one, module) for one in table.loops_above(module.table.loops, loop)]

@@ -15,7 +15,9 @@ from ldlm_lint.program.codebase import Concept
 from ldlm_lint.program.handles import Call, Class
 
 if TYPE_CHECKING:
-    from ldlm_lint.program.handles import Expr, Function
+    from collections.abc import Collection
+
+    from ldlm_lint.program.handles import Alternative, Expr, Function
 
 _COMPILE = frozenset({"torch.compile"})
 _LISTS = frozenset({"parameters", "named_parameters"})
@@ -33,6 +35,13 @@ _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ck
 
 class Optimizers(Concept):
     """Answers for the calls that create optimizers."""
+
+    @staticmethod
+    def of_torch(optimizer: Call, interfaces: Collection[str]) -> list[Alternative]:
+        """Which classes of torch a call may create, directly or by one of the project that changes neither arguments nor step;
+        without what is a fallback only."""
+        found = optimizer.callee.alternatives(interfaces)
+        return [one for one in found if not one.is_fallback and (one.owner is None or not one.owner.changes("__init__", "__new__", "step", "__call__"))]
 
     def are_compiled(self, optimizer: Call) -> bool:
         """Whether all steps of an optimizer that are seen run in compiled functions."""

@@ -47,6 +47,15 @@ class ReadSettings(Concept):
         may_be = bool(opened) and all(one is not None and self.is_read(one) for one in opened)
         return may_be and not any(one.kind == "star" for one in call.positional)
 
+    def may_give(self, call: Call, *names: str) -> bool:
+        """Whether the code of a call may give one of some arguments, or a configuration that names one does."""
+        for name in names:
+            given = call.argument(name)
+            is_left_to_user = given.is_open and self.may_be_added(call) and not self.code.is_named_in_configurations(*names)
+            if not (given.is_absent or given.options or is_left_to_user):
+                return True
+        return False
+
     def names(self, expr: Expr) -> bool:
         """Whether a file determines what an expression is, as in ``getattr(torch, config["dtype"])``: another file may
         choose something else."""

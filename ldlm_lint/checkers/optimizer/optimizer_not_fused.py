@@ -32,6 +32,7 @@ from ldlm_lint.model import (
     Related,
     Rule,
 )
+from ldlm_lint.program.handles import with_cases
 from ldlm_lint.rules.measured import H100
 from ldlm_lint.vocabulary.fused_kernels import PASS_FUSED, advice, has_fused, needs, obstacle_to
 from ldlm_lint.wording import any_of, quoted
@@ -115,9 +116,9 @@ def find(code: ProjectCode) -> Iterator[Finding]:
     named = code[NamedOptimizers].without(*_IMPLEMENTATIONS)
     told = {one.name for one in named if one.expr is not None}
     made = list(code.calls(_FUSABLE))
-    choosing = {call.function for call in made if any(_may_choose(code, call))}
+    choosing = {call.function for call in made if code[ReadSettings].may_give(call, *_IMPLEMENTATIONS)}
     for call in made:
-        alternatives = [one for one in call.callee.alternatives(_FUSABLE) if _is_plain(one) and not one.is_fallback]
+        alternatives = code[Optimizers].of_torch(call, _FUSABLE)
         if told.issuperset(_FUSABLE[one.name] for one in alternatives) and call.callee.last_name == "()getattr":
             # The arguments are next to the name.
             continue
@@ -129,18 +130,6 @@ def find(code: ProjectCode) -> Iterator[Finding]:
         if has_fused(torch, one.name):
             finding = code.finding(RULE, one.span, {"optimizer": one.name, "advice": advice([one.name], torch)})
             yield from _on_cuda(code, one.expr, finding) if one.expr is not None else (finding,)
-
-
-def _is_plain(one: Alternative) -> bool:
-    """Whether a class is torch's own, or one of the project that changes neither its arguments nor its step."""
-    return one.owner is None or not one.owner.changes("__init__", "__new__", "step", "__call__")
-
-
-def _may_choose(code: ProjectCode, call: Call) -> Iterator[bool]:
-    for name in _IMPLEMENTATIONS:
-        given = call.argument(name)
-        is_left_to_user = given.is_open and code[ReadSettings].may_be_added(call) and not code.is_named_in_configurations(*_IMPLEMENTATIONS)
-        yield not (given.is_absent or given.options or is_left_to_user)
 
 
 def _matters_little(code: ProjectCode, call: Call) -> bool:
@@ -175,7 +164,7 @@ def _at_call(code: ProjectCode, call: Call, fusable: list[Alternative]) -> Itera
     options = call.argument("fused").options
     may_be_given = not options and code[ReadSettings].may_be_added(call)
     unless = f" (unless you give it in {any_of(options)})" if options else " (unless your configuration gives it)" if may_be_given else ""
-    args = {"optimizer": _described(fusable, len(fusable) > 1 or not is_only), "advice": advice(names, code.torch_of(call.module)) + unless}
+    args = {"optimizer": with_cases(fusable, several=len(fusable) > 1 or not is_only), "advice": advice(names, code.torch_of(call.module)) + unless}
     chosen = [(_FUSABLE[one.name], origin) for one in fusable for origin in one.origins if origin.is_away_from(call)]
     fixable = is_only and not may_be_given and not code[ReadSettings].names(call.callee)
     related = [Related(origin.line, f"{name} is chosen here") for name, origin in chosen]
@@ -183,14 +172,6 @@ def _at_call(code: ProjectCode, call: Call, fusable: list[Alternative]) -> Itera
     confidence = RULE.confidence if call.is_as_written else Confidence.MEDIUM
     if not code[Roles].may_be_clipped_by_lightning(call):
         yield from _on_cuda(code, call, code.finding(RULE, call.span, args, related, fix=fix, confidence=confidence))
-
-
-def _described(fusable: list[Alternative], several: bool) -> str:
-    """The classes with their cases: "AdamW (with `--optimizer adamw`) or SGD"."""
-    cases: dict[str, list[str]] = {}
-    for one in fusable:
-        cases.setdefault(_FUSABLE[one.name], []).extend(origin.case for origin in one.origins if several)
-    return " or ".join(f"{name} ({' or '.join(dict.fromkeys(own))})" if (own := cases[name]) and all(own) else name for name in sorted(cases))
 
 
 def _fix(code: ProjectCode, call: Call, names: Sequence[str]) -> Fix | None:

@@ -15,6 +15,8 @@ from ldlm_lint.program.queries import Meaning, State, destination
 from ldlm_lint.program.spots import Spot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ldlm_lint.code.table import Site
     from ldlm_lint.model import Span
     from ldlm_lint.program.atoms import Value
@@ -298,6 +300,11 @@ class Alternative:
     origins: tuple[Origin, ...]
 
     @property
+    def last_name(self) -> str:
+        """The last part of its name."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def is_fallback(self) -> bool:
         """Whether it is chosen only where something else failed."""
         return all(one.is_fallback for one in self.origins)
@@ -382,3 +389,11 @@ class Argument:
         if meaning is None or len(meaning.flags) != 1 or len(meaning.value) != 1:
             return None
         return Option(self.code, meaning.flags[0])
+
+
+def with_cases(alternatives: Iterable[Alternative], *, several: bool) -> str:
+    """Alternatives as text, of ``several`` with their cases: "AdamW (with `--optimizer adamw`) or SGD"."""
+    cases: dict[str, list[str]] = {}
+    for one in alternatives:
+        cases.setdefault(one.last_name, []).extend(origin.case for origin in one.origins if several)
+    return " or ".join(f"{name} ({' or '.join(dict.fromkeys(own))})" if (own := cases[name]) and all(own) else name for name in sorted(cases))

@@ -182,10 +182,14 @@ def _own_names(at: Expr) -> set[str]:
 def _names_in(expr: Expr) -> set[str]:
     """The names that are written in an expression."""
     found, todo = set[str](), [*expr.operands]
+    # The ways of names meet again: without this there are as many walks as ways.
+    seen = set(todo)
     while todo:
         at = todo.pop()
         found |= _own_names(at)
-        todo += at.operands if not at.names else []
+        new = [one for one in (at.operands if not at.names else []) if one not in seen]
+        seen.update(new)
+        todo += new
     return found
 
 

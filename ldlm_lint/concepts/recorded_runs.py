@@ -93,8 +93,17 @@ class RecordedRuns(Concept):
 
     def _is_frozen(self, owner: Class) -> bool:
         """Whether each construction of a class's models freezes them right beside."""
-        made = [call for call in self.code.all_calls if owner in call.callee.as_classes]
+        made = self._constructions.get(owner, [])
         return bool(made) and all(self._untrained.is_frozen_beside(one, _outermost(one)) for one in made)
+
+    @cached_property
+    def _constructions(self) -> dict[Class, list[Call]]:
+        """The calls that may make objects of each class."""
+        found: dict[Class, list[Call]] = defaultdict(list)
+        for call in self.code.all_calls:
+            for owner in call.callee.as_classes:
+                found[owner].append(call)
+        return dict(found)
 
     def _gets_data(self, run: Call) -> bool:
         """Whether no gradient can flow through the arguments of a call: they are made of what loops take, without models."""

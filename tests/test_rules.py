@@ -259,7 +259,7 @@ def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
         raise ChangedError("model.py")
 
     monkeypatch.setattr(fused, "_is_given", lambda *_: False)
-    monkeypatch.setattr("ldlm_lint.checkers.by_program.ddp_find_unused_parameters.find", decide)
+    monkeypatch.setattr("ldlm_lint.checkers.distributed.ddp_find_unused_parameters.find", decide)
     found = {one.text for one in seen_by_engine(failing_rule, lint(failing_rule)) if one.rule == "ldlm-internal-error"}
     assert found
     assert all("model.py has changed while it was checked; run again)" in one and "ChangedError" not in one for one in found)

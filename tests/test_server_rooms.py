@@ -146,6 +146,7 @@ def test_a_rule_that_raises_is_no_diagnostic(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("ldlm_lint.linting._lint", broken)
     path = (tmp_path / "amp.py").as_posix()
     analyst = Analyst()
-    analyst.put(path, AMP)
+    # A file is looked at by itself where it holds a word of a rule that does.
+    analyst.put(path, f"{AMP}torch.autograd.set_detect_anomaly(True)\n")
     found = analyst.lint(path)
     assert found["diagnostics"] == [] and "on purpose" in found["problems"][0]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.project_code import ProjectCode
@@ -71,15 +72,24 @@ class RuleFile(NamedTuple):
     """A rule, in a tuple of its own, its query, and what it says about a section of settings, if anything."""
 
     rules: tuple[Rule, ...]
-    find: Callable[[ProjectCode], Iterator[Finding]]
-    of_settings: Callable[[Section, Mapping[str, object]], Iterator[Finding]] | None
+    module: ModuleType
+
+    @property
+    def find(self) -> Callable[[ProjectCode], Iterator[Finding]]:
+        """The query."""
+        return cast("Callable[[ProjectCode], Iterator[Finding]]", self.module.find)
+
+    @property
+    def of_settings(self) -> Callable[[Section, Mapping[str, object]], Iterator[Finding]] | None:
+        """What it says about a section of settings."""
+        return getattr(self.module, "of_settings", None)
 
 
 @functools.cache
 def rule_files() -> tuple[RuleFile, ...]:
     """All rules that have a file of their own."""
     files = [importlib.import_module(f"ldlm_lint.checkers.{name}") for name in _FILES]
-    return tuple(RuleFile((file.RULE,), file.find, getattr(file, "of_settings", None)) for file in files)
+    return tuple(RuleFile((file.RULE,), file) for file in files)
 
 
 def findings_of(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:

@@ -3,11 +3,11 @@ line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.program.codebase import Concept
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = frozenset({"--local_rank", "--local-rank"})
 _ATTRIBUTE = "local_rank"
-_VARIABLE = lazily(r"\ALOCAL_RANK\Z")
+_VARIABLE = re.compile(r"\ALOCAL_RANK\Z")
 _READERS = ("TrainingArguments", "HfArgumentParser", "Accelerator", "PartialState", "init_distributed", "get_node_local_rank", "Fabric")
 """What reads the environment for its callers: transformers, accelerate, DeepSpeed, Lightning."""
 _SETTERS = ("setattr", "set_defaults")

@@ -9,6 +9,7 @@ scores of attention, which fused kernels do not keep, come on top).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -48,7 +49,7 @@ _WIDTHS = {
 _HOLDS = frozenset({"comp", "dcomp", "star", "seq", "map", "choice", "phi", "copy", "bool"})
 _TAKES = CONTAINERS | {"append"}
 _COPIES = frozenset({"copy.deepcopy", "copy.copy"})
-_OF_GRADIENTS = lazily(r"^(no_grad|inference_mode|set_grad_enabled)$")
+_OF_GRADIENTS = re.compile(r"^(no_grad|inference_mode|set_grad_enabled)$")
 _EVALUATED = lazily(r"(?i)(^|_)(eval|evaluation|evaluator|metrics?)(_|$)")
 _SETTINGS = ("Config", "Args", "Arguments")
 

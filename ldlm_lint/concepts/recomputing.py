@@ -27,7 +27,7 @@ _HELPERS = ("checkpoint", "remat")
 _KEEPS_STATISTICS = lazily(r"BatchNorm|BatchRenorm|InstanceNorm|VectorQuant|(^|_)VQ|EMA")
 _CHANGES = lazily(r"[a-z]_$|^append$")
 _CACHE = lazily(r"(^|_)(past|presents?|caches?|kv|mems?|incremental)(_|s?$)|inference_params|^generator$", re.I)
-_OTHER_WAYS = lazily(
+_OTHER_WAYS = re.compile(
     r"^fully_shard|FullyShardedDataParallel|^FSDP|parallelize_module|PipelineModule|ScriptModule|^functorch|forward_ad|make_graphed_callables|CUDAGraph"
 )
 

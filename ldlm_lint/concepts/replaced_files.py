@@ -22,7 +22,7 @@ from ldlm_lint.program.spots import Spot
 
 _KEEPS = frozenset({"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"})
 _MOVES = _KEEPS | {"renames", "symlink"}
-_OTHER_FILE = lazily(r"te?mp|lock|partial|cache|\.log\b|symlink|backup|_bak|link", re.I)
+_OTHER_FILE = re.compile(r"te?mp|lock|partial|cache|\.log\b|symlink|backup|_bak|link", re.I)
 """How files are called beside the checkpoint itself."""
 _CHECKPOINT = lazily(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
 """How checkpoints are called that the next one replaces."""
@@ -31,7 +31,7 @@ _VARYING = lazily(
     re.I,
 )
 """How values are called that differ from save to save."""
-_OF_A_PROCESS = lazily(r"rank|gpu|device|local_?id|proc|(^|_)pid|worker|host|uuid|buffer|wandb", re.I)
+_OF_A_PROCESS = re.compile(r"rank|gpu|device|local_?id|proc|(^|_)pid|worker|host|uuid|buffer|wandb", re.I)
 
 
 class Replaced(NamedTuple):

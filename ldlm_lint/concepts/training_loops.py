@@ -42,7 +42,10 @@ class TrainingLoops(Concept):
     def _trains(self, loop: Loop) -> bool:
         """Whether a step or a backward pass is in a loop, or a call that leads to one."""
         is_one = self._steps.are_in_loop(loop) or any(loop in one.loops for one in self._backward.calls)
-        return is_one or any(one in self._may_train or not self._leading.isdisjoint(one.targets) for one in loop.calls)
+        is_leading = any(one in self._may_train or not self._leading.isdisjoint(one.targets) for one in loop.calls)
+        # ``for loss in enumerate(self.steps())``: a generator runs in the loop over it.
+        drawn = (target for one in (loop.value.unnamed, *loop.value.unnamed.operands) if isinstance(one, Call) for target in one.targets)
+        return is_one or is_leading or any(one.is_generator and one in self._leading for one in drawn)
 
     @cached_property
     def _leading(self) -> set[Function]:

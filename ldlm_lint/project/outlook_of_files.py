@@ -17,16 +17,11 @@ def _is_no_test(context: Context, path: str) -> bool:
     return not context.project.is_test(path)
 
 
-def _is_used_in_training(context: Context, path: str) -> bool:
-    return _is_no_test(context, path) and bool(context.project.trainers_of(path))
-
-
 def _may_evaluate(context: Context, path: str) -> bool:
     return path in context.project.files and not is_unit_test(context.project, path)
 
 
 CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
-    "belongs-to-training": _is_used_in_training,
     "evaluation-records-gradients": _may_evaluate,
     "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),

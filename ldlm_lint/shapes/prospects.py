@@ -32,7 +32,6 @@ def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
 
 
 _OUTSIDE_TESTS = _each("stands-outside-tests")
-_TRAINS = _each("belongs-to-training")
 
 CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),

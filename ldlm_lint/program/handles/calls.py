@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ldlm_lint.program.origins import Origin
 
 
+_CATCHERS = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex"})
+"""Contexts that catch what is raised in them."""
+
 
 class Call(Expr):
     """A call."""
@@ -230,8 +233,10 @@ class Call(Expr):
 
     @property
     def is_caught(self) -> bool:
-        """Whether an ``except`` may catch what it raises."""
-        return any(begin <= self._site.place < end for begin, end in self.module.table.tries)
+        """Whether an ``except`` may catch what it raises, or a ``with suppress(…)``."""
+        entered = (guard.test for guard in self.guards if guard.kind == "with")
+        is_suppressed = any(isinstance(one, Call) and one.called_name in _CATCHERS for one in entered)
+        return is_suppressed or any(begin <= self._site.place < end for begin, end in self.module.table.tries)
 
     def argument(self, name: str, position: int | None = None) -> Argument:
         """What it gives for a parameter, by name or by place among the positional arguments (from 0)."""

@@ -114,7 +114,9 @@ def _numbers(row: Node, names: Sequence[str]) -> Sequence[int]:
 
 
 def parts_of(expr: Expr) -> list[Part]:
-    """The parts of a call, list or dictionary."""
+    """The parts of a call, list or dictionary; none of a call that others make: ``Thread(target=torch.save, args=…)``."""
+    if expr.key & MASK >= len(expr.module.table.ends):
+        return []
     return parts_in(expr.code.source(expr.module), expr.module.table, expr.key & MASK)
 
 

@@ -224,7 +224,9 @@ class Table:
         """Where the code begins and ends whose exceptions an ``except`` catches."""
 
     def end(self, number: int) -> int:
-        """The place after an expression; 0 for constants and for what is written nowhere."""
+        """The place after an expression; 0 for constants and for what is written nowhere, such as a call that others make."""
+        if number >= len(self.ends):
+            return 0
         return (self.places[number] >> COLUMNS << COLUMNS) + self.ends[number]
 
     def longest_end(self, place: int) -> int:

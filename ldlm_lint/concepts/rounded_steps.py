@@ -148,7 +148,7 @@ class RoundedSteps(Concept):
         if any(operands & _names_in(call) for call in self.code.calls_in(module, "divmod")):
             return True
         for other in self.code.expressions_in(module, "op"):
-            if other.operator == "Mod" and other.operands[0].kind != "const" and operands & _names_in(other):
+            if other.operator == "Mod" and not isinstance(other.operands[0].constant, str) and operands & _names_in(other):
                 return True
         for other in self.code.expressions_in(module, "cmp"):
             names = _names_in(other) if other.operator in ("Eq", "NotEq") else set()

@@ -10,7 +10,7 @@ scores of attention, which fused kernels do not keep, come on top).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -275,8 +275,10 @@ class Models(Concept):
     def calls_of_blocks(self, owner: Class) -> list[Call]:
         """The calls of single blocks in a module's own methods."""
         blocks = {block for stack in self.stacks(owner) for block in stack.blocks}
-        calls = (call for function in owner.functions for call in function.calls)
-        return [call for call in calls if call.loops and not blocks.isdisjoint(call.callee.classes_of)]
+        # A ``ModuleDict`` gives its parts by names: ``for block in self.transformer.h: x = block(x)``.
+        held = {name for stack in self.stacks(owner) for one in _containers(stack.call) for name in _keywords_of(one)}
+        calls = [call for function in owner.functions for call in function.calls if call.loops]
+        return [call for call in calls if not blocks.isdisjoint(call.callee.classes_of) or _is_element_of(call, held)]
 
     @staticmethod
     def _loads_for_evaluation(call: Call) -> bool:
@@ -346,6 +348,18 @@ class Models(Concept):
                 return 0
             found += numbers
         return max(found, default=0)
+
+
+def _keywords_of(expr: Expr) -> Iterator[str]:
+    """The keywords that calls, such as ``dict(…)``, take it by."""
+    calls = (user for user in expr.users if isinstance(user, Call))
+    return (name for call in calls for name, given in call.keywords if name and given == expr)
+
+
+def _is_element_of(call: Call, held: Collection[str]) -> bool:
+    """Whether what is called is an element of a container that nothing shows but its name."""
+    callee, loop = call.callee.unnamed, call.loops[0]
+    return not callee.classes_of and callee.kind == "elem" and callee.base == loop.value and loop.value.kind == "attr" and loop.value.name in held
 
 
 def _elements(loop: Loop) -> list[Expr]:

@@ -158,7 +158,7 @@ def _shown(stack: Stack) -> Fix | None:
 def _fix(code: ProjectCode, family: list[Class]) -> Fix | None:
     """Checkpoint each block in the statements that call one, while training."""
     calls = [call for one in family for call in code[Models].calls_of_blocks(one)]
-    blocks = {block for call in calls for block in call.callee.classes_of}
+    blocks = {block for one in family for stack in code[Models].stacks(one) for block in stack.blocks}
     source = code.source(family[0].module)
     if not calls or not all(map(code[Recomputing].may_run_twice, blocks)) or code[Recomputing].has_other_ways(family[0].module):
         return None
